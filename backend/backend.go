@@ -1,0 +1,35 @@
+// Package backend runs the SQL of paid measures on the private database and seals what comes back. It is the only
+// package that sees private rows. Two implementations of one interface: PostgreSQL through pgx, and embedded DuckDB.
+package backend
+
+import (
+	"context"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Backend is a private database.
+type Backend interface {
+	// Dialect is the SQL that the backend speaks.
+	Dialect() rewrite.Dialect
+	// Ready tells whether a query can be dispatched now; its error is shown before any charge, without the database's text.
+	Ready(ctx context.Context) error
+	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
+	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
+	// The error is only that of an invalid query or receipt; nothing was run then.
+	Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error)
+	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
+	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
+	// Inspect compares the dataset with the database's schema, never with its rows, and returns findings in plain words.
+	Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error)
+	Close() error
+}
+
+// Finding is one thing that `dpproxy check` says about the database's schema.
+type Finding struct {
+	Fatal bool // serve refuses to start
+	Text  string
+}

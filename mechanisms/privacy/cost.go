@@ -1,0 +1,73 @@
+package privacy
+
+import "fmt"
+
+// Accountant names the composition rule of a dataset.
+type Accountant uint8
+
+// The accountants. The zero value is invalid.
+const (
+	Pure Accountant = 1 + iota // ε adds up
+	ZCDP                       // ρ adds up
+)
+
+func (a Accountant) String() string { return [...]string{"invalid", "pure", "zcdp"}[a] }
+
+// Neighbors names the neighbour relation of a dataset: what protecting one unit means.
+type Neighbors uint8
+
+// The neighbour relations. The zero value is invalid.
+const (
+	AddRemove  Neighbors = 1 + iota // one unit's rows are absent from one of the two databases
+	ReplaceOne                      // one unit's rows differ; the number of units is public
+)
+
+func (n Neighbors) String() string { return [...]string{"invalid", "add-remove", "replace-one"}[n] }
+
+// Cost is what a release takes from a budget. Under the pure accountant Rho is zero, under zCDP Epsilon is zero.
+// Delta is what thresholded keys take; the δ of a (ε, δ) conversion is not part of it.
+type Cost struct {
+	Epsilon Epsilon
+	Rho     Rho
+	Delta   Delta
+}
+
+// Plus returns c + d. It panics on overflow, which no checked policy can reach.
+func (c Cost) Plus(d Cost) Cost {
+	return Cost{Epsilon{add(c.Epsilon.micro, d.Epsilon.micro)}, Rho{add(c.Rho.pico, d.Rho.pico)}, Delta{add(c.Delta.atto, d.Delta.atto)}}
+}
+
+// Fits tells whether c is at most limit in every unit.
+func (c Cost) Fits(limit Cost) bool {
+	return c.Epsilon.micro <= limit.Epsilon.micro && c.Rho.pico <= limit.Rho.pico && c.Delta.atto <= limit.Delta.atto
+}
+
+// IsZero tells whether c costs nothing.
+func (c Cost) IsZero() bool { return c == Cost{} }
+
+func (c Cost) String() string {
+	s := ""
+	if c.Rho.pico != 0 {
+		s = "ρ " + c.Rho.String()
+	} else {
+		s = "ε " + c.Epsilon.String()
+	}
+	if c.Delta.atto != 0 {
+		s += ", δ " + c.Delta.String()
+	}
+	return s
+}
+
+func add(a, b int64) int64 {
+	s := a + b
+	if (s > a) != (b > 0) && b != 0 {
+		panic(fmt.Sprintf("privacy: cost overflow: %d + %d", a, b))
+	}
+	return s
+}
+
+// Sensitivity bounds how far one unit's rows can move a vector of integers.
+type Sensitivity struct {
+	L1        int64 // Σ |difference|
+	L2Squared int64 // Σ difference²
+}

@@ -1,0 +1,135 @@
+// Package planner turns one SELECT into a Plan or a Refusal. It parses with PostgreSQL's own grammar, binds names
+// against the policy, splits the statement at the privacy boundary into leaves (aggregations over private tables) and
+// an outer query (everything above them), and chooses for each leaf how it is answered: from a release that the analyst
+// has paid for, by buying a declared release, or by a fresh count. It is pure: no I/O, it never sees a row, and equal
+// inputs give equal plans.
+package planner
+
+import (
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Digest names a measure by its meaning: source, unit, bounds, domains, rules for NULL and outside values, neighbours,
+// predicate, cells. It does not contain the noise: a measure may be held at several exactnesses.
+type Digest [32]byte
+
+// Plan is an answer to one SELECT that costs Cost and no more, whatever the data.
+type Plan struct {
+	Statement    Digest          // of the plan as a whole; receipts and audit lines carry it
+	Dataset      *policy.Dataset // nil for a query without private tables and outside any dataset
+	Measures     []*Measure      // what is bought or read again, each once
+	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
+	Outer        Outer           // what happens above the boundary
+	Columns      []OutColumn     // of the answer
+	Cost         privacy.Cost    // Σ over the measures that are not held
+	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
+	Confidence   mechanisms.Confidence
+	ErrorColumns bool // SET dp.error_columns = on
+}
+
+// OutColumn is one column of the answer.
+type OutColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
+}
+
+// Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.
+type Measure struct {
+	Digest   Digest
+	Kind     string          // "count", "histogram" or "range"
+	Name     string          // for dp.releases and notices: people_age, or a short description
+	Shared   bool            // a declared release: drawn once for the dataset, paid once by each user
+	Declared *policy.Release // nil unless Shared
+	Table    *policy.Table
+	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
+	Where    Pred                 // nil: every row
+	Counters []Pred               // one count per counter and group, over the rows where it holds; nil: every row
+	Place    mechanisms.Placement // from a group to a cell of the spec
+	Spec     mechanisms.Spec
+	Cost     privacy.Cost // what she pays for it, zero when Held
+	Held     bool         // she has paid for it already: nothing is run
+	HeldID   int64        // Held: the ledger's id of the saved release
+	Why      string       // for EXPLAIN: why this way and not another
+}
+
+// Leaf is a released table that the outer query reads: constant key columns and counts read from one measure.
+type Leaf struct {
+	Name    string
+	Measure int         // index into Plan.Measures
+	Keys    []KeyColumn // values by row
+	Counts  []CountColumn
+	Rows    int
+	SQL     string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+}
+
+// KeyColumn is one group key; Values has one entry a row.
+type KeyColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+	Values []policy.Value
+}
+
+// CountColumn is one bigint column: for each row, the sum of cells of one counter.
+type CountColumn struct {
+	Name    string
+	Counter int
+	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+}
+
+// Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has
+// already folded three-valued logic into it.
+type Pred interface{ pred() }
+
+// AllOf holds where each of its parts holds, AnyOf where one does. Both are flat and non-empty.
+type (
+	AllOf []Pred
+	AnyOf []Pred
+)
+
+// InCells holds where the column's cell is in one of the spans (sorted, disjoint, half-open). It can name the cells of
+// 'other' and NULL.
+type InCells struct {
+	Column *policy.Column
+	Spans  []mechanisms.Span
+}
+
+// Compare holds where the normalised column is not NULL and compares so with a constant of its type that lies off its
+// grid. Op is one of < <= > >= = <>.
+type Compare struct {
+	Column *policy.Column
+	Op     string
+	Value  policy.Value
+}
+
+// Never holds nowhere.
+type Never struct{}
+
+func (AllOf) pred()   {}
+func (AnyOf) pred()   {}
+func (InCells) pred() {}
+func (Compare) pred() {}
+func (Never) pred()   {}
+
+// Direct is an outer query that needs no engine: a projection of one leaf, filtered, sorted and cut. Expressions see
+// the row's key columns followed by its count columns. Leaf −1 is the single empty row of a SELECT without FROM.
+type Direct struct {
+	Leaf   int
+	Having scalar.Expr   // nil: every row
+	Items  []scalar.Expr // one per answer column
+	Sort   []SortKey
+	Limit  int64 // −1: none
+	Offset int64
+}
+
+// SortKey is one ORDER BY expression.
+type SortKey struct {
+	By         scalar.Expr
+	Descending bool
+	NullsFirst bool
+}

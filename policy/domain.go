@@ -1,0 +1,26 @@
+package policy
+
+// Domain is the finite, public set of cells that a column's values fall into. Each raw value is first normalised by the
+// column's rules for NULL and for values outside the domain; the normalised value lies in exactly one cell.
+//
+// Cells are numbered 0 … Size()−1: first the declared values or steps in order, then, where the rules make them
+// reachable, one cell for the text value 'other' (unless 'other' is itself declared) and one cell for NULL, last.
+// An ordered column has no spare value, so under `outside: other` its outside values are NULL and share that cell
+// (docs/adr/0004).
+type Domain struct {
+	Type    Type
+	Values  []string // enumerated text, uuid and boolean domains: the values, in order ("false", "true" for boolean)
+	Min     Value    // ordered domains: the least value (Int8-ish int64, Numeric, float64, Date, Timestamp, Timestamptz)
+	Max     Value    // ordered domains: the largest value, inclusive
+	Step    Step     // ordered domains
+	Regular int      // number of declared cells
+	Other   int      // cell of 'other', or −1
+	Null    int      // cell of NULL, or −1
+}
+
+// Step is the width of an ordered domain's cells: cell i holds the values v with Min + i·Step ≤ v < Min + (i+1)·Step,
+// v ≤ Max. Dates step in days, timestamps in microseconds, numbers in their own unit.
+type Step struct {
+	Whole   int64   // integers: the step; dates: days; timestamps: microseconds
+	Decimal Numeric // numeric and floating columns
+}

@@ -1,0 +1,226 @@
+// Package policy holds what the data owner wrote: datasets, privacy units, domains, users and budgets, read from a
+// YAML file, checked, and immutable afterwards. Every other package takes public facts about the data from here and
+// from nowhere else. Read loads and checks a file; nothing here reads a row.
+package policy
+
+import (
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Policy is one checked policy file.
+type Policy struct {
+	Path     string // the file it was read from
+	Digest   [32]byte
+	Server   Server
+	Backend  Backend
+	Sandbox  Sandbox
+	Ledger   Ledger
+	Users    []User
+	Datasets []*Dataset
+}
+
+// Server says where the proxy listens.
+type Server struct {
+	Listen string // host:port
+	Admin  string // host:port of /metrics and /healthz; empty: none
+	TLS    *TLS
+}
+
+// TLS names the certificate files, absolute paths.
+type TLS struct{ Cert, Key string }
+
+// Backend says where the private rows are.
+type Backend struct {
+	URL      string            // postgres://… or duckdb:[path], ${NAME} already replaced
+	Files    map[string]string // duckdb only: source name -> absolute path of a CSV or Parquet file
+	Deadline time.Duration     // the owner's deadline of one leaf
+}
+
+// Sandbox says where outer queries run.
+type Sandbox struct{ URL string }
+
+// Ledger says where budgets are kept.
+type Ledger struct{ URL string }
+
+// User may log in.
+type User struct {
+	Name     string
+	Verifier string            // SCRAM-SHA-256$…
+	Admin    bool              // sees every budget
+	Settings map[string]string // session defaults: "epsilon" -> "0.05"
+}
+
+// Dataset is one database to clients, and the holder of budgets.
+type Dataset struct {
+	ID          string
+	RenamedFrom string
+	Unit        Unit
+	Neighbors   privacy.Neighbors
+	Units       int64 // replace-one: the public number of units
+	Accountant  privacy.Accountant
+	ShareAll    bool // sharing: all
+	Cap         Allowance
+	Budgets     map[string]Budget // by user name, "*" for each other user
+	Defaults    Defaults
+	Tables      []*Table
+}
+
+// Unit is whom the budget protects.
+type Unit struct {
+	Row    bool   // unit: row
+	Name   string // "person"
+	Table  string // table and column that name a unit: people.person_id
+	Column string
+}
+
+// Allowance is an amount of budget: as written, and as it is spent.
+type Allowance struct {
+	Epsilon privacy.Epsilon // as written
+	Delta   privacy.Delta   // as written
+	Cost    privacy.Cost    // what may be spent: pure: ε and δ for keys; zcdp: the ρ that implies (ε, δ/2), and δ/2 for keys
+}
+
+// Budget is what one user may spend.
+type Budget struct {
+	Allowance
+	Refresh  time.Duration // 0: never
+	Lifetime *Allowance    // required with Refresh; nil: the allowance is for life
+}
+
+// Defaults are the session defaults and ceilings of a dataset.
+type Defaults struct {
+	Epsilon, MaxEpsilon privacy.Epsilon
+	Confidence          mechanisms.Confidence
+	Freshness           time.Duration
+}
+
+// Table is a private table, or a public one.
+type Table struct {
+	Dataset        *Dataset
+	Name           string // what the analyst sees
+	Schema         string // the schema it lies in for analysts: "public"
+	Source         Source
+	Public         bool
+	Static         bool
+	ExpectedRows   int64  // public guess
+	UnitColumn     string // source column that names the unit; empty when a row is the unit
+	MaxRowsPerUnit int64  // at least 1
+	MaxRows        int    // public tables: most rows copied
+	Columns        []*Column
+	Releases       []*Release
+}
+
+// Source is a base relation of the private database.
+type Source struct{ Schema, Name string }
+
+// Column is a column that analysts may use.
+type Column struct {
+	Table   *Table
+	Name    string // what the analyst sees
+	Source  string // its name in the database
+	Type    Type
+	Typmod  int32   // as in pg_attribute, −1: none
+	Domain  *Domain // never nil in a private table; nil in a public one
+	Nulls   NullRule
+	Outside OutsideRule
+	Snap    bool   // offgrid: snap
+	Comment string // description for the catalog
+}
+
+// NullRule says what a NULL becomes.
+type NullRule uint8
+
+// The rules for NULL. The zero value is invalid.
+const (
+	NullCell    NullRule = 1 + iota // a cell of its own
+	NullExclude                     // the row is left out of the table
+)
+
+// OutsideRule says what a value outside its domain becomes.
+type OutsideRule uint8
+
+// The rules for values outside the domain. The zero value is invalid.
+const (
+	OutsideClamp   OutsideRule = 1 + iota // ordered columns: the nearest end
+	OutsideOther                          // text: the value 'other'; other types: NULL
+	OutsideExclude                        // the row is left out of the table
+)
+
+// ReleaseKind names what a declared release holds.
+type ReleaseKind uint8
+
+// The kinds of declared releases. The zero value is invalid.
+const (
+	RangeRelease ReleaseKind = 1 + iota
+	HistogramRelease
+)
+
+func (k ReleaseKind) String() string { return [...]string{"invalid", "range", "histogram"}[k] }
+
+// Release is a release that the policy declares; each user pays its cost once.
+type Release struct {
+	Table   *Table
+	Name    string // people_age, or as written
+	Kind    ReleaseKind
+	Columns []*Column
+	Cost    privacy.Cost
+	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
+	Refresh time.Duration   // 0: never
+}
+
+// Dataset returns the dataset of that id, or nil.
+func (p *Policy) Dataset(id string) *Dataset {
+	for _, d := range p.Datasets {
+		if d.ID == id {
+			return d
+		}
+	}
+	return nil
+}
+
+// User returns the user of that name, or nil.
+func (p *Policy) User(name string) *User {
+	for i := range p.Users {
+		if p.Users[i].Name == name {
+			return &p.Users[i]
+		}
+	}
+	return nil
+}
+
+// Budget returns the budget that binds the user in d, and whether she has one.
+func (d *Dataset) Budget(user string) (Budget, bool) {
+	if b, ok := d.Budgets[user]; ok {
+		return b, true
+	}
+	b, ok := d.Budgets["*"]
+	return b, ok
+}
+
+// Table returns the table that analysts know by that schema and name, or nil. An empty schema means public or d's own.
+func (d *Dataset) Table(schema, name string) *Table {
+	for _, t := range d.Tables {
+		if t.Name == name && (schema == "" || schema == t.Schema) {
+			return t
+		}
+	}
+	return nil
+}
+
+// Column returns the column of that name, or nil.
+func (t *Table) Column(name string) *Column {
+	for _, c := range t.Columns {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// Contribution is what one unit puts into the table.
+func (t *Table) Contribution() mechanisms.Contribution {
+	return mechanisms.Contribution{Rows: t.MaxRowsPerUnit, Neighbors: t.Dataset.Neighbors}
+}

@@ -1,0 +1,50 @@
+// Package sandbox runs outer queries: post-processing of released tables, and catalog queries, in an engine that has
+// never seen private data. The embedded engine is a DuckDB in a locked-down child process; trivial outer queries take a
+// direct path in Go.
+package sandbox
+
+import (
+	"context"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Column is one column of a table or a result.
+type Column struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+}
+
+// Rows is a result: columns, and rows of values in their order.
+type Rows struct {
+	Columns []Column
+	Data    [][]policy.Value
+}
+
+// Table is a released table handed to an outer query under Name.
+type Table struct {
+	Schema, Name string
+	Rows         privacy.Released[Rows]
+}
+
+// Engine is a sandbox. Query loads the given tables for this query alone and leaves nothing behind.
+type Engine interface {
+	Dialect() rewrite.Dialect
+	// Catalog replaces what the analysts' catalogs are generated from; it is called at load and on policy reload.
+	Catalog(ctx context.Context, p *policy.Policy) error
+	// Query runs an outer query for a session.
+	Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error)
+	// Describe returns the columns of an outer query without running it.
+	Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error)
+	Close() error
+}
+
+// Session is what an outer query may know of the client: current_user, current_database(), settings.
+type Session struct {
+	User, Database string
+	PID            uint32
+	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
+}
