@@ -1,0 +1,47 @@
+# dpproxy: everything a user or a developer runs. `make help` lists it.
+SHELL := /bin/bash
+GO ?= go
+BIN := bin/dpproxy
+DEMO_FLAGS ?=
+
+.PHONY: help build demo test lint race fuzz bench bench-error audit docs deps clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+build: ## build bin/dpproxy (the first build compiles PostgreSQL's grammar: about a minute)
+	$(GO) build -o $(BIN) ./cmd/dpproxy
+
+demo: build ## run a proxy over 1,000,000 generated people on 127.0.0.1:6432
+	$(BIN) demo $(DEMO_FLAGS)
+
+deps: ## what the tests need besides Go and gcc: a PostgreSQL server (installed when root on Debian)
+	@./scripts/deps
+
+lint: ## gofmt, go vet, staticcheck, govulncheck where its database can be reached
+	@./scripts/lint
+
+test: deps lint ## everything that CI runs
+	$(GO) test -timeout 30m ./...
+	$(MAKE) --no-print-directory race
+
+race: ## the packages with concurrency, under the race detector
+	$(GO) test -race -short -timeout 20m ./proxy/... ./ledger/... ./sandbox/... ./backend/...
+
+fuzz: ## ten minutes of fuzzing a target
+	@./scripts/fuzz 10m
+
+bench: ## speed: answers a second, a fresh leaf, durable charges, beside PostgreSQL in the same run
+	@./scripts/bench
+
+bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
+	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...
+
+audit: ## the statistical audits at full length
+	DPPROXY_AUDIT=full $(GO) test -timeout 4h -run 'Audit|Coverage' ./...
+
+docs: build ## regenerate the documents that hold real output, and the golden files behind the others
+	@./scripts/docs
+
+clean:
+	rm -rf bin demo
