@@ -1,0 +1,219 @@
+// Package pgtest starts throw-away PostgreSQL servers for tests: an own data directory, a free port of the loopback
+// address, a Unix socket of its own, fsync off, trust authentication. A server belongs to one test (Start) or to one
+// test binary (Shared, stopped by Main). It is stopped by signalling its own process. Without PostgreSQL's binaries the
+// tests that need a server are skipped and say so. Only tests import this package.
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ErrNoBinaries says that no PostgreSQL server is installed.
+var ErrNoBinaries = errors.New("pgtest: no PostgreSQL server binaries (postgres, initdb) in PATH or /usr/lib/postgresql/*/bin")
+
+const (
+	superuser = "postgres"
+	startWait = 60 * time.Second
+	stopWait  = 30 * time.Second
+)
+
+// Server is one running PostgreSQL server.
+type Server struct {
+	dir    string
+	port   int
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the server's process has ended
+}
+
+// Start starts a server that is stopped when the test ends. Settings are further "name=value" server parameters.
+func Start(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := Launch(settings...)
+	if errors.Is(err, ErrNoBinaries) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Launch starts a server that the caller stops.
+func Launch(settings ...string) (*Server, error) {
+	bin, err := binaries()
+	if err != nil {
+		return nil, err
+	}
+	owner, err := serverUser()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "dpproxy-pgtest-")
+	if err != nil {
+		return nil, fmt.Errorf("pgtest: %w", err)
+	}
+	s := &Server{dir: dir}
+	if err := s.initialise(bin, owner); err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	// Another process may take the free port between our look and the server's bind; then the next try finds another.
+	for try := 0; try < 3; try++ {
+		if err = s.run(bin, owner, settings); err == nil {
+			return s, nil
+		}
+	}
+	_ = os.RemoveAll(dir)
+	return nil, err
+}
+
+// initialise makes the data directory.
+func (s *Server) initialise(bin string, owner *syscall.Credential) error {
+	if owner != nil {
+		if err := os.Chown(s.dir, int(owner.Uid), int(owner.Gid)); err != nil {
+			return fmt.Errorf("pgtest: %w", err)
+		}
+	}
+	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale",
+		"--encoding=UTF8", "--no-sync")
+	initdb.Dir = s.dir
+	initdb.SysProcAttr = processAttr(owner)
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// run starts the server's process on a free port and waits until it answers.
+func (s *Server) run(bin string, owner *syscall.Credential, settings []string) error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	s.port = port
+	args := []string{"-D", s.data(), "-k", s.dir}
+	for _, set := range append([]string{"listen_addresses=127.0.0.1", "port=" + strconv.Itoa(port), "fsync=off",
+		"full_page_writes=off", "shared_buffers=32MB", "max_connections=80", "timezone=UTC"}, settings...) {
+		args = append(args, "-c", set)
+	}
+	log, err := os.OpenFile(s.Log(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(filepath.Join(bin, "postgres"), args...)
+	s.cmd.Dir = s.dir
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = processAttr(owner)
+	s.exited = make(chan struct{})
+	if err := startTied(s.cmd, s.exited); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	if err := s.await(); err != nil {
+		_ = s.signal(syscall.SIGQUIT)
+		<-s.exited
+		text, _ := os.ReadFile(s.Log())
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	return nil
+}
+
+// await returns when the server answers.
+func (s *Server) await() error {
+	deadline := time.Now().Add(startWait)
+	for time.Now().Before(deadline) {
+		select {
+		case <-s.exited:
+			return errors.New("pgtest: the server ended at its start")
+		case <-time.After(20 * time.Millisecond):
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		conn, err := pgx.Connect(ctx, s.URL())
+		if err == nil {
+			_ = conn.Close(ctx)
+			cancel()
+			return nil
+		}
+		cancel()
+	}
+	return errors.New("pgtest: the server did not answer")
+}
+
+// Stop ends the server at once, disconnecting its clients, and removes its directory.
+func (s *Server) Stop() error {
+	defer os.RemoveAll(s.dir)
+	select {
+	case <-s.exited:
+		return nil
+	default:
+	}
+	if err := s.signal(syscall.SIGINT); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(stopWait):
+		_ = s.signal(syscall.SIGQUIT)
+		<-s.exited
+	}
+	return nil
+}
+
+// Crash ends the server's processes without a shutdown, as a fault would. The server stays down.
+func (s *Server) Crash() error {
+	if err := s.signal(syscall.SIGQUIT); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	<-s.exited
+	return nil
+}
+
+func (s *Server) signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+
+// URL connects the superuser to database postgres.
+func (s *Server) URL() string { return s.URLFor(superuser, "postgres") }
+
+// URLFor connects a role to a database.
+func (s *Server) URLFor(role, database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(role), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)),
+		Path: "/" + database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// Port is the TCP port on 127.0.0.1.
+func (s *Server) Port() int { return s.port }
+
+// SocketDir is the directory of the Unix socket.
+func (s *Server) SocketDir() string { return s.dir }
+
+// Log is the path of the server's log.
+func (s *Server) Log() string { return filepath.Join(s.dir, "server.log") }
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("pgtest: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

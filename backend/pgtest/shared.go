@@ -1,0 +1,109 @@
+package pgtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// shared is the server of this test binary.
+var shared struct {
+	sync.Mutex
+	server  *Server
+	err     error
+	started bool
+	names   int
+}
+
+// Shared returns the one server of this test binary, started by the first test that asks. The binary's TestMain must
+// end with os.Exit(pgtest.Main(m)).
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if !shared.started {
+		shared.server, shared.err = Launch()
+		shared.started = true
+	}
+	if errors.Is(shared.err, ErrNoBinaries) {
+		t.Skip(shared.err)
+	}
+	if shared.err != nil {
+		t.Fatal(shared.err)
+	}
+	return shared.server
+}
+
+// Main runs the tests, stops the shared server and returns the exit code.
+func Main(m *testing.M) int {
+	code := m.Run()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil {
+			fmt.Println(err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// Database creates an empty database with a name of its own, drops it at the test's end, and returns its name.
+func (s *Server) Database(t testing.TB) string {
+	t.Helper()
+	name := s.unused("test")
+	s.Exec(t, "postgres", "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	t.Cleanup(func() {
+		select {
+		case <-s.exited:
+		default:
+			s.Exec(t, "postgres", "DROP DATABASE IF EXISTS "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)")
+		}
+	})
+	return name
+}
+
+// Role creates a login role with a name of its own and the given options ("NOSUPERUSER BYPASSRLS"), drops it at the
+// test's end, and returns its name. What it owns or was granted must be gone by then: create the role before the database.
+func (s *Server) Role(t testing.TB, options string) string {
+	t.Helper()
+	name := s.unused("role")
+	s.Exec(t, "postgres", "CREATE ROLE "+pgx.Identifier{name}.Sanitize()+" LOGIN "+options)
+	t.Cleanup(func() {
+		select {
+		case <-s.exited:
+		default:
+			s.Exec(t, "postgres", "DROP ROLE IF EXISTS "+pgx.Identifier{name}.Sanitize())
+		}
+	})
+	return name
+}
+
+func (s *Server) unused(kind string) string {
+	shared.Lock()
+	defer shared.Unlock()
+	shared.names++
+	return fmt.Sprintf("%s_%d", kind, shared.names)
+}
+
+// Exec runs SQL as superuser in a database; one text may hold several statements.
+func (s *Server) Exec(t testing.TB, database string, statements ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.URLFor(superuser, database))
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	defer conn.Close(ctx)
+	for _, sql := range statements {
+		if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+			t.Fatalf("pgtest: %v\n%s", err, sql)
+		}
+	}
+}
