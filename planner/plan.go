@@ -36,6 +36,7 @@ type OutColumn struct {
 	Type   policy.Type
 	Typmod int32
 	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
+	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 }
 
 // Measure is one thing that can be bought: a vector of counts over the cells of a table, with its noise.

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dpproxy/dpproxy/"
+
+// picture lists, for each package of the project, the packages of the project that its non-test code may import. A
+// package that is missing here, or an arrow that is missing, fails the test: ARCHITECTURE.md shows this picture.
+var picture = map[string][]string{
+	"mechanisms/internal/sealed": {},
+	"mechanisms/privacy":         {"mechanisms/internal/sealed"},
+	"mechanisms/accounting":      {"mechanisms/privacy"},
+	"mechanisms/noise":           {"mechanisms/privacy"},
+	"mechanisms/ranges":          {"mechanisms/privacy", "mechanisms/noise"},
+	"mechanisms/stattest":        {"mechanisms/privacy"},
+	"mechanisms":                 {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting"},
+	"policy":                     {"mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
+	"planner/scalar":             {"policy"},
+	"planner":                    {"planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"rewrite":                    {"planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"ledger":                     {"mechanisms", "mechanisms/privacy"},
+	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
+	"backend/pgtest":             {},
+	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy":                      {"*"},
+	"cmd/dpproxy":                {"*"},
+}
+
+// foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
+var foreign = map[string][]string{
+	"github.com/pganalyze/pg_query_go": {"planner", "rewrite"},
+	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
+	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "proxy", "cmd/dpproxy"},
+	"github.com/duckdb":                {"backend", "sandbox"},
+	"github.com/ncruces":               {"ledger"},
+	"go.yaml.in/yaml":                  {"policy"},
+	"math/rand":                        {"mechanisms/stattest"},
+	"unsafe":                           {},
+	"database/sql":                     {"backend", "sandbox", "ledger", "cmd/dpproxy"},
+	"net":                              {"proxy", "cmd/dpproxy", "backend/pgtest"},
+}
+
+// TestImports reads every non-test file with go/parser and holds it against the picture.
+func TestImports(t *testing.T) {
+	for dir, imports := range imports(t, "../..") {
+		allowed, known := picture[dir]
+		if !known {
+			t.Errorf("package %s is not in the picture", dir)
+			continue
+		}
+		for path, file := range imports {
+			if why := forbidden(dir, path, allowed); why != "" {
+				t.Errorf("%s: %s", file, why)
+			}
+		}
+	}
+}
+
+// TestImportsCatchesForbiddenArrow plants the faults that TestImports is there for.
+func TestImportsCatchesForbiddenArrow(t *testing.T) {
+	for _, c := range []struct{ dir, path string }{
+		{"planner", module + "backend"},
+		{"backend", module + "mechanisms/internal/sealed"},
+		{"ledger", module + "policy"},
+		{"sandbox", module + "backend"},
+		{"rewrite", "github.com/jackc/pgx/v5"},
+		{"mechanisms/noise", "math/rand/v2"},
+		{"planner", "unsafe"},
+	} {
+		if forbidden(c.dir, c.path, picture[c.dir]) == "" {
+			t.Errorf("%s may import %s", c.dir, c.path)
+		}
+	}
+}
+
+func forbidden(dir, path string, allowed []string) string {
+	if own, ok := strings.CutPrefix(path, module); ok {
+		for _, a := range allowed {
+			if a == own || a == "*" && !strings.Contains(own, "internal/") {
+				return ""
+			}
+		}
+		return dir + " may not import " + own
+	}
+	best, may := "", []string(nil)
+	for prefix, dirs := range foreign {
+		if (path == prefix || strings.HasPrefix(path, prefix+"/")) && len(prefix) > len(best) {
+			best, may = prefix, dirs
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	for _, d := range may {
+		if d == dir {
+			return ""
+		}
+	}
+	return dir + " may not import " + path
+}
+
+// imports maps package directories to the paths that their non-test files import, each with a file that does.
+func imports(t *testing.T, root string) map[string]map[string]string {
+	t.Helper()
+	all := map[string]map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		if all[dir] == nil {
+			all[dir] = map[string]string{}
+		}
+		for _, spec := range file.Imports {
+			name, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				return err
+			}
+			all[dir][name] = path
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

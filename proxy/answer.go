@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Answerer is the Pipeline of a running proxy: the one place where the packages meet. answer shows the way of a query.
+type Answerer struct {
+	backend   backend.Backend
+	ledger    ledger.Ledger
+	engine    sandbox.Engine
+	random    io.Reader
+	log       *slog.Logger
+	holdings  holdingsIndex
+	estimates estimateCache
+	paid      sync.WaitGroup // purchases under way; they outlive their clients
+}
+
+// NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
+func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger) *Answerer {
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log}
+}
+
+// Drain waits until every purchase under way is saved.
+func (a *Answerer) Drain() { a.paid.Wait() }
+
+// answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	plan, refusal := planner.Build(stmt, params, a.planContext(s))
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	queries, outer, refusal := a.render(plan)
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	bought, err := a.buy(ctx, s, plan, queries)
+	if err != nil {
+		return Result{}, err
+	}
+	tables, err := a.read(ctx, s, plan, bought.ids)
+	if err != nil {
+		return Result{}, err
+	}
+	rows, err := a.postProcess(ctx, s, plan, outer, tables)
+	if err != nil {
+		return Result{}, err
+	}
+	if plan.ErrorColumns && len(plan.Leaves) > 0 {
+		if rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, rows); err != nil {
+			return Result{}, err
+		}
+	}
+	return Result{Columns: rows.Value().Columns, Rows: rows, Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)}, nil
+}
+
+// planContext is what the plan may depend on: the policy, her settings, her holdings.
+func (a *Answerer) planContext(s *Session) planner.Context {
+	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Now: a.ledger.Now()}
+	if s.Dataset != nil {
+		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
+	}
+	return c
+}
+
+// render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
+func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	queries := make([]rewrite.Query, len(plan.Measures))
+	for i, m := range plan.Measures {
+		if m.Held {
+			continue
+		}
+		var err error
+		if queries[i], err = rewrite.Render(m, a.backend.Dialect()); err != nil {
+			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			return nil, rewrite.OuterQuery{}, &planner.Refusal{ID: "internal", SQLState: "DP002", Message: "this query has no form that the private database can run"}
+		}
+	}
+	if plan.Outer.Direct != nil {
+		return queries, rewrite.OuterQuery{}, nil
+	}
+	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
+	return queries, outer, refusal
+}
+
+// purchase is what buy brings home: the saved release of each measure, and what this statement was charged.
+type purchase struct {
+	ids     []int64
+	charged privacy.Cost
+	err     error
+}
+
+// buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
+// client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
+func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query) (purchase, error) {
+	p := purchase{ids: make([]int64, len(plan.Measures))}
+	var wanted []int
+	for i, m := range plan.Measures {
+		p.ids[i] = m.HeldID
+		if !m.Held {
+			wanted = append(wanted, i)
+		}
+	}
+	if len(wanted) == 0 {
+		return p, nil
+	}
+	if err := a.backend.Ready(ctx); err != nil {
+		a.log.Error("private database not ready", "error", err)
+		return p, &Failure{SQLState: "DP004", Message: "the database cannot be reached; nothing was charged"}
+	}
+	done := make(chan purchase, 1)
+	a.paid.Add(1)
+	go func() {
+		defer a.paid.Done()
+		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
+	}()
+	select {
+	case p = <-done:
+		return p, p.err
+	case <-ctx.Done():
+		return p, ctx.Err()
+	}
+}
+
+// drawAll charges for the wanted measures in one step, then draws and saves each.
+func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
+			out.err = errInternal
+		}
+	}()
+	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
+	for _, i := range wanted {
+		request.Items = append(request.Items, item(plan.Measures[i]))
+	}
+	outcomes, err := a.ledger.Charge(ctx, request)
+	if err != nil {
+		p.err = a.chargeFailure(ctx, s, plan, err)
+		return p
+	}
+	for k, i := range wanted {
+		p.charged = p.charged.Plus(outcomes[k].Charged)
+		p.ids[i] = outcomes[k].ID
+	}
+	for k, i := range wanted {
+		if outcomes[k].Receipt == nil {
+			continue
+		}
+		if p.ids[i], err = a.draw(ctx, plan.Measures[i], queries[i], outcomes[k].Receipt); err != nil {
+			for _, rest := range outcomes[k+1:] {
+				if rest.Receipt != nil {
+					a.ledger.Abandon(rest.Receipt)
+				}
+			}
+			p.err = err
+			return p
+		}
+	}
+	return p
+}
+
+// draw runs one paid measure, adds its noise and saves the release.
+func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+	truth, err := a.backend.Execute(query, receipt)
+	if err != nil {
+		a.ledger.Abandon(receipt)
+		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
+		return 0, errInternal
+	}
+	noisy, err := mechanisms.Release(m.Spec, m.Place, truth, a.random)
+	if err != nil {
+		a.ledger.Abandon(receipt)
+		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
+		return 0, errInternal
+	}
+	id, err := a.ledger.Save(ctx, receipt, noisy)
+	if err != nil {
+		a.log.Error("release was not saved", "measure", m.Name, "error", err)
+		return 0, errLedger
+	}
+	return id, nil
+}
+
+func item(m *planner.Measure) ledger.Item {
+	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
+		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe()}
+	if m.Declared != nil {
+		it.Refresh = m.Declared.Refresh
+	}
+	return it
+}
+
+var (
+	errInternal = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errLedger   = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
+)
+
+// chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
+// spent (privacy rule 1).
+func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.Plan, err error) error {
+	switch {
+	case errors.Is(err, ledger.ErrExhausted):
+		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
+		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
+			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost, b.Spent, b.Limit)
+		}
+		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
+		return f
+	case errors.Is(err, ledger.ErrCap):
+		return &Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
+	}
+	a.log.Error("charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
+	return errLedger
+}

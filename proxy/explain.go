@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
+// without the private database.
+type explanation struct {
+	Cost       string            `json:"Cost"`
+	Balance    string            `json:"Balance After,omitempty"`
+	Confidence float64           `json:"Confidence"`
+	Outer      string            `json:"Outer Query"`
+	OuterSQL   string            `json:"Outer SQL,omitempty"`
+	Leaves     []explainedLeaf   `json:"Leaves"`
+	Columns    []explainedColumn `json:"Columns"`
+	Notes      []string          `json:"Notes,omitempty"`
+}
+
+type explainedLeaf struct {
+	Name        string   `json:"Name"`
+	SQL         string   `json:"Leaf,omitempty"`
+	Rows        int      `json:"Rows"`
+	Table       string   `json:"Table"`
+	Measure     string   `json:"Measure"`
+	Kind        string   `json:"Kind"`
+	Source      string   `json:"Answered From"`
+	Mechanism   string   `json:"Mechanism"`
+	Why         string   `json:"Why,omitempty"`
+	Sensitivity string   `json:"Sensitivity"`
+	Cost        string   `json:"Cost"`
+	Errors      []string `json:"Expected Error"`
+	Query       string   `json:"Query,omitempty"`
+	Arguments   string   `json:"Arguments,omitempty"`
+}
+
+type explainedColumn struct {
+	Name  string `json:"Name"`
+	Type  string `json:"Type"`
+	Error string `json:"Expected Error,omitempty"`
+}
+
+// explain describes a plan.
+func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *planner.Refusal) {
+	queries, outer, refusal := a.render(plan)
+	if refusal != nil {
+		return explanation{}, refusal
+	}
+	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: outer.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
+	if plan.Cost.IsZero() {
+		e.Cost = "nothing"
+	}
+	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	for _, leaf := range plan.Leaves {
+		e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, plan.Measures[leaf.Measure], queries[leaf.Measure]))
+	}
+	for _, c := range plan.Columns {
+		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
+		if c.Error != nil {
+			column.Error = fmt.Sprintf("±%d a value, noise alone", c.Error.HalfWidth)
+		}
+		e.Columns = append(e.Columns, column)
+	}
+	return e, nil
+}
+
+func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
+	if s.Dataset == nil {
+		return ""
+	}
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return ""
+	}
+	left := remaining(b)
+	if !cost.Fits(left) {
+		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left, b.Limit)
+	}
+	if cost.Rho.Pico() != 0 {
+		return balanceText(cost, b)
+	}
+	return fmt.Sprintf("%s of %s", minus(left, cost), b.Limit)
+}
+
+func outerText(plan *planner.Plan) string {
+	if plan.Outer.Direct != nil {
+		return "computed by the proxy from released values; costs nothing"
+	}
+	return "run in the sandbox on released values; costs nothing"
+}
+
+func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q rewrite.Query) explainedLeaf {
+	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
+	e.Source = "a fresh count"
+	switch {
+	case m.Held:
+		e.Source = "release " + m.Name + ", which you have paid for"
+	case m.Declared != nil:
+		e.Source = "release " + m.Name + ", bought by this query"
+	case m.Kind == "range":
+		e.Source = "a new range release, bought by this query"
+	}
+	e.Mechanism = mechanismText(m.Spec)
+	contribution := m.Table.Contribution()
+	d := m.Spec.Sensitivity(contribution)
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 √%d (%s, at most %d rows a unit)", d.L1, d.L2Squared, contribution.Neighbors, contribution.Rows)
+	e.Cost = m.Cost.String()
+	if m.Held {
+		e.Cost = "nothing"
+	}
+	e.Errors = leafErrors(leaf, m, plan.Confidence)
+	if !m.Held {
+		e.Query = q.SQL()
+		if len(q.Args()) > 0 {
+			e.Arguments = fmt.Sprint(q.Args()...)
+		}
+	}
+	return e
+}
+
+// leafErrors gives, per count, the half-widths over the leaf's rows.
+func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Confidence) []string {
+	var lines []string
+	for _, c := range leaf.Counts {
+		var widest mechanisms.Error
+		for r, spans := range c.Spans {
+			if r >= mostErrorRows {
+				break
+			}
+			if e := m.Spec.Error(spans, confidence); e.HalfWidth >= widest.HalfWidth {
+				widest = e
+			}
+		}
+		all := m.Spec.Error(nil, confidence)
+		if len(c.Spans) > 0 {
+			each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(len(c.Spans)))
+			if err == nil {
+				all = m.Spec.Error(widestSpans(c.Spans), each)
+			}
+		}
+		line := fmt.Sprintf("%s: ±%d a value at %g %%", c.Name, widest.HalfWidth, 100*confidence.Float())
+		if len(c.Spans) > 1 {
+			line += fmt.Sprintf(", ±%d for all %d values together", max(all.HalfWidth, widest.HalfWidth), len(c.Spans))
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// mostErrorRows bounds the rows whose error EXPLAIN computes one by one.
+const mostErrorRows = 256
+
+// widestSpans are the spans that sum the most cells.
+func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
+	best, most := rows[0], -1
+	for _, spans := range rows {
+		n := 0
+		for _, s := range spans {
+			n += s.To - s.From
+		}
+		if n > most {
+			best, most = spans, n
+		}
+	}
+	return best
+}
+
+func mechanismText(s mechanisms.Spec) string {
+	noise := fmt.Sprintf("discrete Laplace noise of scale %s", ratio(s.Noise))
+	if s.Noise.Kind == mechanisms.DiscreteGaussian {
+		noise = fmt.Sprintf("discrete Gaussian noise of variance %s", ratio(s.Noise))
+	}
+	if s.Strategy.Kind == mechanisms.Tree {
+		var branches []string
+		for _, b := range s.Strategy.Radices {
+			branches = append(branches, fmt.Sprint(b))
+		}
+		return fmt.Sprintf("range tree over %d cells, branching %s, least squares; %s", s.Cells, strings.Join(branches, "·"), noise)
+	}
+	if s.Cells > 1 {
+		return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
+	}
+	return noise
+}
+
+func ratio(n mechanisms.Noise) string {
+	return fmt.Sprintf("%.6g", float64(n.Num)/float64(n.Den))
+}
+
+// lines is the text form.
+func (e explanation) lines() []string {
+	out := []string{"Cost: " + e.Cost}
+	if e.Balance != "" {
+		out = append(out, "Balance after: "+e.Balance)
+	}
+	out = append(out, "Outer query: "+e.Outer)
+	if e.OuterSQL != "" {
+		out = append(out, "  SQL: "+e.OuterSQL)
+	}
+	for _, l := range e.Leaves {
+		out = append(out, fmt.Sprintf("  ->  %s: %s over %s, %d row%s", l.Name, l.Kind, l.Table, l.Rows, plural(l.Rows)))
+		for _, f := range []struct{ name, text string }{
+			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Query", l.Query}, {"Arguments", l.Arguments},
+		} {
+			if f.text != "" {
+				out = append(out, "        "+f.name+": "+strings.ReplaceAll(f.text, "\n", " "))
+			}
+		}
+	}
+	for _, n := range e.Notes {
+		out = append(out, "Note: "+n)
+	}
+	return out
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}

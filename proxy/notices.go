@@ -1,0 +1,139 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
+// own account, never on a released or a true value.
+func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, bought purchase) []Notice {
+	if len(plan.Measures) == 0 {
+		return nil
+	}
+	parts := make([]string, 0, 3)
+	if bought.charged.IsZero() {
+		parts = append(parts, freeOf(plan))
+	} else {
+		parts = append(parts, "cost "+a.costText(ctx, s, bought.charged))
+	}
+	if e := errorText(plan); e != "" {
+		parts = append(parts, e)
+	}
+	n := Notice{Message: strings.Join(parts, "; ")}
+	n.Detail = strings.Join(append(firstUses(plan, bought), plan.Notes...), "\n")
+	return []Notice{n}
+}
+
+// costText gives a cost and the balance after it: in ε, or, under zCDP, in shares of the budget.
+func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) string {
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return cost.String()
+	}
+	return balanceText(cost, b)
+}
+
+func balanceText(cost privacy.Cost, b ledger.Balance) string {
+	left := remaining(b)
+	if cost.Rho.Pico() == 0 {
+		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
+		return text + windowText(b)
+	}
+	text := fmt.Sprintf("%.2g %% of your budget (%s)", 100*cost.Rho.Float()/b.Limit.Rho.Float(), cost)
+	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
+		text += fmt.Sprintf("; about %d more such questions", more)
+	} else {
+		text += "; not enough is left for another"
+	}
+	return text + windowText(b)
+}
+
+func epsilonOf(c privacy.Cost) string { return c.Epsilon.String() }
+
+func windowText(b ledger.Balance) string {
+	if b.WindowEnds.IsZero() {
+		return ""
+	}
+	return " until " + b.WindowEnds.UTC().Format(time.DateOnly)
+}
+
+// remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
+func remaining(b ledger.Balance) privacy.Cost {
+	rest := minus(b.Limit, b.Spent)
+	if b.LifeLimit.IsZero() {
+		return rest
+	}
+	life := minus(b.LifeLimit, b.LifeSpent)
+	return privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
+		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
+	}
+}
+
+func minus(a, b privacy.Cost) privacy.Cost {
+	return privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(max(0, a.Epsilon.Micro()-b.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(max(0, a.Rho.Pico()-b.Rho.Pico())),
+		Delta:   privacy.AttoDelta(max(0, a.Delta.Atto()-b.Delta.Atto())),
+	}
+}
+
+// freeOf names what a free answer was read from.
+func freeOf(plan *planner.Plan) string {
+	var names []string
+	for _, m := range plan.Measures {
+		names = append(names, m.Name)
+	}
+	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
+}
+
+// firstUses announces releases that are free from now on.
+func firstUses(plan *planner.Plan, bought purchase) []string {
+	if bought.charged.IsZero() {
+		return nil
+	}
+	var lines []string
+	for _, m := range plan.Measures {
+		if m.Held || m.Declared == nil && m.Kind != "range" {
+			continue
+		}
+		what := "every count over its columns"
+		if m.Kind == "range" {
+			what = "every range over " + m.Grain[0].Name
+		}
+		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
+	}
+	return lines
+}
+
+// errorText gives the half-widths of the counts in the answer.
+func errorText(plan *planner.Plan) string {
+	var low, high int64 = math.MaxInt64, -1
+	names := map[int64]string{}
+	for _, c := range plan.Columns {
+		if c.Error == nil {
+			continue
+		}
+		low, high = min(low, c.Error.HalfWidth), max(high, c.Error.HalfWidth)
+		if names[c.Error.HalfWidth] == "" {
+			names[c.Error.HalfWidth] = c.Name
+		}
+	}
+	at := fmt.Sprintf("at %g %%", 100*plan.Confidence.Float())
+	switch {
+	case high < 0:
+		return ""
+	case low == high:
+		return fmt.Sprintf("error ±%d a value %s", high, at)
+	}
+	return fmt.Sprintf("error ±%d (%s) to ±%d (%s) a value %s", low, names[low], high, names[high], at)
+}

@@ -1,0 +1,181 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// read makes the released table of each leaf from the saved releases.
+func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
+	tables := make([]sandbox.Table, len(plan.Leaves))
+	for i, leaf := range plan.Leaves {
+		saved, err := a.estimate(s, ids[leaf.Measure])
+		if err != nil {
+			return nil, err
+		}
+		tables[i] = leafTable(leaf, saved.estimate, saved.noisy)
+	}
+	return tables, nil
+}
+
+// leafTable sums the cells of each row. The estimate is itself computed from noisy, so all of it is post-processing.
+func leafTable(leaf *planner.Leaf, e *mechanisms.Estimate, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	columns := leafColumns(leaf)
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows {
+		data := make([][]policy.Value, leaf.Rows)
+		cells := make([]policy.Value, leaf.Rows*len(columns))
+		for r := range data {
+			row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
+			for k := range leaf.Keys {
+				row[k] = leaf.Keys[k].Values[r]
+			}
+			for c := range leaf.Counts {
+				count := &leaf.Counts[c]
+				row[len(leaf.Keys)+c] = e.Sum(count.Counter, count.Spans[r]).Value()
+			}
+			data[r] = row
+		}
+		return sandbox.Rows{Columns: columns, Data: data}
+	})
+	return sandbox.Table{Name: leaf.Name, Rows: rows}
+}
+
+func leafColumns(leaf *planner.Leaf) []sandbox.Column {
+	columns := make([]sandbox.Column, 0, len(leaf.Keys)+len(leaf.Counts))
+	for _, k := range leaf.Keys {
+		columns = append(columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
+	}
+	for _, c := range leaf.Counts {
+		columns = append(columns, sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1})
+	}
+	return columns
+}
+
+// postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
+func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	if d := plan.Outer.Direct; d != nil {
+		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
+		if d.Leaf >= 0 {
+			input = leaves[d.Leaf].Rows
+		}
+		return sandbox.Direct(d, outColumns(plan), input)
+	}
+	own, err := a.ownTables(ctx, s, plan)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	return a.engine.Query(ctx, sandboxSession(s), outer, append(own, leaves...))
+}
+
+func outColumns(plan *planner.Plan) []sandbox.Column {
+	columns := make([]sandbox.Column, len(plan.Columns))
+	for i, c := range plan.Columns {
+		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+	}
+	return columns
+}
+
+func sandboxSession(s *Session) sandbox.Session {
+	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables}
+}
+
+// saved is a release with its reading.
+type saved struct {
+	estimate *mechanisms.Estimate
+	noisy    privacy.Released[mechanisms.Noisy]
+}
+
+// estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
+type estimateCache struct {
+	mu    sync.RWMutex
+	byID  map[int64]saved
+	cells int
+}
+
+// mostCachedCells bounds the cache: eight bytes a cell, some 100 MB.
+const mostCachedCells = 1 << 23
+
+// estimate returns the reading of a release that the user has paid for.
+func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
+	c := &a.estimates
+	c.mu.RLock()
+	hit, ok := c.byID[id]
+	c.mu.RUnlock()
+	if ok {
+		return hit, nil
+	}
+	release, err := a.ledger.Load(context.Background(), s.User, id)
+	if err != nil {
+		a.log.Error("saved release cannot be read", "release", id, "error", err)
+		return saved{}, errLedger
+	}
+	e, err := mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+	if err != nil {
+		a.log.Error("saved release does not fit its description", "release", id, "error", err)
+		return saved{}, errLedger
+	}
+	hit = saved{estimate: e, noisy: release.Noisy}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cells > mostCachedCells || c.byID == nil {
+		c.byID, c.cells = map[int64]saved{}, 0
+	}
+	c.byID[id] = hit
+	c.cells += len(release.Noisy.Value().Observations)
+	return hit, nil
+}
+
+// holdingsIndex answers the planner's look-ups from memory. The ledger hands out one immutable list a user and dataset;
+// the index is made anew when that list is another one.
+type holdingsIndex struct{ byUser sync.Map }
+
+type heldIndex struct {
+	from     []ledger.Release
+	byDigest map[planner.Digest][]planner.Holding
+	byTable  map[string][]planner.Holding
+}
+
+func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) planner.Holdings {
+	key := [2]string{user, dataset}
+	if got, ok := h.byUser.Load(key); ok {
+		if index := got.(*heldIndex); sameList(index.from, releases) {
+			return index
+		}
+	}
+	index := &heldIndex{from: releases, byDigest: map[planner.Digest][]planner.Holding{}, byTable: map[string][]planner.Holding{}}
+	for _, r := range releases {
+		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described}
+		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
+		if r.Item.Spec.Cells > 1 {
+			index.byTable[r.Item.Table] = append(index.byTable[r.Item.Table], held)
+		}
+	}
+	for _, held := range index.byDigest {
+		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(parameter(a.Spec), parameter(b.Spec)) })
+	}
+	h.byUser.Store(key, index)
+	return index
+}
+
+// parameter is the noise parameter of a release as a float: smaller is more exact among releases of one measure.
+func parameter(s mechanisms.Spec) float64 { return float64(s.Noise.Num) / float64(s.Noise.Den) }
+
+func sameList(a, b []ledger.Release) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// Held returns the live releases of that measure that she has paid for.
+func (h *heldIndex) Held(d planner.Digest) []planner.Holding { return h.byDigest[d] }
+
+// HeldOn returns the live releases of several cells over a table that she has paid for.
+func (h *heldIndex) HeldOn(t *policy.Table) []planner.Holding { return h.byTable[t.Schema+"."+t.Name] }
