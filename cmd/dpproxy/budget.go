@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+func budgetCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "budget --policy policy.yaml",
+		Short: "Show every user's budget and each dataset's cap (the policy alone grants them)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			return withLedger(cmd.Context(), path, log, func(p *policy.Policy, l ledger.Ledger) error {
+				return showBudgets(cmd.Context(), cmd.OutOrStdout(), p, l)
+			})
+		},
+	}
+	policyFlag(cmd, &path)
+	return cmd
+}
+
+// withLedger opens a policy's ledger, for reading while no proxy holds it.
+func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*policy.Policy, ledger.Ledger) error) error {
+	p, err := policy.Read(path)
+	if err != nil {
+		return err
+	}
+	l, err := ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log})
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	defer l.Close()
+	return do(p, l)
+}
+
+func showBudgets(ctx context.Context, out io.Writer, p *policy.Policy, l ledger.Ledger) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "DATASET\tUSER\tSPENT\tBUDGET\tWINDOW ENDS\tSPENT FOR LIFE\tLIFETIME")
+	for _, d := range p.Datasets {
+		balances, err := l.Balances(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		for _, b := range balances {
+			ends, life, lifeSpent := "never", "", ""
+			if !b.WindowEnds.IsZero() {
+				ends, life, lifeSpent = b.WindowEnds.UTC().Format("2006-01-02"), b.LifeLimit.String(), b.LifeSpent.String()
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, b.User, b.Spent, b.Limit, ends, lifeSpent, life)
+		}
+		spent, limit, err := l.Cap(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t(cap)\t%s\t%s\tnever\t\t\n", d.ID, spent, limit)
+	}
+	return w.Flush()
+}

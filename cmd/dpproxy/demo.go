@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// demo is what `dpproxy demo` was asked for.
+type demo struct {
+	dir, listen string
+	rows        int
+	fresh       bool
+	out         io.Writer
+}
+
+func demoCommand() *cobra.Command {
+	d := demo{}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Run a proxy over a generated population, with everything it needs",
+		Long: `Generates a population in an embedded DuckDB file, writes a policy with the users analyst/analyst and dba/dba, and
+serves it. What analysts spend stays in the ledger under --dir; --fresh starts anew.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			d.out = cmd.OutOrStdout()
+			return d.run(cmd.Context(), log)
+		},
+	}
+	cmd.Flags().IntVar(&d.rows, "rows", 1_000_000, "people to generate")
+	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:6432", "address to listen on")
+	cmd.Flags().StringVar(&d.dir, "dir", "demo", "directory of the data, the policy and the ledger")
+	cmd.Flags().BoolVar(&d.fresh, "fresh", false, "throw away what is in --dir first")
+	return cmd
+}
+
+// demoFiles are what the demo writes under --dir, and so what --fresh may remove.
+var demoFiles = []string{"policy.yaml", "warehouse.duckdb", "warehouse.duckdb.partial", "warehouse.duckdb.wal", "dpproxy.ledger*"}
+
+func (d *demo) run(ctx context.Context, log *slog.Logger) error {
+	if d.rows < 1 || d.rows > 100_000_000 {
+		return exitCode{2, fmt.Errorf("--rows is %d, must be between 1 and 100000000", d.rows)}
+	}
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), log, d.welcome)
+}
+
+// prepare makes what is missing under --dir.
+func (d *demo) prepare(ctx context.Context) error {
+	if d.fresh {
+		if err := d.clear(); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return err
+	}
+	if err := d.agree(); err != nil {
+		return err
+	}
+	warehouse := filepath.Join(d.dir, "warehouse.duckdb")
+	if _, err := os.Stat(warehouse); errors.Is(err, fs.ErrNotExist) {
+		if err := generate(ctx, warehouse, d.rows, d.out); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(d.dir, "policy.yaml")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	analyst, err := policy.Verifier("analyst", rand.Reader)
+	if err != nil {
+		return err
+	}
+	dba, err := policy.Verifier("dba", rand.Reader)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(demoPolicy(d.listen, d.rows, analyst, dba)), 0o600)
+}
+
+// agree refuses flags that contradict what an earlier run wrote.
+func (d *demo) agree() error {
+	p, err := policy.Read(filepath.Join(d.dir, "policy.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if p.Server.Listen != d.listen {
+		return fmt.Errorf("%s says listen: %s; edit it, or start anew with --fresh", p.Path, p.Server.Listen)
+	}
+	if t := p.Datasets[0].Table("", "people"); t == nil || t.ExpectedRows != int64(d.rows) {
+		return fmt.Errorf("%s holds another number of people; start anew with --fresh", d.dir)
+	}
+	return nil
+}
+
+func (d *demo) clear() error {
+	for _, pattern := range demoFiles {
+		files, err := filepath.Glob(filepath.Join(d.dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if err := os.Remove(f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// welcome prints how to connect and what to try.
+func (d *demo) welcome(address string) {
+	host, port, _ := net.SplitHostPort(address)
+	fmt.Fprintf(d.out, `
+dpproxy listens on %s. In another terminal:
+
+  PGPASSWORD=analyst psql -h %s -p %s -U analyst demo
+
+and try:
+
+%s
+The policy is %s; psql -U dba (password dba) sees every budget. Ctrl-C stops.
+`, address, host, port, "  "+strings.Join(demoQueries, "\n  ")+"\n", filepath.Join(d.dir, "policy.yaml"))
+}
+
+// demoQueries are the first things to try; the README's tour and a test run them.
+var demoQueries = []string{
+	`SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40;`,
+	`SELECT sex, education, count(*) FROM people GROUP BY sex, education ORDER BY 3 DESC;`,
+	`EXPLAIN SELECT count(*) FROM people WHERE income >= 100000;`,
+	`SET dp.epsilon = 0.5;`,
+	`SELECT age, sum(count(*)) OVER (ORDER BY age) AS at_most FROM people GROUP BY age ORDER BY age;`,
+	`SELECT date_trunc('month', visited_at) AS month, count(*) FROM visits GROUP BY 1 ORDER BY 1;`,
+	`SELECT * FROM dp.budget;`,
+}

@@ -1,0 +1,62 @@
+package main
+
+import "fmt"
+
+// demoPolicy is the policy file that the demo writes: small, and commented as a DBA would like to read it.
+func demoPolicy(listen string, rows int, analyst, dba string) string {
+	return fmt.Sprintf(`# The demo's policy: what analysts may learn of the people in warehouse.duckdb.
+version: 1
+server:
+  listen: %s
+backend:
+  url: duckdb:warehouse.duckdb
+sandbox: {url: "duckdb:"}
+ledger:
+  url: sqlite:dpproxy.ledger
+users:
+  - {name: analyst, password: "%s"}
+  - {name: dba, password: "%s", admin: true}     # sees every budget, no more of the data
+datasets:
+  - id: demo
+    unit: {name: person, key: people.person_id}   # whom the budget protects
+    neighbors: add-remove
+    accountant: pure                              # ε adds up
+    cap: {epsilon: 100, delta: 0}                 # everybody together, for life
+    budgets:
+      "*": {epsilon: 10, delta: 0}                # each user, for life
+    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
+    tables:
+      - name: people
+        source: main.people
+        expected_rows: %d
+        max_rows_per_unit: 1
+        columns:
+          - {name: age,       type: integer, domain: {min: 0, max: 109, step: 1}, outside: clamp, comment: "years"}
+          - {name: sex,       type: text,    domain: {values: [Female, Male]}}
+          - {name: education, type: text,    domain: {values: [none, school, college, bachelor, master]}}
+          - {name: income,    type: integer, domain: {min: 0, max: 250000, step: 1000}, outside: clamp, comment: "a year"}
+          - {name: hired,     type: date,    domain: {min: 2000-01-01, max: 2026-12-31, step: 1 day}}
+          - {name: region,    type: text,    domain: {values: [north, south, east, west, islands]}}
+        releases:                                 # each user pays for one once; then it is free
+          - {kind: range,     columns: [age],            epsilon: 0.5}
+          - {kind: range,     columns: [income],         epsilon: 0.5}
+          - {kind: histogram, columns: [sex, education, region], epsilon: 0.5}
+      - name: visits                              # several rows a person
+        source: main.visits
+        unit: visits.person_id = people.person_id
+        expected_rows: %d
+        max_rows_per_unit: 8                      # enforced: the rest of a person's rows are left out
+        columns:
+          - {name: visited_at, type: timestamptz, domain: {min: 2024-01-01, max: 2026-07-01, step: 1 hour}}
+          - {name: kind,       type: text,        domain: {values: [checkup, lab, vaccination, emergency]}}
+          - {name: minutes,    type: integer,     domain: {min: 0, max: 240, step: 1}, outside: clamp}
+      - name: regions                             # no privacy: exact and free
+        source: main.regions
+        public: true
+        max_rows: 100
+        columns:
+          - {name: code,     type: text}
+          - {name: name,     type: text}
+          - {name: area_km2, type: integer}
+`, listen, analyst, dba, rows, 2*rows)
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/spf13/cobra"
+)
+
+func initCommand() *cobra.Command {
+	var tables []string
+	var out, id string
+	cmd := &cobra.Command{
+		Use:   "init postgres://…/prod --table people --table visits",
+		Short: "Write a first policy from a database's schema, with comments (never from its rows)",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(tables) == 0 {
+				return exitCode{2, fmt.Errorf("name at least one --table")}
+			}
+			text, err := firstPolicy(cmd.Context(), args[0], id, tables)
+			if err != nil {
+				return err
+			}
+			return writeNew(cmd.OutOrStdout(), out, text)
+		},
+	}
+	cmd.Flags().StringArrayVar(&tables, "table", nil, "a table, schema.name or name; may be repeated")
+	cmd.Flags().StringVar(&out, "out", "", "file to write; standard output if empty; an existing file is left alone")
+	cmd.Flags().StringVar(&id, "dataset", "data", "the dataset's id, which is also the database name that clients ask for")
+	return cmd
+}
+
+func writeNew(stdout io.Writer, path, text string) error {
+	if path == "" {
+		_, err := io.WriteString(stdout, text)
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(f, text); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// schemaTable is what the catalog says of one table.
+type schemaTable struct {
+	schema, name, key string // key: the single-column primary key, if any
+	columns           []schemaColumn
+}
+
+type schemaColumn struct {
+	name, typ string
+	labels    []string // of an enum
+	foreign   string   // "table.column" that a single-column foreign key refers to
+}
+
+// firstPolicy reads the catalog and writes the policy's text.
+func firstPolicy(ctx context.Context, url, id string, names []string) (string, error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", fmt.Errorf("database: %w", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var tables []schemaTable
+	for _, name := range names {
+		t, err := readSchema(ctx, conn, name)
+		if err != nil {
+			return "", err
+		}
+		tables = append(tables, t)
+	}
+	return policyText(conn.Config(), id, tables), nil
+}
+
+const schemaColumnsSQL = `SELECT a.attname, pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END, a.atttypmod),
+  ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
+  coalesce((SELECT f.relname || '.' || fa.attname FROM pg_catalog.pg_constraint k
+    JOIN pg_catalog.pg_class f ON f.oid = k.confrelid JOIN pg_catalog.pg_attribute fa ON fa.attrelid = f.oid AND fa.attnum = k.confkey[1]
+    WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum] LIMIT 1), ''),
+  EXISTS (SELECT 1 FROM pg_catalog.pg_constraint p WHERE p.conrelid = a.attrelid AND p.contype = 'p' AND p.conkey = ARRAY[a.attnum])
+FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`
+
+func readSchema(ctx context.Context, conn *pgx.Conn, name string) (schemaTable, error) {
+	var t schemaTable
+	var oid uint32
+	err := conn.QueryRow(ctx, `SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		WHERE c.oid = pg_catalog.to_regclass($1)`, name).Scan(&oid, &t.schema, &t.name)
+	if err != nil {
+		return t, fmt.Errorf("table %s: not found in the database", name)
+	}
+	rows, err := conn.Query(ctx, schemaColumnsSQL, oid)
+	if err != nil {
+		return t, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c schemaColumn
+		var primary bool
+		if err := rows.Scan(&c.name, &c.typ, &c.labels, &c.foreign, &primary); err != nil {
+			return t, err
+		}
+		if primary {
+			t.key = c.name
+		}
+		t.columns = append(t.columns, c)
+	}
+	return t, rows.Err()
+}
+
+// policyText writes a policy that loads as it stands; what only the owner can know is marked EDIT.
+func policyText(config *pgx.ConnConfig, id string, tables []schemaTable) string {
+	unit := tables[0].name + "." + tables[0].key
+	if tables[0].key == "" {
+		unit = tables[0].name + "." + tables[0].columns[0].name
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `# A first policy, written from the schema alone. Read every line marked EDIT; then: dpproxy check --policy this-file
+version: 1
+server:
+  listen: 127.0.0.1:6432          # TLS is required on any other than a loopback address
+backend:
+  url: postgres://%s@%s:%d/%s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass
+ledger:
+  url: sqlite:dpproxy.ledger
+users: []                         # dpproxy user add NAME --policy this-file
+datasets:
+  - id: %s
+    unit: {name: person, key: %s}   # EDIT: whom the budget protects
+    neighbors: add-remove
+    accountant: zcdp
+    cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life
+    budgets:
+      "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
+    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
+    tables:
+`, config.User, config.Host, config.Port, config.Database, quoteYAML(id), unit)
+	for i, t := range tables {
+		writeTable(&b, t, i == 0, unit)
+	}
+	return b.String()
+}
+
+func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
+	fmt.Fprintf(b, "      - name: %s\n        source: %s.%s\n        expected_rows: 100000           # EDIT: a public guess; never counted\n",
+		quoteYAML(t.name), quoteYAML(t.schema), quoteYAML(t.name))
+	rows := 1
+	if !first {
+		rows = 10
+		for _, c := range t.columns {
+			if c.foreign == unit {
+				fmt.Fprintf(b, "        unit: %s.%s = %s\n", t.name, c.name, unit)
+			}
+		}
+	}
+	fmt.Fprintf(b, "        max_rows_per_unit: %d            # EDIT: more rows of one unit are left out\n        columns:\n", rows)
+	for _, c := range t.columns {
+		if c.name == t.key || c.foreign != "" {
+			fmt.Fprintf(b, "          # %s: a key; not listed, so analysts do not see it\n", c.name)
+			continue
+		}
+		typ, domain := firstDomain(c)
+		if domain == "" {
+			fmt.Fprintf(b, "          # %s (%s): no domain can be guessed; not listed\n", c.name, c.typ)
+			continue
+		}
+		domain, remark, _ := strings.Cut(domain, "   #")
+		if remark != "" {
+			remark = "   #" + remark
+		}
+		fmt.Fprintf(b, "          - {name: %s, type: %q, domain: %s}%s\n", quoteYAML(c.name), typ, domain, remark)
+	}
+}
+
+// firstDomain guesses a domain from a type, never from values.
+func firstDomain(c schemaColumn) (typ, domain string) {
+	base, _, _ := strings.Cut(c.typ, "(")
+	switch {
+	case len(c.labels) > 0:
+		quoted := make([]string, len(c.labels))
+		for i, l := range c.labels {
+			quoted[i] = quoteYAML(l)
+		}
+		return "text", "{values: [" + strings.Join(quoted, ", ") + "]}"
+	case c.typ == "boolean":
+		return c.typ, "{values: [false, true]}"
+	case base == "smallint", base == "integer", base == "bigint":
+		return c.typ, "{min: 0, max: 100, step: 1}   # EDIT: bounds that are public"
+	case base == "numeric", base == "real", base == "double precision":
+		return c.typ, "{min: 0, max: 1000, step: 10}   # EDIT: bounds that are public"
+	case base == "date":
+		return c.typ, "{min: 2000-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
+	case c.typ == "timestamp without time zone":
+		return "timestamp", "{min: 2020-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
+	case c.typ == "timestamp with time zone":
+		return "timestamptz", "{min: 2020-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
+	case base == "text", base == "character varying", base == "character":
+		return "text", "{values: [first, second]}   # EDIT: the public list of values"
+	}
+	return c.typ, ""
+}
+
+func quoteYAML(s string) string {
+	for _, r := range s {
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_') {
+			return fmt.Sprintf("%q", s)
+		}
+	}
+	switch strings.ToLower(s) {
+	case "", "yes", "no", "on", "off", "true", "false", "null", "y", "n":
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}

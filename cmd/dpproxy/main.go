@@ -1,0 +1,107 @@
+// Command dpproxy is a differential-privacy proxy that speaks the PostgreSQL protocol. This package only wires the
+// others: flags, files, signals, exit codes. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check or verify found a fault.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// version is what `dpproxy --version` prints; a release build sets it.
+var version = "0.1.0"
+
+func main() {
+	sandbox.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
+	parserChild()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:]))
+}
+
+// run executes one command line and returns the exit code.
+func run(ctx context.Context, args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		if code.err != nil {
+			fmt.Fprintln(os.Stderr, "dpproxy:", code.err)
+		}
+		return code.code
+	}
+	fmt.Fprintln(os.Stderr, "dpproxy:", err)
+	return 1
+}
+
+// exitCode is an error that asks for an exit code of its own.
+type exitCode struct {
+	code int
+	err  error
+}
+
+func (e exitCode) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dpproxy",
+		Short: "A differential-privacy proxy that people use as if it were PostgreSQL",
+		Long: `dpproxy stands between analysts and a database. Analysts point psql, a driver or a BI tool at it; each SELECT is
+answered with calibrated noise and charged to the analyst's budget; they never see a row.
+
+Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and so on.`,
+		Version:           version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
+	}
+	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{2, err} })
+	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), budgetCommand(), ledgerCommand(), queryCommand(), schemaCommand())
+	return root
+}
+
+// fromEnvironment sets each flag that the command line left alone from DPPROXY_<NAME>.
+func fromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "DPPROXY_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value, ok := os.LookupEnv(name); ok && !f.Changed && err == nil {
+			if e := flags.Set(f.Name, value); e != nil {
+				err = exitCode{2, fmt.Errorf("%s: %w", name, e)}
+			}
+		}
+	})
+	return err
+}
+
+// logger writes to standard error at the level that --log-level names.
+func logger(cmd *cobra.Command) (*slog.Logger, error) {
+	name, err := cmd.Flags().GetString("log-level")
+	if err != nil {
+		return nil, err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(name)); err != nil {
+		return nil, exitCode{2, fmt.Errorf("--log-level is %q, must be debug, info, warn or error", name)}
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})), nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/spf13/cobra"
+)
+
+func queryCommand() *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use:   `query "SELECT …"`,
+		Short: "Ask a running proxy, on a machine that has no psql",
+		Long:  `Connects as psql would: by --url, or by PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE. Notices go to standard error.`,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return query(cmd.Context(), url, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&url, "url", "", "postgres://user:password@host:port/dataset")
+	return cmd
+}
+
+func query(ctx context.Context, url, text string, out, notices io.Writer) error {
+	config, err := pgconn.ParseConfig(url)
+	if err != nil {
+		return exitCode{2, err}
+	}
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		fmt.Fprintf(notices, "%s:  %s\n", n.Severity, n.Message)
+		if n.Detail != "" {
+			fmt.Fprintln(notices, "DETAIL:  "+n.Detail)
+		}
+	}
+	conn, err := pgconn.ConnectConfig(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	results := conn.Exec(ctx, text)
+	for results.NextResult() {
+		if err := printResult(results.ResultReader(), out); err != nil {
+			return err
+		}
+	}
+	return results.Close()
+}
+
+func printResult(r *pgconn.ResultReader, out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	for _, f := range r.FieldDescriptions() {
+		fmt.Fprintf(w, "%s\t", f.Name)
+	}
+	rows := 0
+	if len(r.FieldDescriptions()) > 0 {
+		fmt.Fprintln(w)
+	}
+	for r.NextRow() {
+		for _, v := range r.Values() {
+			fmt.Fprintf(w, "%s\t", v)
+		}
+		fmt.Fprintln(w)
+		rows++
+	}
+	tag, err := r.Close()
+	if err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, tag.String())
+	return nil
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// shutdownGrace is how long running statements may take to end after a signal.
+const shutdownGrace = 20 * time.Second
+
+func serveCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "serve --policy policy.yaml",
+		Short: "Run the proxy",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), path, log, func(address string) { log.Info("listening", "address", address) })
+		},
+	}
+	policyFlag(cmd, &path)
+	return cmd
+}
+
+// policyFlag adds --policy, which a command that uses it cannot do without.
+func policyFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "policy", "policy.yaml", "the policy file")
+}
+
+// house is a running proxy: what serve opened, and the policy in force.
+type house struct {
+	log     *slog.Logger
+	policy  atomic.Pointer[policy.Policy]
+	ledger  ledger.Ledger
+	backend backend.Backend
+	engine  sandbox.Engine
+}
+
+// serve runs a proxy until ctx ends; listening is told the address once clients can connect.
+func serve(ctx context.Context, path string, log *slog.Logger, listening func(address string)) error {
+	if err := parserSelfTest(ctx); err != nil {
+		return err
+	}
+	h, err := open(ctx, path, log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, noise.NewReader(), log)
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log})
+	if err != nil {
+		return err
+	}
+	go h.watch(ctx, path)
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ctx) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-server.Listening():
+		listening(server.Addr().String())
+	}
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		log.Info("shutting down")
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
+		defer cancel()
+		err = server.Shutdown(grace)
+		<-failed
+	}
+	answers.Drain()
+	return err
+}
+
+// open reads the policy and opens all that it names. Nothing is served yet.
+func open(ctx context.Context, path string, log *slog.Logger) (*house, error) {
+	p, err := policy.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range p.Warnings() {
+		log.Warn("policy: " + w)
+	}
+	h := &house{log: log}
+	h.policy.Store(p)
+	if h.ledger, err = ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log}); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if err := h.ledger.Adopt(ctx, terms(p)); err != nil {
+		h.close()
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if h.backend, err = backend.Open(ctx, p, log); err != nil {
+		h.close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	if err := inspect(ctx, h.backend, p, log); err != nil {
+		h.close()
+		return nil, err
+	}
+	if h.engine, err = sandbox.Start(ctx, sandbox.Options{Log: log}); err != nil {
+		h.close()
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if err := h.furnish(ctx, p); err != nil {
+		h.close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// inspect refuses to serve over a database that is not as the policy says.
+func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
+	var fatal []error
+	for _, d := range p.Datasets {
+		findings, err := b.Inspect(ctx, d)
+		if err != nil {
+			return fmt.Errorf("database: %w", err)
+		}
+		for _, f := range findings {
+			if f.Fatal {
+				fatal = append(fatal, errors.New(f.Text))
+				continue
+			}
+			log.Warn("database: "+f.Text, "dataset", d.ID)
+		}
+	}
+	return errors.Join(fatal...)
+}
+
+// furnish gives the sandbox the catalogs and the public tables of a policy.
+func (h *house) furnish(ctx context.Context, p *policy.Policy) error {
+	if err := h.engine.Catalog(ctx, p); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if !t.Public {
+				continue
+			}
+			if err := h.loadPublic(ctx, d, t); err != nil {
+				return fmt.Errorf("public table %s: %w", t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
+func (h *house) watch(ctx context.Context, path string) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error { return h.adopt(ctx, p) }, func(err error) {
+		h.log.Error("policy not reloaded; the old one stays in force", "error", err)
+	})
+	if err != nil && ctx.Err() == nil {
+		h.log.Error("policy file is not watched", "error", err)
+	}
+}
+
+// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see.
+func (h *house) adopt(ctx context.Context, p *policy.Policy) error {
+	old := h.policy.Load()
+	if p.Digest == old.Digest {
+		return nil
+	}
+	if !sameHouse(old, p) {
+		return errors.New("a change of listen, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
+	}
+	if err := inspect(ctx, h.backend, p, h.log); err != nil {
+		return err
+	}
+	if err := h.ledger.Adopt(ctx, terms(p)); err != nil {
+		return err
+	}
+	if err := h.furnish(ctx, p); err != nil {
+		return err
+	}
+	h.policy.Store(p)
+	h.log.Info("policy reloaded", "path", p.Path)
+	return nil
+}
+
+// sameHouse tells whether two policies can be served by the same open connections.
+func sameHouse(a, b *policy.Policy) bool {
+	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && a.Backend.URL == b.Backend.URL &&
+		maps.Equal(a.Backend.Files, b.Backend.Files) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger
+}
+
+func (h *house) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Table) error {
+	rows, err := h.backend.ReadPublic(ctx, t)
+	if err != nil {
+		return err
+	}
+	return h.engine.Load(ctx, d.ID, publicTable(t, rows))
+}
+
+func (h *house) close() {
+	if h.engine != nil {
+		h.engine.Close()
+	}
+	if h.backend != nil {
+		h.backend.Close()
+	}
+	if h.ledger != nil {
+		if err := h.ledger.Close(); err != nil {
+			h.log.Error("ledger did not close cleanly", "error", err)
+		}
+	}
+}

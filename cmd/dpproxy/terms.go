@@ -1,0 +1,49 @@
+package main
+
+import (
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// terms says in the ledger's words what a policy grants.
+func terms(p *policy.Policy) ledger.Terms {
+	t := ledger.Terms{PolicyDigest: p.Digest}
+	for _, d := range p.Datasets {
+		t.Datasets = append(t.Datasets, datasetTerms(p, d))
+	}
+	return t
+}
+
+func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
+	t := ledger.DatasetTerms{ID: d.ID, RenamedFrom: d.RenamedFrom, Accountant: d.Accountant, Neighbors: d.Neighbors, Unit: unitText(d),
+		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}}
+	for _, table := range d.Tables {
+		if !table.Public {
+			t.Relations = append(t.Relations, relation(p, table))
+		}
+	}
+	for user, b := range d.Budgets {
+		limits := ledger.BudgetTerms{Limit: b.Cost, Refresh: b.Refresh, Lifetime: privacy.Cost{}}
+		if b.Lifetime != nil {
+			limits.Lifetime = b.Lifetime.Cost
+		}
+		t.Budgets[user] = limits
+	}
+	return t
+}
+
+func unitText(d *policy.Dataset) string {
+	if d.Unit.Row {
+		return "row"
+	}
+	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
+}
+
+// relation names what a table reads, so that two datasets cannot give two budgets over the same rows.
+func relation(p *policy.Policy, t *policy.Table) string {
+	if file, ok := p.Backend.Files[t.Source.Name]; ok {
+		return "file " + file
+	}
+	return t.Source.Schema + "." + t.Source.Name
+}
