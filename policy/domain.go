@@ -1,21 +1,30 @@
 package policy
 
+// MaxCells is the largest number of cells of a domain, and of the cells of a release over several columns.
+const MaxCells = 1 << 20
+
+// OtherValue is the text value that stands for every value outside an enumerated text domain under `outside: other`.
+const OtherValue = "other"
+
 // Domain is the finite, public set of cells that a column's values fall into. Each raw value is first normalised by the
 // column's rules for NULL and for values outside the domain; the normalised value lies in exactly one cell.
 //
 // Cells are numbered 0 … Size()−1: first the declared values or steps in order, then, where the rules make them
 // reachable, one cell for the text value 'other' (unless 'other' is itself declared) and one cell for NULL, last.
 // An ordered column has no spare value, so under `outside: other` its outside values are NULL and share that cell
-// (docs/adr/0004).
+// (docs/adr/0004); so do those of an enumerated uuid column. A domain is made by Enumerate or Steps.
 type Domain struct {
 	Type    Type
 	Values  []string // enumerated text, uuid and boolean domains: the values, in order ("false", "true" for boolean)
 	Min     Value    // ordered domains: the least value (Int8-ish int64, Numeric, float64, Date, Timestamp, Timestamptz)
 	Max     Value    // ordered domains: the largest value, inclusive
 	Step    Step     // ordered domains
+	Scale   int32    // numeric(p,s) columns: s, so that values come in units of 10^−s; −1: any number of digits
 	Regular int      // number of declared cells
-	Other   int      // cell of 'other', or −1
+	Other   int      // cell of 'other' (under `outside: other`, a declared 'other' included), or −1
 	Null    int      // cell of NULL, or −1
+
+	index map[string]int // Values by text; nil in a Domain written by hand
 }
 
 // Step is the width of an ordered domain's cells: cell i holds the values v with Min + i·Step ≤ v < Min + (i+1)·Step,

@@ -1,22 +1,210 @@
 package policy
 
+import (
+	"math/big"
+	"slices"
+	"strconv"
+)
+
 // Size is the number of cells.
-func (d *Domain) Size() int { panic("to be written") }
+func (d *Domain) Size() int {
+	size := d.Regular
+	if d.Other >= d.Regular {
+		size++
+	}
+	if d.Null >= 0 {
+		size++
+	}
+	return size
+}
 
 // Ordered tells whether the declared cells are steps of an ordered type.
 func (d *Domain) Ordered() bool { return d.Min != nil }
 
 // Single tells whether each cell holds a single value, so that any expression over the column is a function of the cell.
-func (d *Domain) Single() bool { panic("to be written") }
+func (d *Domain) Single() bool {
+	if !d.Ordered() {
+		return true
+	}
+	if _, ok := whole(d.Min); ok {
+		return d.Step.Whole == 1 || d.Min == d.Max
+	}
+	if d.Regular == 1 {
+		return compare(d.Min, d.Max) == 0
+	}
+	unit := Numeric{big.NewInt(1), d.Scale}
+	return d.Type == NumericType && d.Scale >= 0 && d.Step.Decimal.Cmp(unit) == 0
+}
 
 // Cell returns the cell of a normalised value (nil: NULL), and false for a value that the rules never produce.
-func (d *Domain) Cell(v Value) (int, bool) { panic("to be written") }
+func (d *Domain) Cell(v Value) (int, bool) {
+	if v == nil {
+		return d.Null, d.Null >= 0
+	}
+	if !d.Ordered() {
+		return d.enumerated(v)
+	}
+	if !sameKind(v, d.Min) || compare(v, d.Min) < 0 || compare(v, d.Max) > 0 {
+		return -1, false
+	}
+	switch v := v.(type) {
+	case Numeric:
+		return d.numericCell(v), true
+	case float64:
+		return d.floatCell(v), true
+	default:
+		n, _ := whole(v)
+		least, _ := whole(d.Min)
+		return int((uint64(n) - uint64(least)) / uint64(d.Step.Whole)), true
+	}
+}
+
+// enumerated is Cell for declared values.
+func (d *Domain) enumerated(v Value) (int, bool) {
+	text, ok := v.(string)
+	if b, isBool := v.(bool); isBool {
+		text, ok = strconv.FormatBool(b), true
+	}
+	if !ok || (d.Type == Bool) != (v == true || v == false) {
+		return -1, false
+	}
+	cell, found := d.index[text]
+	if d.index == nil {
+		cell = slices.Index(d.Values, text)
+		found = cell >= 0
+	}
+	if !found && text == OtherValue && d.Other >= 0 {
+		return d.Other, true
+	}
+	if !found {
+		return -1, false
+	}
+	return cell, true
+}
 
 // Low returns the least value of a cell: the value itself where cells are single, nil for the NULL cell.
-func (d *Domain) Low(cell int) Value { panic("to be written") }
+func (d *Domain) Low(cell int) Value {
+	switch {
+	case cell < 0 || cell >= d.Size() || cell == d.Null:
+		return nil
+	case cell >= d.Regular:
+		return OtherValue
+	case d.Type == Bool:
+		return d.Values[cell] == "true"
+	case !d.Ordered():
+		return d.Values[cell]
+	}
+	switch d.Min.(type) {
+	case Numeric:
+		return d.numericLow(cell)
+	case float64:
+		return d.floatLow(cell)
+	}
+	least, _ := whole(d.Min)
+	return d.wrap(int64(uint64(least) + uint64(cell)*uint64(d.Step.Whole)))
+}
 
 // High returns the largest value of a cell (for continuous types: the supremum within Max, see HighOpen).
-func (d *Domain) High(cell int) Value { panic("to be written") }
+func (d *Domain) High(cell int) Value {
+	low := d.Low(cell)
+	if low == nil || !d.Ordered() || cell >= d.Regular {
+		return low
+	}
+	if cell == d.Regular-1 {
+		return d.Max
+	}
+	if n, ok := whole(low); ok {
+		return d.wrap(int64(uint64(n) + uint64(d.Step.Whole) - 1))
+	}
+	if d.Type == NumericType && d.Scale >= 0 {
+		next := d.numericLow(cell + 1)
+		return Numeric{new(big.Int).Sub(next.Coefficient, big.NewInt(1)), next.Scale}
+	}
+	return d.Low(cell + 1)
+}
 
 // HighOpen tells whether High(cell) is the first value after the cell rather than its last one.
-func (d *Domain) HighOpen(cell int) bool { panic("to be written") }
+func (d *Domain) HighOpen(cell int) bool {
+	if !d.Ordered() || cell < 0 || cell >= d.Regular-1 {
+		return false
+	}
+	return d.Type.Floating() || d.Type == NumericType && d.Scale < 0
+}
+
+// wrap gives a whole number the domain's kind of value.
+func (d *Domain) wrap(n int64) Value {
+	switch d.Min.(type) {
+	case Date:
+		return Date(n)
+	case Timestamp:
+		return Timestamp(n)
+	case Timestamptz:
+		return Timestamptz(n)
+	default:
+		return n
+	}
+}
+
+// whole returns the integer behind a value of a type that counts in integers.
+func whole(v Value) (int64, bool) {
+	switch v := v.(type) {
+	case int64:
+		return v, true
+	case Date:
+		return int64(v), true
+	case Timestamp:
+		return int64(v), true
+	case Timestamptz:
+		return int64(v), true
+	}
+	return 0, false
+}
+
+func sameKind(a, b Value) bool {
+	switch a.(type) {
+	case int64:
+		_, ok := b.(int64)
+		return ok
+	case Date:
+		_, ok := b.(Date)
+		return ok
+	case Timestamp:
+		_, ok := b.(Timestamp)
+		return ok
+	case Timestamptz:
+		_, ok := b.(Timestamptz)
+		return ok
+	case Numeric:
+		_, ok := b.(Numeric)
+		return ok
+	case float64:
+		f, ok := b.(float64)
+		return ok && a == a && f == f // NaN lies in no cell
+	}
+	return false
+}
+
+// compare orders two values of one ordered kind.
+func compare(a, b Value) int {
+	switch a := a.(type) {
+	case Numeric:
+		return a.Cmp(b.(Numeric))
+	case float64:
+		switch f := b.(float64); {
+		case a < f:
+			return -1
+		case a > f:
+			return 1
+		}
+		return 0
+	}
+	m, _ := whole(a)
+	n, _ := whole(b)
+	switch {
+	case m < n:
+		return -1
+	case m > n:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,166 @@
+package policy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// typeInfo is what PostgreSQL's catalog says of a type.
+type typeInfo struct {
+	name   string   // as format_type writes it
+	also   []string // other spellings in a policy
+	length int16    // pg_type.typlen
+	most   int      // number of modifiers that may follow in parentheses
+	column bool     // may be the type of a policy's column
+}
+
+var typeTable = map[Type]typeInfo{
+	Unknown:     {name: "unknown", length: -2},
+	Bool:        {name: "boolean", also: []string{"bool"}, length: 1, column: true},
+	Int2:        {name: "smallint", also: []string{"int2"}, length: 2, column: true},
+	Int4:        {name: "integer", also: []string{"int", "int4"}, length: 4, column: true},
+	Int8:        {name: "bigint", also: []string{"int8"}, length: 8, column: true},
+	Float4:      {name: "real", also: []string{"float4"}, length: 4, column: true},
+	Float8:      {name: "double precision", also: []string{"float8", "float", "double"}, length: 8, column: true},
+	NumericType: {name: "numeric", also: []string{"decimal"}, length: -1, most: 2, column: true},
+	Text:        {name: "text", length: -1, column: true},
+	Varchar:     {name: "character varying", also: []string{"varchar"}, length: -1, most: 1, column: true},
+	DateType:    {name: "date", length: 4, column: true},
+	TimestampT:  {name: "timestamp without time zone", also: []string{"timestamp"}, length: 8, column: true},
+	TimestampTZ: {name: "timestamp with time zone", also: []string{"timestamptz"}, length: 8, column: true},
+	IntervalT:   {name: "interval", length: 16},
+	UUID:        {name: "uuid", length: 16, column: true},
+}
+
+// columnTypes lists the spellings that a policy's error messages offer.
+const columnTypes = "boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), " +
+	"date, timestamp, timestamptz, uuid"
+
+// Name is the type's name as PostgreSQL's format_type writes it without a modifier: "integer", "double precision".
+func (t Type) Name() string {
+	if info, ok := typeTable[t]; ok {
+		return info.name
+	}
+	return "type " + strconv.FormatUint(uint64(t), 10)
+}
+
+func (t Type) String() string { return t.Name() }
+
+// Length is pg_type.typlen: the bytes of a value, −1 for values of varying length, −2 for C strings.
+func (t Type) Length() int16 {
+	if info, ok := typeTable[t]; ok {
+		return info.length
+	}
+	return -1
+}
+
+// Integer tells whether t is one of the integer types, Floating whether it is real or double precision.
+func (t Type) Integer() bool { return t == Int2 || t == Int4 || t == Int8 }
+
+// Floating is described at Integer.
+func (t Type) Floating() bool { return t == Float4 || t == Float8 }
+
+// Textual tells whether t's values are text.
+func (t Type) Textual() bool { return t == Text || t == Varchar }
+
+// Format is the type with its modifier, as format_type writes it: "numeric(10,2)", "character varying(3)".
+func (t Type) Format(typmod int32) string {
+	if typmod < 0 {
+		return t.Name()
+	}
+	switch t {
+	case NumericType:
+		precision, scale := NumericTypmod(typmod)
+		return fmt.Sprintf("numeric(%d,%d)", precision, scale)
+	case Varchar:
+		return fmt.Sprintf("character varying(%d)", typmod-4)
+	default:
+		return t.Name()
+	}
+}
+
+// NumericTypmod takes the modifier of numeric(precision, scale) apart; both are −1 where there is none.
+func NumericTypmod(typmod int32) (precision, scale int32) {
+	if typmod < 4 {
+		return -1, -1
+	}
+	return (typmod - 4) >> 16 & 0xffff, (typmod - 4) & 0x7ff
+}
+
+// ParseType reads a type as a policy writes it, with its modifier in PostgreSQL's encoding (−1: none).
+func ParseType(text string) (Type, int32, error) {
+	name, modifiers, err := splitType(strings.ToLower(text))
+	if err != nil {
+		return 0, -1, fmt.Errorf("type is %q, %w", text, err)
+	}
+	for t, info := range typeTable {
+		if !info.column || name != info.name && !contains(info.also, name) {
+			continue
+		}
+		if len(modifiers) > info.most {
+			return 0, -1, fmt.Errorf("type is %q, %s takes no such modifier", text, info.name)
+		}
+		typmod, err := encodeTypmod(t, modifiers)
+		if err != nil {
+			return 0, -1, fmt.Errorf("type is %q, %w", text, err)
+		}
+		return t, typmod, nil
+	}
+	return 0, -1, fmt.Errorf("type is %q, must be one of %s", text, columnTypes)
+}
+
+// splitType splits "numeric(10, 2)" into its name and the numbers in parentheses.
+func splitType(text string) (string, []int32, error) {
+	name, rest, found := strings.Cut(text, "(")
+	name = strings.Join(strings.Fields(name), " ")
+	if !found {
+		return name, nil, nil
+	}
+	inside, ok := strings.CutSuffix(strings.TrimSpace(rest), ")")
+	if !ok {
+		return "", nil, fmt.Errorf("must close its parenthesis")
+	}
+	var modifiers []int32
+	for part := range strings.SplitSeq(inside, ",") {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 32)
+		if err != nil {
+			return "", nil, fmt.Errorf("must have whole numbers in parentheses")
+		}
+		modifiers = append(modifiers, int32(n))
+	}
+	return name, modifiers, nil
+}
+
+// encodeTypmod writes modifiers as pg_attribute.atttypmod does.
+func encodeTypmod(t Type, modifiers []int32) (int32, error) {
+	if len(modifiers) == 0 {
+		return -1, nil
+	}
+	if t == Varchar {
+		if modifiers[0] < 1 || modifiers[0] > 10485760 {
+			return -1, fmt.Errorf("its length must be between 1 and 10485760")
+		}
+		return modifiers[0] + 4, nil
+	}
+	precision, scale := modifiers[0], int32(0)
+	if len(modifiers) == 2 {
+		scale = modifiers[1]
+	}
+	if precision < 1 || precision > 1000 {
+		return -1, fmt.Errorf("its precision must be between 1 and 1000")
+	}
+	if scale < 0 || scale > precision {
+		return -1, fmt.Errorf("its scale must be between 0 and the precision")
+	}
+	return (precision<<16 | scale) + 4, nil
+}
+
+func contains(list []string, s string) bool {
+	for _, have := range list {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,183 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// dayMicros is the length of a day in microseconds.
+const dayMicros = 24 * 3600 * 1000000
+
+// ParseValue reads a constant of type t as a policy writes it. Dates and times are ISO 8601; a timestamptz without a
+// zone is in UTC. It returns a Value of t's kind, never nil.
+func ParseValue(t Type, text string) (Value, error) {
+	switch t {
+	case Bool:
+		return parseBool(text)
+	case Int2, Int4, Int8:
+		return parseInteger(t, text)
+	case NumericType:
+		return ParseNumeric(text)
+	case Float4, Float8:
+		return parseFloat(t, text)
+	case DateType:
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			return nil, fmt.Errorf("is %.40q, must be a date such as 2026-12-31", text)
+		}
+		return Date(at.Unix() / 86400), nil
+	case TimestampT:
+		micros, err := parseInstant(text, false)
+		return Timestamp(micros), err
+	case TimestampTZ:
+		micros, err := parseInstant(text, true)
+		return Timestamptz(micros), err
+	case UUID:
+		return parseUUID(text)
+	case Text, Varchar:
+		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+			return nil, fmt.Errorf("is %.40q, must be valid UTF-8 without NUL", text)
+		}
+		return text, nil
+	default:
+		return nil, fmt.Errorf("is of %s, which has no constants in a policy", t)
+	}
+}
+
+func parseBool(text string) (Value, error) {
+	switch strings.ToLower(text) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return nil, fmt.Errorf("is %.40q, must be true or false", text)
+}
+
+func parseInteger(t Type, text string) (Value, error) {
+	bits := 8 * int(t.Length())
+	n, err := strconv.ParseInt(text, 10, bits)
+	if err != nil {
+		return nil, fmt.Errorf("is %.40q, must be a whole number of type %s", text, t)
+	}
+	return n, nil
+}
+
+// parseFloat takes plain decimals only, so that steps and bounds are exact where they are written.
+func parseFloat(t Type, text string) (Value, error) {
+	if _, err := ParseNumeric(text); err != nil {
+		return nil, err
+	}
+	f, err := strconv.ParseFloat(text, 8*int(t.Length()))
+	if err != nil || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("is %.40q, out of range for %s", text, t)
+	}
+	return f + 0, nil
+}
+
+var instantLayouts = []string{
+	"2006-01-02", "2006-01-02 15:04", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05",
+}
+
+// parseInstant reads microseconds since 1970; fractions of a second follow the seconds, a zone only where allowed.
+func parseInstant(text string, zone bool) (int64, error) {
+	for _, layout := range instantLayouts {
+		for _, suffix := range []string{"", "Z07:00", "Z07", " Z07:00"} {
+			if suffix != "" && (!zone || layout == "2006-01-02") {
+				continue
+			}
+			at, err := time.Parse(layout+suffix, text)
+			if err != nil {
+				continue
+			}
+			if at.Nanosecond()%1000 != 0 {
+				return 0, fmt.Errorf("is %.40q, must have at most six digits of a second", text)
+			}
+			return at.UnixMicro(), nil
+		}
+	}
+	return 0, fmt.Errorf("is %.40q, must be a time such as 2026-12-31 23:59:00", text)
+}
+
+func parseUUID(text string) (Value, error) {
+	lower := strings.ToLower(text)
+	ok := len(lower) == 36
+	for i := 0; ok && i < len(lower); i++ {
+		if i == 8 || i == 13 || i == 18 || i == 23 {
+			ok = lower[i] == '-'
+		} else {
+			ok = strings.IndexByte("0123456789abcdef", lower[i]) >= 0
+		}
+	}
+	if !ok {
+		return nil, fmt.Errorf("is %.40q, must be a uuid such as 01234567-89ab-cdef-0123-456789abcdef", text)
+	}
+	return lower, nil
+}
+
+// FormatValue writes a domain's value as ParseValue reads it: for messages, documents and fingerprints.
+func FormatValue(t Type, v Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 8*int(t.Length()))
+	case Numeric:
+		return v.String()
+	case Date:
+		return time.Unix(int64(v)*86400, 0).UTC().Format(time.DateOnly)
+	case Timestamp:
+		return time.UnixMicro(int64(v)).UTC().Format("2006-01-02 15:04:05.999999")
+	case Timestamptz:
+		return time.UnixMicro(int64(v)).UTC().Format("2006-01-02 15:04:05.999999Z07:00")
+	case string:
+		return v
+	default:
+		return fmt.Sprintf("%v", v)
+	}
+}
+
+// steps in words: dates and times step in these.
+var units = map[string]int64{"minute": 60 * 1000000, "hour": 3600 * 1000000, "day": dayMicros, "week": 7 * dayMicros}
+
+// ParseStep reads the step of an ordered domain: a number for numbers, "1 day" or "15 minutes" for dates and times.
+func ParseStep(t Type, text string) (Step, error) {
+	switch {
+	case t.Integer():
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return Step{}, fmt.Errorf("is %.40q, must be a whole number", text)
+		}
+		return Step{Whole: n}, nil
+	case t == NumericType || t.Floating():
+		n, err := ParseNumeric(text)
+		return Step{Decimal: n}, err
+	}
+	fields := strings.Fields(text)
+	if len(fields) != 2 {
+		return Step{}, fmt.Errorf("is %.40q, must be a number and a unit such as 1 day", text)
+	}
+	n, err := strconv.ParseInt(fields[0], 10, 32)
+	unit, known := units[strings.TrimSuffix(strings.ToLower(fields[1]), "s")]
+	if err != nil || n < 1 || !known || t == DateType && unit < dayMicros {
+		if t == DateType {
+			return Step{}, fmt.Errorf("is %.40q, must be a number of days or weeks such as 1 day", text)
+		}
+		return Step{}, fmt.Errorf("is %.40q, must be a number of minutes, hours, days or weeks such as 15 minutes", text)
+	}
+	if t == DateType {
+		unit /= dayMicros
+	}
+	if n > (1<<62)/unit {
+		return Step{}, fmt.Errorf("is %.40q, too large", text)
+	}
+	return Step{Whole: n * unit}, nil
+}
