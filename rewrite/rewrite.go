@@ -4,7 +4,10 @@
 package rewrite
 
 import (
+	"errors"
+
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Dialect is an SQL dialect.
@@ -16,35 +19,90 @@ const (
 	DuckDB
 )
 
+func (d Dialect) String() string {
+	switch d {
+	case PostgreSQL:
+		return "PostgreSQL"
+	case DuckDB:
+		return "DuckDB"
+	}
+	return "invalid"
+}
+
+// Catalog is the name under which a DuckDB backend attaches the private tables. They lie outside the search path, so
+// nothing that their file defines can take the place of a built-in function.
+const Catalog = "private"
+
 // Query is the SQL of one measure. It returns, per combination of cells with rows, the cell number of each grain column
 // (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
 type Query struct {
-	sql      string
-	args     []any // int64, string, float64, bool, or a time.Time in UTC; never nil
+	text     text
+	proven   text
 	digest   planner.Digest
-	grain    int
+	sizes    []int
 	counters int
-	source   string
+	table    *policy.Table
 	made     bool
 }
 
+// text is SQL and its arguments.
+type text struct {
+	sql  string
+	args []any // strings
+}
+
 // Render writes the SQL of a measure.
-func Render(m *planner.Measure, d Dialect) (Query, error) { panic("to be written") }
+func Render(m *planner.Measure, d Dialect) (Query, error) {
+	if d != PostgreSQL && d != DuckDB {
+		return Query{}, errors.New("rewrite: no such dialect")
+	}
+	if err := checkMeasure(m); err != nil {
+		return Query{}, err
+	}
+	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, made: true}
+	for _, c := range m.Grain {
+		q.sizes = append(q.sizes, c.Domain.Size())
+	}
+	bounded := m.Table.UnitColumn != ""
+	var err error
+	if q.text, err = statement(m, d, bounded); err != nil {
+		return Query{}, err
+	}
+	if bounded {
+		if q.proven, err = statement(m, d, false); err != nil {
+			return Query{}, err
+		}
+	}
+	return q, nil
+}
 
 // SQL is the text, Args its arguments ($1, $2, …).
-func (q Query) SQL() string { return q.sql }
+func (q Query) SQL() string { return q.text.sql }
 
-// Args are the arguments of SQL.
-func (q Query) Args() []any { return q.args }
+// Args are the arguments of SQL: int64, string, float64, bool, or a time.Time in UTC; never nil.
+func (q Query) Args() []any { return q.text.args }
+
+// Proven is the same query without the row bound. It gives the same answer where a unique constraint on the unit column
+// holds in the very snapshot that it reads (privacy rule 11); the backend alone can know that. It is false where a row
+// is the unit: SQL then has no row bound itself.
+func (q Query) Proven() (sql string, args []any, ok bool) {
+	return q.proven.sql, q.proven.args, q.proven.sql != ""
+}
+
+// Table is the table that the query reads.
+func (q Query) Table() *policy.Table { return q.table }
 
 // Digest names the measure.
 func (q Query) Digest() planner.Digest { return q.digest }
 
 // Grain is the number of leading cell columns, Counters the number of counts after them.
-func (q Query) Grain() int { return q.grain }
+func (q Query) Grain() int { return len(q.sizes) }
 
 // Counters is described at Grain.
 func (q Query) Counters() int { return q.counters }
+
+// Size is the number of cells of the i-th grain column.
+func (q Query) Size(i int) int { return q.sizes[i] }
 
 // Valid tells whether Render made q.
 func (q Query) Valid() bool { return q.made }

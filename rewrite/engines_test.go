@@ -1,0 +1,161 @@
+package rewrite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// engine runs a query and returns its rows of integers.
+type engine func(t *testing.T, text string, args []any) [][]int64
+
+// TestEnginesAgreeWithTheTwin runs every golden query on the same generated rows in both databases, and checks that both
+// count what the twin counts.
+func TestEnginesAgreeWithTheTwin(t *testing.T) {
+	const seed = 20240611
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	_, visits, people := tables(t)
+	peopleRows, visitsRows := generate(r, people, 1500, 900), generate(r, visits, 900, 150)
+	fill := func(duck bool) []string {
+		list := []string{"CREATE SCHEMA clinic"}
+		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
+		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
+	}
+	engines := map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill(true))}
+	t.Run("PostgreSQL", func(t *testing.T) {
+		engines[rewrite.PostgreSQL] = postgresEngine(t, fill(false))
+		compareAll(t, rewrite.PostgreSQL, engines, peopleRows, visitsRows)
+	})
+	t.Run("DuckDB", func(t *testing.T) { compareAll(t, rewrite.DuckDB, engines, peopleRows, visitsRows) })
+}
+
+func compareAll(t *testing.T, d rewrite.Dialect, engines map[rewrite.Dialect]engine, peopleRows, visitsRows []stored) {
+	for _, f := range features(t) {
+		t.Run(f.name, func(t *testing.T) {
+			rows := peopleRows
+			if f.measure.Table.Name == "visits" {
+				rows = visitsRows
+			}
+			want := twin(t, f.measure, rows)
+			q, err := rewrite.Render(f.measure, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[string][]int64{}
+			for _, row := range engines[d](t, q.SQL(), q.Args()) {
+				key := strings.Trim(strings.ReplaceAll(fmt.Sprint(row[:q.Grain()]), " ", ","), "[]")
+				if got[key] != nil {
+					t.Fatalf("cells %s occur twice", key)
+				}
+				got[key] = row[q.Grain():]
+			}
+			if !maps.EqualFunc(got, want, slices.Equal) {
+				t.Errorf("%s", difference(got, want))
+			}
+		})
+	}
+}
+
+func difference(got, want map[string][]int64) string {
+	var lines []string
+	for key, n := range want {
+		if !slices.Equal(got[key], n) {
+			lines = append(lines, fmt.Sprintf("cells %s: got %v, the twin counts %v", key, got[key], n))
+		}
+	}
+	for key, n := range got {
+		if want[key] == nil {
+			lines = append(lines, fmt.Sprintf("cells %s: got %v, the twin has none", key, n))
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines[:min(len(lines), 12)], "\n")
+}
+
+func duckEngine(t *testing.T, statements []string) engine {
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	for _, s := range append([]string{"SET TimeZone='America/New_York'", "ATTACH ':memory:' AS private", "USE private"}, statements...) {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%v\n%.300s", err, s)
+		}
+	}
+	return func(t *testing.T, text string, args []any) [][]int64 {
+		rows, err := db.Query(text, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		names, _ := rows.Columns()
+		var list [][]int64
+		for rows.Next() {
+			row := make([]int64, len(names))
+			into := make([]any, len(names))
+			for i := range row {
+				into[i] = &row[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, row)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+}
+
+func postgresEngine(t *testing.T, statements []string) engine {
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, database, statements...)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, server.URLFor("postgres", database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(ctx) })
+	for _, s := range []string{"SET timezone = 'America/New_York'", "SET search_path = ''", "SET datestyle = 'German'"} {
+		if _, err := conn.Exec(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func(t *testing.T, text string, args []any) [][]int64 {
+		rows, err := conn.Query(ctx, text, append([]any{pgx.QueryExecModeExec}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]int64, error) {
+			numbers := make([]int64, len(row.FieldDescriptions()))
+			into := make([]any, len(numbers))
+			for i := range numbers {
+				into[i] = &numbers[i]
+			}
+			return numbers, row.Scan(into...)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+}

@@ -1,0 +1,186 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Predicates are positive: a comparison with NULL is NULL, and a condition takes that as not true.
+
+// maxRanges is the number of ranges beyond which a set of cells is written as cell numbers.
+const maxRanges = 24
+
+func (w *writer) predicate(p planner.Pred) string {
+	switch p := p.(type) {
+	case planner.AllOf:
+		return w.join([]planner.Pred(p), " AND ")
+	case planner.AnyOf:
+		return w.join([]planner.Pred(p), " OR ")
+	case planner.InCells:
+		return w.inCells(p)
+	case planner.Compare:
+		return w.compare(p)
+	case planner.Never:
+		return "false"
+	}
+	w.fail("a predicate of an unknown kind")
+	return "false"
+}
+
+func (w *writer) join(parts []planner.Pred, word string) string {
+	if len(parts) == 0 {
+		w.fail("an empty conjunction or disjunction")
+	}
+	texts := make([]string, len(parts))
+	for i, p := range parts {
+		texts[i] = w.predicate(p)
+	}
+	return "(" + strings.Join(texts, word) + ")"
+}
+
+func (w *writer) inCells(p planner.InCells) string {
+	n := w.use(p.Column)
+	if w.err != nil {
+		return "false"
+	}
+	d := p.Column.Domain
+	after := 0
+	for _, s := range p.Spans {
+		if s.From < after || s.To <= s.From || s.To > d.Size() {
+			w.fail("cells that are not sorted, not disjoint or not in the domain")
+			return "false"
+		}
+		after = s.To
+	}
+	var parts []string
+	if contains(p.Spans, d.Null) {
+		parts = append(parts, n+" IS NULL")
+	}
+	switch {
+	case !d.Ordered():
+		if list := w.cellTexts(p.Column, p.Spans); len(list) > 0 {
+			parts = append(parts, w.among(n, list))
+		}
+	case len(p.Spans) > maxRanges:
+		parts = append(parts, w.cellNumbers(p.Column, n, p.Spans))
+	default:
+		for _, s := range p.Spans {
+			if s.From < d.Regular {
+				parts = append(parts, w.between(p.Column, n, s.From, min(s.To, d.Regular)))
+			}
+		}
+	}
+	switch len(parts) {
+	case 0:
+		return "false"
+	case 1:
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
+}
+
+// cellTexts writes the values of the cells of an enumerated column that are not NULL's.
+func (w *writer) cellTexts(c *policy.Column, spans []mechanisms.Span) []string {
+	var list []string
+	for _, s := range spans {
+		for cell := s.From; cell < s.To; cell++ {
+			switch v := c.Domain.Low(cell).(type) {
+			case string:
+				list = append(list, w.argument(v, element(c)))
+			case bool:
+				list = append(list, w.argument(strconv.FormatBool(v), "text"))
+			}
+		}
+	}
+	return list
+}
+
+// between holds for the declared cells from a to b, b left out. Normalised values lie within the domain.
+func (w *writer) between(c *policy.Column, n string, a, b int) string {
+	var parts []string
+	if a > 0 {
+		parts = append(parts, w.operate(n, ">=", w.constant(c, c.Domain.Low(a))))
+	}
+	if b < c.Domain.Regular {
+		parts = append(parts, w.operate(n, "<", w.constant(c, c.Domain.Low(b))))
+	}
+	switch len(parts) {
+	case 0:
+		return n + " IS NOT NULL"
+	case 1:
+		return parts[0]
+	}
+	return "(" + parts[0] + " AND " + parts[1] + ")"
+}
+
+// cellNumbers compares the number of the cell with a list.
+func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
+	var list []string
+	for _, s := range spans {
+		for cell := s.From; cell < min(s.To, c.Domain.Regular); cell++ {
+			list = append(list, strconv.Itoa(cell))
+		}
+	}
+	if len(list) == 0 {
+		return "false"
+	}
+	number := w.cast(w.number(c, n), "int4")
+	if w.dialect == DuckDB {
+		return number + " IN (" + strings.Join(list, ", ") + ")"
+	}
+	return number + " OPERATOR(pg_catalog.=) ANY ('{" + strings.Join(list, ",") + "}'::pg_catalog.int4[])"
+}
+
+// compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
+// NULL, so only constants within the domain are written.
+func (w *writer) compare(p planner.Compare) string {
+	n := w.use(p.Column)
+	if w.err != nil {
+		return "false"
+	}
+	d := p.Column.Domain
+	low, ok := order(d.Min, p.Value)
+	high, also := order(d.Max, p.Value)
+	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, p.Op) || !ok || !also {
+		w.fail("a comparison that its column does not have")
+		return "false"
+	}
+	above, below := high < 0, low > 0
+	switch {
+	case above && (p.Op == "<" || p.Op == "<=" || p.Op == "<>"), below && (p.Op == ">" || p.Op == ">=" || p.Op == "<>"):
+		return n + " IS NOT NULL"
+	case above || below:
+		return "false"
+	}
+	if v, isNumeric := p.Value.(policy.Numeric); isNumeric && w.dialect == DuckDB {
+		return w.compareDecimal(p, n, v)
+	}
+	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
+}
+
+// compareDecimal writes a comparison whose constant may have more digits than the column: then it lies between two of
+// the column's values, the lower of which takes its place.
+func (w *writer) compareDecimal(p planner.Compare, n string, v policy.Numeric) string {
+	lower := floorAt(v, w.decimal(p.Column).scale)
+	if lower.Cmp(v) == 0 {
+		return w.operate(n, p.Op, w.constant(p.Column, lower))
+	}
+	switch p.Op {
+	case "<", "<=":
+		return w.operate(n, "<=", w.constant(p.Column, lower))
+	case ">", ">=":
+		return w.operate(n, ">", w.constant(p.Column, lower))
+	case "=":
+		return "false"
+	}
+	return n + " IS NOT NULL"
+}
+
+func contains(spans []mechanisms.Span, cell int) bool {
+	return cell >= 0 && slices.ContainsFunc(spans, func(s mechanisms.Span) bool { return s.From <= cell && cell < s.To })
+}

@@ -1,0 +1,149 @@
+package rewrite
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Names of types, in PostgreSQL's short form, and what DuckDB calls them.
+var duckTypes = map[string]string{
+	"int4": "INTEGER", "int8": "BIGINT", "hugeint": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",
+	"uuid": "UUID", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
+}
+
+// name quotes an identifier. Names that PostgreSQL would cut or refuse are refused.
+func (w *writer) name(s string) string {
+	if s == "" || len(s) > 63 || strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+		w.fail("a name of the policy is empty, longer than 63 bytes, or not valid UTF-8")
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}
+
+// operate writes a binary operator, PostgreSQL's own even where others of that name exist.
+func (w *writer) operate(left, operator, right string) string {
+	if w.dialect == PostgreSQL {
+		return "(" + left + " OPERATOR(pg_catalog." + operator + ") " + right + ")"
+	}
+	if operator == "/" {
+		operator = "//"
+	}
+	return "(" + left + " " + operator + " " + right + ")"
+}
+
+// divide is the operator / on floating values, which is another one in DuckDB than on integers.
+func (w *writer) divide(left, right string) string {
+	if w.dialect == PostgreSQL {
+		return w.operate(left, "/", right)
+	}
+	return "(" + left + " / " + right + ")"
+}
+
+// call writes a function of the system catalog.
+func (w *writer) call(function string, args ...string) string {
+	if w.dialect == PostgreSQL {
+		function = "pg_catalog." + function
+	}
+	return function + "(" + strings.Join(args, ", ") + ")"
+}
+
+// cast converts a value of a known type, which cannot fail.
+func (w *writer) cast(expression, kind string) string {
+	if w.dialect == PostgreSQL {
+		return "(" + expression + ")::pg_catalog." + kind
+	}
+	if duck, ok := duckTypes[kind]; ok {
+		kind = duck
+	}
+	return "CAST(" + expression + " AS " + kind + ")"
+}
+
+// literal writes a constant of a type from text that holds digits, letters, and . : + - and spaces alone.
+func (w *writer) literal(s, kind string) string {
+	for _, c := range s {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && !strings.ContainsRune(".:+- ", c) {
+			w.fail("a constant that is no number, date or time")
+			return "NULL"
+		}
+	}
+	if w.dialect == PostgreSQL {
+		return "'" + s + "'::pg_catalog." + kind
+	}
+	return w.cast("'"+s+"'", kind)
+}
+
+// whole writes an integer constant.
+func (w *writer) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
+
+// float writes a floating constant.
+func (w *writer) float(f float64) string {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		w.fail("a constant that is not finite")
+	}
+	return w.literal(strconv.FormatFloat(f, 'g', -1, 64), "float8")
+}
+
+// argument passes text as a typed argument; equal texts share one.
+func (w *writer) argument(s, kind string) string {
+	at, ok := w.seen[s]
+	if !ok {
+		if strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
+			w.fail("a text constant that is not valid UTF-8 without NUL")
+		}
+		w.args = append(w.args, s)
+		at = "$" + strconv.Itoa(len(w.args))
+		w.seen[s] = at
+	}
+	if w.dialect == PostgreSQL {
+		at += "::pg_catalog.text"
+		if kind == "text" {
+			return at
+		}
+		return at + "::pg_catalog." + kind
+	}
+	at = w.cast(at, "text")
+	if kind == "text" {
+		return at
+	}
+	return w.cast(at, kind)
+}
+
+// constant writes a value of an ordered column's type.
+func (w *writer) constant(c *policy.Column, v policy.Value) string {
+	switch v := v.(type) {
+	case int64:
+		return w.whole(v)
+	case float64:
+		return w.float(v)
+	case policy.Numeric:
+		if w.dialect == PostgreSQL {
+			return w.literal(v.String(), "numeric")
+		}
+		return w.decimal(c).literal(w, v)
+	case policy.Date:
+		return w.literal(w.instant(int64(v)*86400, 0).Format(time.DateOnly), "date")
+	case policy.Timestamp:
+		return w.literal(w.instant(0, int64(v)).Format("2006-01-02 15:04:05.000000"), "timestamp")
+	case policy.Timestamptz:
+		return w.literal(w.instant(0, int64(v)).Format("2006-01-02 15:04:05.000000")+"+00", "timestamptz")
+	}
+	w.fail("a constant of a type that is not ordered")
+	return "NULL"
+}
+
+// instant is a moment in UTC whose year has four digits, so that both dialects read its text alike.
+func (w *writer) instant(seconds, micros int64) time.Time {
+	t := time.Unix(seconds, 0)
+	if micros != 0 {
+		t = time.UnixMicro(micros)
+	}
+	t = t.UTC()
+	if t.Year() < 1 || t.Year() > 9999 {
+		w.fail("a date outside the years 1 to 9999")
+	}
+	return t
+}

@@ -1,0 +1,188 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The twin counts row by row, from the policy's words and policy.Domain.Cell alone.
+
+// endless is an infinite date or moment, signed.
+type endless int
+
+// stored is one row: the unit and the raw value of each column in policy order. Values are policy values, endless, or
+// float64 for numeric NaN and infinity.
+type stored struct {
+	unit policy.Value
+	raw  []policy.Value
+}
+
+// normal applies the rules to one raw value; false: the row is left out.
+func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
+	f, isFloat := raw.(float64)
+	if raw == nil || isFloat && math.IsNaN(f) {
+		return nil, c.Nulls == policy.NullCell
+	}
+	if b, ok := raw.(bool); ok {
+		return b, true
+	}
+	if text, ok := raw.(string); ok {
+		switch {
+		case slices.Contains(c.Domain.Values, text):
+			return text, true
+		case c.Outside == policy.OutsideExclude:
+			return nil, false
+		case c.Type == policy.UUID:
+			return nil, true
+		default:
+			return policy.OtherValue, true
+		}
+	}
+	side := 0
+	switch e, isEndless := raw.(endless); {
+	case isEndless:
+		side = int(e)
+	case isFloat && math.IsInf(f, 0):
+		side = int(math.Copysign(1, f))
+	case scalarOf(raw).Cmp(scalarOf(c.Domain.Min)) < 0:
+		side = -1
+	case scalarOf(raw).Cmp(scalarOf(c.Domain.Max)) > 0:
+		side = 1
+	}
+	switch {
+	case side == 0:
+		return raw, true
+	case c.Outside == policy.OutsideExclude:
+		return nil, false
+	case c.Outside == policy.OutsideOther:
+		return nil, true
+	case side < 0:
+		return c.Domain.Min, true
+	}
+	return c.Domain.Max, true
+}
+
+// before orders normalised rows: NULLs last, text by bytes.
+func before(a, b []policy.Value) int {
+	for i := range a {
+		switch {
+		case a[i] == nil && b[i] == nil:
+			continue
+		case a[i] == nil:
+			return 1
+		case b[i] == nil:
+			return -1
+		}
+		order := 0
+		if text, ok := a[i].(string); ok {
+			order = strings.Compare(text, b[i].(string))
+		} else if flag, ok := a[i].(bool); ok {
+			order = strings.Compare(fmt.Sprint(flag), fmt.Sprint(b[i]))
+		} else {
+			order = scalarOf(a[i]).Cmp(scalarOf(b[i]))
+		}
+		if order != 0 {
+			return order
+		}
+	}
+	return 0
+}
+
+// keptRows are the normalised rows that belong to the table.
+func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
+	byUnit := map[string][][]policy.Value{}
+	var order []string
+	for i, row := range rows {
+		unit := fmt.Sprint(i)
+		if table.UnitColumn != "" {
+			if row.unit == nil {
+				continue
+			}
+			unit = fmt.Sprint(row.unit)
+		}
+		values, keep := make([]policy.Value, len(row.raw)), true
+		for j, c := range table.Columns {
+			v, ok := normal(c, row.raw[j])
+			values[j], keep = v, keep && ok
+		}
+		if !keep {
+			continue
+		}
+		if byUnit[unit] == nil {
+			order = append(order, unit)
+		}
+		byUnit[unit] = append(byUnit[unit], values)
+	}
+	var kept [][]policy.Value
+	for _, unit := range order {
+		list := byUnit[unit]
+		slices.SortStableFunc(list, before)
+		kept = append(kept, list[:min(len(list), int(table.MaxRowsPerUnit))]...)
+	}
+	return kept
+}
+
+func holds(t testing.TB, p planner.Pred, table *policy.Table, row []policy.Value) bool {
+	value := func(c *policy.Column) policy.Value { return row[slices.Index(table.Columns, c)] }
+	switch p := p.(type) {
+	case nil:
+		return true
+	case planner.AllOf:
+		return !slices.ContainsFunc(p, func(q planner.Pred) bool { return !holds(t, q, table, row) })
+	case planner.AnyOf:
+		return slices.ContainsFunc(p, func(q planner.Pred) bool { return holds(t, q, table, row) })
+	case planner.InCells:
+		cell := cellOf(t, p.Column, value(p.Column))
+		return slices.ContainsFunc(p.Spans, func(s mechanisms.Span) bool { return s.From <= cell && cell < s.To })
+	case planner.Compare:
+		v := value(p.Column)
+		if v == nil {
+			return false
+		}
+		order := scalarOf(v).Cmp(scalarOf(p.Value))
+		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
+	}
+	return false
+}
+
+func cellOf(t testing.TB, c *policy.Column, v policy.Value) int {
+	cell, ok := c.Domain.Cell(v)
+	if !ok {
+		t.Fatalf("column %s: the rules gave %v, which lies in no cell", c.Name, v)
+	}
+	return cell
+}
+
+// twin answers a measure: counts by cells.
+func twin(t testing.TB, m *planner.Measure, rows []stored) map[string][]int64 {
+	answer := map[string][]int64{}
+	if len(m.Grain) == 0 {
+		answer[""] = make([]int64, len(m.Counters))
+	}
+	for _, row := range keptRows(m.Table, rows) {
+		if !holds(t, m.Where, m.Table, row) {
+			continue
+		}
+		var key []string
+		for _, c := range m.Grain {
+			key = append(key, fmt.Sprint(cellOf(t, c, row[slices.Index(m.Table.Columns, c)])))
+		}
+		at := strings.Join(key, ",")
+		if answer[at] == nil {
+			answer[at] = make([]int64, len(m.Counters))
+		}
+		for i, p := range m.Counters {
+			if holds(t, p, m.Table, row) {
+				answer[at][i]++
+			}
+		}
+	}
+	return answer
+}
