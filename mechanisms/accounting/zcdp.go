@@ -1,7 +1,67 @@
 // Package accounting converts between the units in which privacy is counted.
 package accounting
 
-import "github.com/dpproxy/dpproxy/mechanisms/privacy"
+import (
+	"fmt"
+	"math"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
 
 // LargestRho returns the largest ρ, rounded down, for which every ρ-zCDP mechanism is (ε, δ)-DP.
-func LargestRho(e privacy.Epsilon, d privacy.Delta) (privacy.Rho, error) { panic("to be written") }
+//
+// Claim: for every order a > 1, ρ-zCDP implies (ε, δ)-DP with
+//
+//	δ = exp((a−1)(aρ−ε)) / (a−1) · (1−1/a)^a
+//
+// (Canonne, Kamath, Steinke 2020, Corollary 13). Solved for ρ, an order a proves every
+//
+//	ρ ≤ [ε + (ln δ + ln(a−1) − a ln(1−1/a)) / (a−1)] / a,
+//
+// so whichever order the search ends at, the ρ that it returns is proved; a bad search costs budget, not privacy.
+// Floating-point error is subtracted before rounding down to whole pico-units. The relation between neighbours is
+// whatever the mechanism's is.
+func LargestRho(e privacy.Epsilon, d privacy.Delta) (privacy.Rho, error) {
+	if e.Micro() <= 0 {
+		return privacy.Rho{}, fmt.Errorf("epsilon is %s, must be greater than 0", e)
+	}
+	if d.Atto() <= 0 || d.Atto() >= 1e18 {
+		return privacy.Rho{}, fmt.Errorf("delta is %s, must be greater than 0 and below 1", d)
+	}
+	const from, to, step = -30.0, 60.0, 0.25 // of ln(a−1)
+	best := from
+	for u := from; u <= to; u += step {
+		if provedRho(u, e, d) > provedRho(best, e, d) {
+			best = u
+		}
+	}
+	low, high := best-step, best+step
+	for range 100 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if provedRho(a, e, d) < provedRho(b, e, d) {
+			low = a
+		} else {
+			high = b
+		}
+	}
+	if u := low + (high-low)/2; provedRho(u, e, d) > provedRho(best, e, d) {
+		best = u
+	}
+	rho := privacy.PicoRho(int64(math.Floor(max(0, provedRho(best, e, d)) * 1e12)))
+	if rho.Pico() == 0 {
+		return privacy.Rho{}, fmt.Errorf("epsilon %s with delta %s is worth less than the smallest rho, 0.000000000001", e, d)
+	}
+	return rho, nil
+}
+
+// provedRho is the ρ that the order 1+exp(u) proves, less a bound of its floating-point error: the three terms are
+// within a few units in the last place of their magnitudes, of which 2^-44 is 2^8 times as much.
+func provedRho(u float64, e privacy.Epsilon, d privacy.Delta) float64 {
+	over := math.Exp(u) // a−1
+	a := 1 + over
+	logDelta := math.Log(d.Float())
+	tail := a * (math.Log1p(over) - u) // −a ln(1−1/a), which is a·ln(a/(a−1))
+	value := e.Float() + (logDelta+u+tail)/over
+	size := e.Float() + (math.Abs(logDelta)+math.Abs(u)+math.Abs(tail))/over
+	return (value - size*0x1p-44) / a
+}
