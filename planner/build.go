@@ -3,6 +3,8 @@ package planner
 import (
 	"time"
 
+	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -51,8 +53,30 @@ type Holding struct {
 type Statement struct {
 	Kind StatementKind
 	Text string // as written, without the separating semicolon
-	// further fields are the planner's own
+
+	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what
+	Values    []string // Set: its values; Begin, and Set of a transaction's modes: name, value, name, value, …
+	Default   bool     // Set … TO DEFAULT
+	Local     bool     // Set LOCAL
+	Prepared  string   // Deallocate: empty is ALL
+	Savepoint string   // Savepoint, ReleaseSavepoint, RollbackTo
+	Chain     bool     // Commit and Rollback AND CHAIN
+	Explain   *Explain // Explain: what is explained, and how
+
+	source  string   // the text of the whole message: locations in node count its bytes
+	node    *pg.Node // shared between plans, never changed
+	refusal *Refusal // Other: why
 }
+
+// Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
+type Explain struct {
+	Statement Statement // a Select
+	JSON      bool
+	Analyze   bool
+}
+
+// Refuse is why a statement of KindOther is not run.
+func Refuse(s Statement) *Refusal { return s.refusal }
 
 // StatementKind says what a session must do with a statement.
 type StatementKind uint8
@@ -86,10 +110,6 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string { return r.Message }
-
-// Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
-// code sees the text. Positions count characters of the whole text.
-func Parse(text string) ([]Statement, *Refusal) { panic("to be written") }
 
 // Description is what a client may know of a statement before it runs.
 type Description struct {

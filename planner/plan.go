@@ -61,7 +61,7 @@ type Measure struct {
 // Leaf is a released table that the outer query reads: constant key columns and counts read from one measure.
 type Leaf struct {
 	Name    string
-	Measure int         // index into Plan.Measures
+	Measure int         // index into Plan.Measures; −1: no counts, the keys alone, which are public
 	Keys    []KeyColumn // values by row
 	Counts  []CountColumn
 	Rows    int

@@ -1,0 +1,182 @@
+package planner
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits on the text of one message. The grammar's C library recurses over the tree it builds and dies, beyond recovery,
+// when the tree is too deep for the stack; so depth is bounded here, from the tokens alone, before it sees the text.
+// The self-test at start parses DeepestAdmitted.
+const (
+	MaxBytes   = 64 << 10
+	MaxTokens  = 10_000
+	maxNesting = 200  // ( [ and CASE
+	maxChain   = 200  // operators, casts, NOT, IS … between two commas, clause words, AND or OR, with what hangs below
+	maxDepth   = 500  // all of them along one path of the tree
+	maxUnions  = 64   // set operations at one level
+	maxJoins   = 200  // joins at one level
+	maxList    = 1000 // values after IN
+	maxName    = 63
+)
+
+// level is one open bracket or CASE, with bounds on the depth of the tree that its tokens can build.
+type level struct {
+	isCase bool
+	isList bool // opened after IN
+	items  int
+	chain  int // operators since the last separator
+	below  int // deepest closed bracket since the last separator
+	deep   int // deepest segment so far
+	unions int
+	joins  int
+}
+
+// depth bounds the tree depth of everything in the level.
+func (l *level) depth() int { return max(l.deep, l.chain+l.below) + l.unions + l.joins }
+
+func (l *level) separate() {
+	l.deep = max(l.deep, l.chain+l.below)
+	l.chain, l.below = 0, 0
+}
+
+// checkLimits refuses text that is too long, too deep or not text, in one pass and constant space.
+func checkLimits(text string) *Refusal {
+	if len(text) > MaxBytes {
+		return tooLong.at(-1, len(text), MaxBytes)
+	}
+	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
+		return badEncoding.at(-1)
+	}
+	m := meter{levels: make([]level, 1, 16)}
+	lex := lexer{text: text}
+	for tokens := 0; ; tokens++ {
+		t := lex.next()
+		if t.kind == tokenEnd || t.kind == tokenInvalid {
+			return nil
+		}
+		if tokens >= MaxTokens {
+			return tooMany.at(t.from, MaxTokens)
+		}
+		if r := m.take(t, text[t.from:t.to]); r != nil {
+			return r
+		}
+	}
+}
+
+// meter follows nesting and chains over the tokens of a text.
+type meter struct {
+	levels []level
+	last   string // the last word in lower case, or "" after any other token
+	dotted bool   // the last token was a dot: a keyword after it is a name
+}
+
+func (m *meter) top() *level { return &m.levels[len(m.levels)-1] }
+
+func (m *meter) take(t token, s string) *Refusal {
+	last, dotted := m.last, m.dotted
+	m.last, m.dotted = "", false
+	switch t.kind {
+	case tokenOpen:
+		return m.push(t, level{isList: last == "in"})
+	case tokenClose:
+		m.closeCases()
+		return m.pop(t)
+	case tokenComma:
+		m.top().separate()
+		if m.top().items++; m.top().isList && m.top().items >= maxList {
+			return listLong.at(t.from, maxList)
+		}
+	case tokenSemi:
+		m.levels = append(m.levels[:0], level{})
+	case tokenOperator:
+		return m.link(t)
+	case tokenWord:
+		if len(s) > maxName {
+			return nameLong.at(t.from, len(s), maxName)
+		}
+		if m.last = strings.ToLower(s); !dotted && last != "as" {
+			return m.word(t, m.last)
+		}
+	case tokenQuoted:
+		if name := strings.ReplaceAll(strings.TrimLeft(s, "uU&"), `""`, `"`); len(name) > maxName+2 && s[0] == '"' {
+			return nameLong.at(t.from, len(name)-2, maxName)
+		}
+	case tokenOther:
+		m.dotted = s == "."
+	}
+	return nil
+}
+
+func (m *meter) word(t token, word string) *Refusal {
+	switch word {
+	case "case":
+		return m.push(t, level{isCase: true})
+	case "end":
+		if m.top().isCase {
+			return m.pop(t)
+		}
+	case "union", "intersect", "except":
+		m.top().separate()
+		if m.top().unions++; m.top().unions > maxUnions {
+			return tooUnions.at(t.from, maxUnions)
+		}
+	case "join":
+		m.top().separate()
+		if m.top().joins++; m.top().joins > maxJoins {
+			return chainLong.at(t.from, maxJoins)
+		}
+	case "and", "or", "select", "from", "where", "group", "having", "order", "limit", "offset", "on", "when", "then", "else", "values":
+		m.top().separate()
+	case "not", "is", "isnull", "notnull", "collate", "at", "like", "ilike", "similar", "between", "in", "any", "all", "some", "escape", "operator", "overlaps", "symmetric", "local":
+		return m.link(t)
+	}
+	return nil
+}
+
+// link counts one operator of a chain.
+func (m *meter) link(t token) *Refusal {
+	if m.top().chain++; m.top().chain > maxChain || m.top().chain+m.top().below > maxDepth {
+		return chainLong.at(t.from, maxChain)
+	}
+	return nil
+}
+
+func (m *meter) push(t token, l level) *Refusal {
+	if len(m.levels) > maxNesting {
+		return tooDeep.at(t.from, maxNesting)
+	}
+	m.levels = append(m.levels, l)
+	return nil
+}
+
+// pop closes a level; what it holds hangs one deeper below the level around it.
+func (m *meter) pop(t token) *Refusal {
+	if len(m.levels) == 1 {
+		return nil
+	}
+	depth := m.top().depth() + 1
+	m.levels = m.levels[:len(m.levels)-1]
+	m.top().below = max(m.top().below, depth)
+	if depth > maxDepth {
+		return tooDeep.at(t.from, maxNesting)
+	}
+	return nil
+}
+
+// closeCases ends CASEs that a bracket closes over: no complete statement has them, but the count must stay sound.
+func (m *meter) closeCases() {
+	for len(m.levels) > 1 && m.top().isCase {
+		depth := m.top().depth() + 1
+		m.levels = m.levels[:len(m.levels)-1]
+		m.top().below = max(m.top().below, depth)
+	}
+}
+
+// DeepestAdmitted returns a SELECT that builds about the deepest tree that the limits admit. A start-up self-test has it
+// parsed in a child process: where that dies, so could a session.
+func DeepestAdmitted() string {
+	inner := "SELECT 1 FROM t" + strings.Repeat(" CROSS JOIN t", maxJoins) + strings.Repeat(" UNION SELECT 1", maxUnions)
+	nested := strings.Repeat("(SELECT ", maxNesting-1) + "(" + inner + ")" + strings.Repeat(")", maxNesting-1)
+	return "SELECT " + nested + strings.Repeat(" + 1", min(maxChain, maxDepth-maxNesting-maxJoins-maxUnions))
+}

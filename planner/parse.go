@@ -1,0 +1,220 @@
+package planner
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/pganalyze/pg_query_go/v6/parser"
+)
+
+// Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
+// code sees the text. Positions count characters of the whole text.
+func Parse(text string) ([]Statement, *Refusal) {
+	if r := checkLimits(text); r != nil {
+		return nil, r.inCharacters(text)
+	}
+	tree, err := pg.Parse(text)
+	if err != nil {
+		return nil, syntaxRefusal(err)
+	}
+	statements := make([]Statement, 0, len(tree.Stmts))
+	for _, raw := range tree.Stmts {
+		from, to := int(raw.StmtLocation), len(text)
+		if raw.StmtLen > 0 {
+			to = from + int(raw.StmtLen)
+		}
+		s := Statement{Text: strings.TrimSpace(text[from:to]), source: text, node: raw.Stmt}
+		s.classify()
+		s.refusal.inCharacters(text)
+		statements = append(statements, s)
+	}
+	return statements, nil
+}
+
+// syntaxRefusal relays the grammar's own message, which quotes the statement alone.
+func syntaxRefusal(err error) *Refusal {
+	var e *parser.Error
+	if !errors.As(err, &e) {
+		return syntax.at(-1, "the statement cannot be parsed")
+	}
+	r := syntax.at(-1, e.Message)
+	r.Position = e.Cursorpos
+	return r
+}
+
+// classify sets the kind and the details that a session needs.
+func (s *Statement) classify() {
+	s.Kind = KindOther
+	switch n := s.node.GetNode().(type) {
+	case *pg.Node_SelectStmt:
+		s.Kind = KindSelect
+	case *pg.Node_ExplainStmt:
+		s.explain(n.ExplainStmt)
+	case *pg.Node_VariableSetStmt:
+		s.set(n.VariableSetStmt)
+	case *pg.Node_VariableShowStmt:
+		s.Kind, s.Name = KindShow, strings.ToLower(n.VariableShowStmt.Name)
+	case *pg.Node_TransactionStmt:
+		s.transaction(n.TransactionStmt)
+	case *pg.Node_DiscardStmt:
+		s.Kind = KindDiscard
+		s.Name = map[pg.DiscardMode]string{pg.DiscardMode_DISCARD_ALL: "all", pg.DiscardMode_DISCARD_PLANS: "plans", pg.DiscardMode_DISCARD_SEQUENCES: "sequences", pg.DiscardMode_DISCARD_TEMP: "temp"}[n.DiscardStmt.Target]
+	case *pg.Node_DeallocateStmt:
+		s.Kind, s.Prepared = KindDeallocate, n.DeallocateStmt.Name
+	default:
+		s.refusal = otherStatement(s.node, s.Text)
+	}
+}
+
+func (s *Statement) explain(e *pg.ExplainStmt) {
+	s.Kind = KindExplain
+	inner := Statement{Text: s.Text, source: s.source, node: e.Query}
+	inner.classify()
+	if inner.Kind != KindSelect {
+		s.Kind, s.refusal = KindOther, explained.at(-1)
+		return
+	}
+	s.Explain = &Explain{Statement: inner}
+	for _, o := range e.Options {
+		d := o.GetDefElem()
+		value, _ := settingValue(d.GetArg())
+		switch name := strings.ToLower(d.GetDefname()); name {
+		case "format":
+			if s.Explain.JSON = strings.EqualFold(value, "json"); !s.Explain.JSON && !strings.EqualFold(value, "text") {
+				s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), "FORMAT "+value)
+			}
+		case "analyze":
+			s.Explain.Analyze = isOn(value)
+		case "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
+		default:
+			s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), name)
+		}
+	}
+}
+
+func isOn(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "on", "true", "1":
+		return true
+	}
+	return false
+}
+
+func (s *Statement) set(v *pg.VariableSetStmt) {
+	s.Kind, s.Name, s.Local = KindSet, strings.ToLower(v.Name), v.IsLocal
+	switch v.Kind {
+	case pg.VariableSetKind_VAR_RESET:
+		s.Kind = KindReset
+	case pg.VariableSetKind_VAR_RESET_ALL:
+		s.Kind, s.Name = KindReset, "all"
+	case pg.VariableSetKind_VAR_SET_DEFAULT:
+		s.Default = true
+	case pg.VariableSetKind_VAR_SET_MULTI:
+		for _, a := range v.Args {
+			if d := a.GetDefElem(); d != nil {
+				value, _ := settingValue(d.Arg)
+				s.Values = append(s.Values, d.Defname, value)
+			} else if value, ok := settingValue(a); ok {
+				s.Values = append(s.Values, value)
+			}
+		}
+	default:
+		for _, a := range v.Args {
+			value, ok := settingValue(a)
+			if !ok {
+				s.Kind, s.refusal = KindOther, construct.at(-1, "this form of SET")
+				return
+			}
+			s.Values = append(s.Values, value)
+		}
+	}
+}
+
+// settingValue is a constant as SET takes it.
+func settingValue(n *pg.Node) (string, bool) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AConst:
+		switch c := v.AConst.Val.(type) {
+		case *pg.A_Const_Sval:
+			return c.Sval.Sval, true
+		case *pg.A_Const_Ival:
+			return strconv.FormatInt(int64(c.Ival.GetIval()), 10), true
+		case *pg.A_Const_Fval:
+			return c.Fval.Fval, true
+		case *pg.A_Const_Boolval:
+			if c.Boolval.GetBoolval() {
+				return "on", true
+			}
+			return "off", true
+		}
+		return "", false
+	case *pg.Node_String_:
+		return v.String_.Sval, true
+	case *pg.Node_Integer:
+		return strconv.FormatInt(int64(v.Integer.Ival), 10), true
+	case *pg.Node_TypeCast: // SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE
+		return settingValue(v.TypeCast.Arg)
+	}
+	return "", false
+}
+
+func (s *Statement) transaction(t *pg.TransactionStmt) {
+	s.Savepoint, s.Chain = t.SavepointName, t.Chain
+	for _, o := range t.Options {
+		if d := o.GetDefElem(); d != nil {
+			value, _ := settingValue(d.Arg)
+			s.Values = append(s.Values, d.Defname, value)
+		}
+	}
+	switch t.Kind {
+	case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
+		s.Kind = KindBegin
+	case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
+		s.Kind = KindCommit
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+		s.Kind = KindRollback
+	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
+		s.Kind = KindSavepoint
+	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
+		s.Kind = KindReleaseSavepoint
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
+		s.Kind = KindRollbackTo
+	default:
+		s.refusal = twoPhase.at(-1)
+	}
+}
+
+// otherStatement refuses a statement that never runs here.
+func otherStatement(n *pg.Node, text string) *Refusal {
+	verb := verbOf(text)
+	switch n.GetNode().(type) {
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_TruncateStmt:
+		return writes.at(-1, verb)
+	case *pg.Node_CopyStmt:
+		return copies.at(-1)
+	case *pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
+		return cursors.at(-1)
+	case *pg.Node_PrepareStmt, *pg.Node_ExecuteStmt:
+		return preparations.at(-1)
+	}
+	switch verb {
+	case "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT", "REINDEX", "VACUUM", "ANALYZE", "CLUSTER", "REFRESH", "IMPORT", "REASSIGN", "SECURITY":
+		return definitions.at(-1, verb)
+	}
+	return otherKind.at(-1, verb)
+}
+
+// verbOf is the first word of a statement.
+func verbOf(text string) string {
+	lex := lexer{text: text}
+	for {
+		switch t := lex.next(); t.kind {
+		case tokenWord:
+			return strings.ToUpper(text[t.from:t.to])
+		case tokenEnd, tokenInvalid:
+			return "this statement"
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package planner
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// reason is one entry of the catalogue of refusals: docs/refusals.md is generated from it.
+type reason struct {
+	ID       string
+	SQLState string
+	Text     string // fmt format; its arguments are names, SQL of the analyst or public figures, never data
+	Hint     string // fmt format over the same arguments, with explicit indexes
+	Example  string // a statement over the table of the examples that is refused so
+}
+
+// at makes a Refusal of the entry; position is a byte offset into the text, −1 for none.
+func (e *reason) at(position int, args ...any) *Refusal {
+	r := &Refusal{ID: e.ID, SQLState: e.SQLState, Message: format(e.Text, args), Hint: format(e.Hint, args)}
+	if position >= 0 {
+		r.Position = position + 1
+	}
+	return r
+}
+
+// hinting replaces the hint.
+func (r *Refusal) hinting(hint string) *Refusal {
+	r.Hint = hint
+	return r
+}
+
+func format(text string, args []any) string {
+	if len(args) == 0 || !hasVerb(text) {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+func hasVerb(text string) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' {
+			return true
+		}
+	}
+	return false
+}
+
+// inCharacters turns a 1-based byte position of text into a 1-based character position.
+func (r *Refusal) inCharacters(text string) *Refusal {
+	if r != nil && r.Position > 0 && r.Position <= len(text)+1 {
+		r.Position = utf8.RuneCountInString(text[:r.Position-1]) + 1
+	}
+	return r
+}
+
+// Limits on the text, applied before the grammar's C code sees it.
+var (
+	tooLong     = &reason{"statement-too-long", "54000", "the statement has %d bytes, more than the limit of %d", "Send the statements of a script one by one, and shorten lists of values.", ""}
+	tooMany     = &reason{"too-many-tokens", "54000", "the statement has more than %d tokens", "Shorten lists of values, or split the statement.", ""}
+	tooDeep     = &reason{"nesting-too-deep", "54001", "the statement is nested deeper than %d levels", "Write it with fewer parentheses, sub-queries or CASE levels.", ""}
+	chainLong   = &reason{"chain-too-long", "54001", "an expression chains more than %d operators", "Use IN (…) instead of long chains of OR, and split long expressions.", ""}
+	tooUnions   = &reason{"too-many-set-operations", "54001", "more than %d UNION, INTERSECT or EXCEPT at one level", "Use GROUP BY, or count(*) FILTER (WHERE …) for each part.", ""}
+	listLong    = &reason{"list-too-long", "54000", "a list after IN has more than %d values", "Use a range (BETWEEN), or split the list.", ""}
+	nameLong    = &reason{"name-too-long", "42622", "a name has %d bytes, more than the limit of %d", "Shorten the name or alias; it is not cut silently.", `SELECT count(*) AS a_name_that_goes_on_and_on_until_it_has_more_bytes_than_postgres_keeps FROM people`}
+	badEncoding = &reason{"invalid-text", "22021", "the statement is not valid UTF-8 text", "Send the statement in UTF-8, without NUL bytes.", ""}
+	syntax      = &reason{"syntax-error", "42601", "%s", "", `SELEC count(*) FROM people`}
+)
+
+// Statements that never run here.
+var (
+	writes       = &reason{"read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`}
+	definitions  = &reason{"no-definitions", "42501", "%s is not permitted: nothing can be created or changed here", "The data owner changes tables and rights in the database and in the policy file.", `CREATE TABLE t (a int)`}
+	copies       = &reason{"no-copy", "42501", "COPY is not permitted: it would move rows", `Ask for aggregates: SELECT count(*) FROM … GROUP BY ….`, `COPY people TO STDOUT`}
+	cursors      = &reason{"no-cursor", "DP002", "SQL cursors are not available yet", "Send the SELECT itself; through the protocol it may be fetched in parts.", `DECLARE c CURSOR FOR SELECT count(*) FROM people`}
+	preparations = &reason{"no-sql-prepare", "DP002", "PREPARE and EXECUTE as SQL statements are not available yet", "Use your driver's prepared statements, which go through the protocol.", `PREPARE q AS SELECT count(*) FROM people`}
+	otherKind    = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `LISTEN channel`}
+	twoPhase     = &reason{"no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`}
+	intoTable    = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
+	rowLocks     = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
+	explained    = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
+	explainArg   = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT … or EXPLAIN (FORMAT JSON) SELECT ….", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
+)
+
+// Names.
+var (
+	noDataset       = &reason{"no-dataset", "3D000", "no dataset is open on this connection", "Connect with the dataset as the database name.", ""}
+	unknownTable    = &reason{"unknown-table", "42P01", `relation "%s" does not exist`, "SELECT * FROM dp.tables lists the tables.", `SELECT count(*) FROM persons`}
+	unknownDatabase = &reason{"other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`}
+	unknownColumn   = &reason{"unknown-column", "42703", `column "%s" does not exist`, "SELECT * FROM dp.columns lists the columns.", `SELECT count(*) FROM people WHERE agee > 3`}
+	unknownAlias    = &reason{"unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`}
+	ambiguous       = &reason{"ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`}
+	unknownFunction = &reason{"unknown-function", "42883", `function %s does not exist`, "No function of that name and these arguments is available; casts may help.", `SELECT count(*) FROM people WHERE frobnicate(age) > 3`}
+	noOperator      = &reason{"unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`}
+	notAllowed      = &reason{"function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`}
+	systemColumn    = &reason{"system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`}
+	unknownType     = &reason{"unknown-type", "42704", `type "%s" does not exist`, "Use the types of the declared columns and their usual relatives.", `SELECT count(*) FROM people WHERE age::money > 3::money`}
+	unknownParam    = &reason{"unknown-parameter", "42P02", "there is no parameter $%d", "Bind a value to each parameter.", ""}
+	badOrdinal      = &reason{"bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`}
+	columnCount     = &reason{"column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`}
+	duplicateAlias  = &reason{"duplicate-alias", "42712", `table name "%s" specified more than once`, "Give each table of FROM an alias of its own.", ""}
+)
+
+// What SQL itself forbids.
+var (
+	ungrouped     = &reason{"ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`}
+	aggregateIn   = &reason{"aggregate-misplaced", "42803", "aggregate functions are not allowed in %s", "Use HAVING for conditions on aggregates.", `SELECT count(*) FROM people WHERE count(*) > 3`}
+	nested        = &reason{"nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`}
+	windowIn      = &reason{"window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`}
+	notBoolean    = &reason{"not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`}
+	evaluation    = &reason{"evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`}
+	limitConstant = &reason{"limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT (SELECT 1)`}
+	negativeLimit = &reason{"negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`}
+)
+
+// What has no private form, or none yet.
+var (
+	rawRows       = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
+	privateJoin   = &reason{"private-join", "DP002", "joins with private table %s are not available yet", "Count each table in a sub-query of its own, and join the counts.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
+	limitedRows   = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
+	noAggregate   = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count(*), count(column), count(*) FILTER (WHERE …) and sum(CASE WHEN … THEN 1 ELSE 0 END) are answered.", `SELECT avg(income) FROM people`}
+	noDistinct    = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not available yet", "Use count(*), or GROUP BY the column.", `SELECT count(DISTINCT age) FROM people`}
+	noSets        = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
+	noForm        = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
+	rowSubquery   = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
+	offGrid       = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
+	tooManyCells  = &reason{"too-many-cells", "DP002", "the question needs %s cells, more than %d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
+	construct     = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
+	rowsCombined  = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT age FROM people UNION ALL SELECT age FROM people`}
+	epsilonSmall  = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
+	noMechanism   = &reason{"no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", ""}
+	ownCatalogue  = &reason{"relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`}
+	windowOnRows  = &reason{"window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`}
+	domainMissing = &reason{"open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", ""}
+)
+
+// catalogue lists every refusal, in the order of the documentation.
+func catalogue() []*reason {
+	return []*reason{
+		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
+		writes, definitions, copies, cursors, preparations, otherKind, twoPhase, intoTable, rowLocks, explained, explainArg,
+		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
+		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
+		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
+		rawRows, privateJoin, limitedRows, noAggregate, noDistinct, noSets, noForm, rowSubquery, offGrid, tooManyCells, construct,
+		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
+	}
+}
