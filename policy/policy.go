@@ -103,6 +103,7 @@ type Table struct {
 	Name           string // what the analyst sees
 	Schema         string // the schema it lies in for analysts: "public"
 	Source         Source
+	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
 	Public         bool
 	Static         bool
 	ExpectedRows   int64  // public guess

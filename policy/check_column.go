@@ -1,0 +1,221 @@
+package policy
+
+import "strings"
+
+// maxColumns is PostgreSQL's.
+const maxColumns = 1600
+
+func columns(t *Table, list *tableT, at place) {
+	if len(list.Columns) == 0 {
+		at.problem("columns is empty: a column that is not listed does not exist for analysts")
+	}
+	if len(list.Columns) > maxColumns {
+		at.problem("columns has %d entries, must have at most %d", len(list.Columns), maxColumns)
+		return
+	}
+	for i := range list.Columns {
+		f := &list.Columns[i]
+		here := at.item(i).within("column", f.Name)
+		checkName(f.Name, here.key("name"), "name")
+		for _, other := range t.Columns {
+			if strings.EqualFold(other.Name, f.Name) {
+				here.key("name").problem("name is given twice")
+			}
+		}
+		t.Columns = append(t.Columns, column(t, f, here))
+	}
+}
+
+func column(t *Table, f *columnT, at place) *Column {
+	col := &Column{Table: t, Name: f.Name, Source: f.Source, Nulls: NullCell, Outside: OutsideOther, Typmod: -1, Snap: f.Offgrid == "snap", Comment: f.Comment}
+	if f.Source == "" {
+		col.Source = f.Name
+	} else {
+		checkName(f.Source, at.key("source"), "source")
+	}
+	var err error
+	if col.Type, col.Typmod, err = ParseType(f.Type); err != nil {
+		at.key("type").problem("%v", err)
+		return col
+	}
+	if t.Public {
+		for key, given := range map[string]bool{
+			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+		} {
+			if given {
+				at.name(key).problem("%s is for columns of private tables, and this table is public", key)
+			}
+		}
+		return col
+	}
+	if f.Nulls == "exclude" {
+		col.Nulls = NullExclude
+	}
+	switch f.Outside {
+	case "clamp":
+		col.Outside = OutsideClamp
+	case "exclude":
+		col.Outside = OutsideExclude
+	}
+	if col.Type == Bool && f.Outside != "" {
+		at.name("outside").problem("outside is given, but a boolean has no values outside false and true")
+		return col
+	}
+	col.Domain = domain(col, &f.Domain, at)
+	if col.Domain != nil && !col.Domain.Ordered() && f.Offgrid != "" {
+		at.name("offgrid").problem("offgrid is for ordered columns")
+	}
+	return col
+}
+
+func (f *domainT) empty() bool { return f.Values == nil && f.Min == "" && f.Max == "" && f.Step == "" }
+
+// domain reads a private column's domain; nil after a problem.
+func domain(col *Column, f *domainT, at place) *Domain {
+	here := at.key("domain")
+	if f.empty() && col.Type != Bool {
+		at.problem("domain is missing: the public values of the column")
+		return nil
+	}
+	rules := Rules{Nulls: col.Nulls, Outside: col.Outside}
+	if col.Type.Textual() || col.Type == UUID || col.Type == Bool {
+		return enumerated(col, f, rules, at)
+	}
+	if f.Values != nil {
+		here.key("values").problem("values are for text, varchar and uuid columns; %s takes min, max and step", col.Type)
+		return nil
+	}
+	least, ok1 := bound(col.Type, f.Min, here, "min")
+	most, ok2 := bound(col.Type, f.Max, here, "max")
+	step, ok3 := stepOf(col.Type, f.Step, here)
+	if !ok1 || !ok2 || !ok3 {
+		return nil
+	}
+	d, err := Steps(col.Type, col.Typmod, least, most, step, rules)
+	if err != nil {
+		here.problem("%v", err)
+		return nil
+	}
+	return d
+}
+
+func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
+	here := at.key("domain")
+	if f.Min != "" || f.Max != "" || f.Step != "" {
+		here.problem("min, max and step are for ordered columns; %s takes values", col.Type)
+		return nil
+	}
+	if col.Outside == OutsideClamp {
+		at.key("outside").problem("outside is clamp, which needs an ordered column")
+		return nil
+	}
+	values := make([]string, len(f.Values))
+	for i, v := range f.Values {
+		values[i] = string(v)
+	}
+	if col.Type == Bool && f.Values != nil && !contains([]string{"false true", "true false"}, strings.Join(values, " ")) {
+		here.problem("values of a boolean column are false and true, and need not be given")
+		return nil
+	}
+	d, err := Enumerate(col.Type, values, rules)
+	if err == nil {
+		err = d.CheckLength(col.Typmod)
+	}
+	if err != nil {
+		here.problem("%v", err)
+		return nil
+	}
+	return d
+}
+
+func bound(t Type, text scalar, at place, key string) (Value, bool) {
+	if text == "" {
+		at.problem("%s is missing: an ordered column has min, max and step", key)
+		return nil, false
+	}
+	v, err := ParseValue(t, string(text))
+	if err != nil {
+		at.key(key).problem("%s %v", key, err)
+		return nil, false
+	}
+	return v, true
+}
+
+func stepOf(t Type, text scalar, at place) (Step, bool) {
+	if text == "" && (t.Integer() || t == DateType) {
+		return Step{Whole: 1}, true
+	}
+	if text == "" {
+		at.problem("step is missing: the width of a cell")
+		return Step{}, false
+	}
+	step, err := ParseStep(t, string(text))
+	if err != nil {
+		at.key("step").problem("step %v", err)
+		return Step{}, false
+	}
+	return step, true
+}
+
+func release(t *Table, f *releaseT, at place) {
+	r := &Release{Table: t, Kind: HistogramRelease, Name: f.Name}
+	if f.Kind == "range" {
+		r.Kind = RangeRelease
+	}
+	if r.Name == "" {
+		r.Name = t.Name
+		for _, name := range f.Columns {
+			r.Name += "_" + string(name)
+		}
+	} else {
+		checkName(r.Name, at.key("name"), "name")
+	}
+	at = at.within("release", r.Name)
+	for _, table := range t.Dataset.Tables {
+		for _, other := range table.Releases {
+			if other.Name == r.Name {
+				at.key("name").problem("name is given twice in this dataset; name: makes another")
+			}
+		}
+	}
+	t.Releases = append(t.Releases, r)
+	if f.Epsilon == "" && f.Rho == "" {
+		at.problem("epsilon is missing: what each user pays once")
+	} else {
+		p := epsilonOrRho(f.Epsilon, f.Rho, "", t.Dataset.Accountant, at, "epsilon", "rho")
+		r.Epsilon, r.Cost = p.epsilon, p.cost
+	}
+	r.Refresh = duration(f.Refresh, 0, at.key("refresh"), "refresh")
+	releaseColumns(t, r, f, at.key("columns"))
+}
+
+func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
+	cells := 1
+	for i, name := range f.Columns {
+		col := t.Column(string(name))
+		switch {
+		case col == nil:
+			at.item(i).problem("columns: table %s has no column %.63q", t.Name, name)
+			return
+		case col.Domain == nil: // a problem reported already
+			return
+		}
+		for _, other := range r.Columns {
+			if other == col {
+				at.item(i).problem("columns: %s is given twice", name)
+			}
+		}
+		r.Columns = append(r.Columns, col)
+		if cells *= col.Domain.Size(); cells > MaxCells {
+			at.problem("columns have more than %d cells together", MaxCells)
+			return
+		}
+	}
+	if len(r.Columns) == 0 {
+		at.problem("columns is empty, must name at least one")
+		return
+	}
+	if r.Kind == RangeRelease && (len(r.Columns) != 1 || !r.Columns[0].Domain.Ordered()) {
+		at.problem("a range release needs exactly one column, and an ordered one")
+	}
+}

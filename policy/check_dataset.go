@@ -1,0 +1,234 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+const (
+	defaultEpsilon    = "0.1"
+	defaultMaxEpsilon = "1"
+	defaultConfidence = "0.95"
+	defaultFreshness  = 24 * time.Hour
+)
+
+func (c *checker) dataset(f *datasetT, at place) {
+	at = at.within("dataset", f.ID)
+	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, ShareAll: f.Sharing == "all", Neighbors: privacy.AddRemove, Accountant: privacy.Pure}
+	if c.policy.Dataset(f.ID) != nil {
+		at.key("id").problem("id is given twice")
+	}
+	c.policy.Datasets = append(c.policy.Datasets, d)
+	checkName(f.ID, at.key("id"), "id")
+	if f.Accountant == "zcdp" {
+		d.Accountant = privacy.ZCDP
+	}
+	neighbors(d, f, at)
+	if f.Unit.Row {
+		d.Unit.Row = true
+	} else {
+		d.Unit.Name = f.Unit.Name
+		checkName(f.Unit.Name, at.key("unit").key("name"), "name of the unit")
+		d.Unit.Table, d.Unit.Column = reference(f.Unit.Key, at.key("unit").key("key"), "key")
+	}
+	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
+	c.budgets(d, f, at.key("budgets"))
+	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
+	if len(f.Tables) == 0 {
+		at.key("tables").problem("tables is empty, must have at least one")
+	}
+	for i := range f.Tables {
+		c.table(d, &f.Tables[i], at.key("tables").item(i))
+	}
+	c.units(d, at)
+}
+
+// renames refuses to take the name of a dataset that is still there.
+func (c *checker) renames(at place) {
+	taken := map[string]bool{}
+	for i, d := range c.policy.Datasets {
+		here := at.item(i).within("dataset", d.ID).key("renamed_from")
+		if d.RenamedFrom == "" {
+			continue
+		}
+		if c.policy.Dataset(d.RenamedFrom) != nil || taken[d.RenamedFrom] {
+			here.problem("renamed_from is %.63q, which is the name of another dataset here", d.RenamedFrom)
+		}
+		taken[d.RenamedFrom] = true
+	}
+}
+
+func neighbors(d *Dataset, f *datasetT, at place) {
+	if f.Neighbors == "replace-one" {
+		d.Neighbors = privacy.ReplaceOne
+		d.Units = whole64(f.Units, 1, 1e15, at.key("units"), "units")
+		if f.Units == "" {
+			at.problem("units is missing: replace-one makes the number of units public, so it must be given")
+		}
+	} else if f.Units != "" {
+		at.name("units").problem("units is for neighbors: replace-one")
+	}
+}
+
+// reference reads table.column.
+func reference(text string, at place, what string) (table, column string) {
+	dot := strings.LastIndexByte(text, '.')
+	if dot < 1 || dot == len(text)-1 || strings.ContainsAny(text, "= ") {
+		at.problem("%s is %.80q, must be table.column", what, text)
+		return "", ""
+	}
+	return text[:dot], text[dot+1:]
+}
+
+// allowance reads (ε, δ) and converts it once into what may be spent. Under zcdp one half of δ pays for the conversion
+// of ρ and the other half for thresholded keys, so that it is spent once (privacy rule 6); odd units are lost.
+func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
+	var out Allowance
+	var err error
+	if out.Epsilon, err = privacy.ParseEpsilon(string(f.Epsilon)); err != nil {
+		at.key("epsilon").problem("%v", err)
+		return out
+	}
+	if f.Delta != "" {
+		if out.Delta, err = privacy.ParseDelta(string(f.Delta)); err != nil {
+			at.key("delta").problem("%v", err)
+			return out
+		}
+	}
+	if a != privacy.ZCDP {
+		out.Cost = privacy.Cost{Epsilon: out.Epsilon, Delta: out.Delta}
+		return out
+	}
+	half := privacy.AttoDelta(out.Delta.Atto() / 2)
+	if half.Atto() == 0 {
+		at.key("delta").problem("delta is %s, must be greater than 0 under zcdp: rho holds only together with a delta", out.Delta)
+		return out
+	}
+	rho, err := accounting.LargestRho(out.Epsilon, half)
+	if err != nil {
+		at.problem("%v", err)
+	}
+	out.Cost = privacy.Cost{Rho: rho, Delta: half}
+	return out
+}
+
+func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
+	d.Budgets = make(map[string]Budget, len(f.Budgets))
+	if len(f.Budgets) == 0 {
+		at.problem("budgets is empty: nobody could use this dataset")
+	}
+	for user, b := range f.Budgets {
+		here := at.key(user).within("budget of", user)
+		if user != "*" && c.policy.User(user) == nil {
+			at.name(user).within("budget of", user).problem("no such user; users are named under users, and * is each other user")
+		}
+		out := Budget{Allowance: allowance(&b.allowanceT, d.Accountant, here)}
+		out.Refresh = duration(b.Refresh, 0, here.key("refresh"), "refresh")
+		switch {
+		case b.Refresh != "" && b.Lifetime == nil:
+			here.name("refresh").problem("refresh needs lifetime: {epsilon: …, delta: …}, the most that all windows together may spend")
+		case b.Refresh == "" && b.Lifetime != nil:
+			here.name("lifetime").problem("lifetime needs refresh; without it the budget itself is for life")
+		case b.Lifetime != nil:
+			if b.Delta == "" || b.Lifetime.Delta == "" {
+				here.problem("delta is missing: with refresh, the window and its lifetime both name a delta (0 is allowed under pure)")
+			}
+			life := allowance(b.Lifetime, d.Accountant, here.key("lifetime").within("lifetime", ""))
+			out.Lifetime = &life
+			if !out.Cost.Fits(life.Cost) {
+				here.key("lifetime").problem("lifetime is smaller than one window")
+			}
+		}
+		d.Budgets[user] = out
+	}
+}
+
+func defaults(f *defaultsT, a privacy.Accountant, at place) Defaults {
+	out := Defaults{Freshness: duration(f.Freshness, defaultFreshness, at.key("freshness"), "freshness")}
+	out.Epsilon = epsilonOrRho(f.Epsilon, f.Rho, defaultEpsilon, a, at, "epsilon", "rho").epsilon
+	out.MaxEpsilon = epsilonOrRho(f.MaxEpsilon, f.MaxRho, defaultMaxEpsilon, a, at, "max_epsilon", "max_rho").epsilon
+	if f.MaxEpsilon == "" && f.MaxRho == "" && out.MaxEpsilon.Micro() < out.Epsilon.Micro() {
+		out.MaxEpsilon = out.Epsilon
+	}
+	if out.Epsilon.Micro() > out.MaxEpsilon.Micro() {
+		at.key("epsilon").problem("epsilon is %s, must be at most max_epsilon, which is %s", out.Epsilon, out.MaxEpsilon)
+	}
+	if f.Confidence == "" {
+		f.Confidence = defaultConfidence
+	}
+	out.Confidence = confidence(f.Confidence, at.key("confidence"))
+	return out
+}
+
+// price is what an epsilon or a rho in the file buys.
+type price struct {
+	epsilon privacy.Epsilon
+	cost    privacy.Cost
+}
+
+// epsilonOrRho reads a price given in one of two keys. Under zcdp an epsilon e buys ρ = e²/2; a given rho is shown as the
+// smallest epsilon that would buy it.
+func epsilonOrRho(e, r, otherwise decimal, a privacy.Accountant, at place, keyE, keyR string) price {
+	switch {
+	case e != "" && r != "":
+		at.name(keyR).problem("%s and %s are both given, must be one of them", keyE, keyR)
+		return price{}
+	case r != "" && a != privacy.ZCDP:
+		at.name(keyR).problem("%s is for accountant: zcdp", keyR)
+		return price{}
+	case r != "":
+		rho, err := privacy.ParseRho(string(r))
+		if err != nil {
+			at.key(keyR).problem("%v", renamed(err, "rho", keyR))
+			return price{}
+		}
+		return price{epsilonFor(rho), privacy.Cost{Rho: rho}}
+	case e == "":
+		e = otherwise
+	}
+	epsilon, err := privacy.ParseEpsilon(string(e))
+	if err != nil {
+		at.key(keyE).problem("%v", renamed(err, "epsilon", keyE))
+		return price{}
+	}
+	if a == privacy.ZCDP {
+		return price{epsilon, privacy.Cost{Rho: epsilon.Rho()}}
+	}
+	return price{epsilon, privacy.Cost{Epsilon: epsilon}}
+}
+
+// renamed gives an error of package privacy the name of the key that it is about.
+func renamed(err error, from, to string) string {
+	return to + strings.TrimPrefix(err.Error(), from)
+}
+
+// epsilonFor is the smallest ε with ε²/2 ≥ ρ.
+func epsilonFor(rho privacy.Rho) privacy.Epsilon {
+	low, high := int64(0), int64(2e9) // ε²/2 passes the largest rho, 1e18 pico, before the upper end
+	for low < high {
+		middle := (low + high) / 2
+		if privacy.MicroEpsilon(middle).Rho().Pico() >= rho.Pico() {
+			high = middle
+		} else {
+			low = middle + 1
+		}
+	}
+	return privacy.MicroEpsilon(low)
+}
+
+// whole64 reads a whole number between least and most; empty is 0.
+func whole64(text integer, least, most int64, at place, what string) int64 {
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < least || n > most {
+		at.problem("%s is %.40s, must be a whole number between %d and %d", what, text, least, most)
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+const (
+	defaultListen   = "127.0.0.1:6432"
+	defaultDeadline = 2 * time.Minute
+	defaultSandbox  = "duckdb:"
+	defaultLedger   = "sqlite:dpproxy.ledger"
+	maxName         = 63 // bytes of a PostgreSQL identifier
+)
+
+func (c *checker) server(s *serverT, at place) {
+	to := &c.policy.Server
+	to.Listen, to.Admin = s.Listen, s.Admin
+	if s.Listen == "" {
+		to.Listen = defaultListen
+	}
+	checkAddress(to.Listen, at.key("listen"), "listen")
+	if s.Admin != "" {
+		checkAddress(s.Admin, at.key("admin"), "admin")
+	}
+	if s.TLS != nil {
+		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
+		if s.TLS.Cert == "" || s.TLS.Key == "" {
+			at.key("tls").problem("tls: cert and key must name files")
+		}
+	} else if !loopback(to.Listen) {
+		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
+	}
+}
+
+func checkAddress(address string, at place, what string) {
+	colon := strings.LastIndexByte(address, ':')
+	port, err := strconv.ParseUint(address[colon+1:], 10, 16)
+	host := address[:max(colon, 0)]
+	bare := strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	bracketed := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
+	if colon < 0 || err != nil || port > 65535 || strings.ContainsAny(host, " \t/") || strings.Contains(bare, ":") != bracketed {
+		at.problem("%s is %.80q, must be host:port", what, address)
+	}
+}
+
+// loopback tells whether only this machine can reach an address.
+func loopback(address string) bool {
+	host := address[:max(strings.LastIndexByte(address, ':'), 0)]
+	if host == "localhost" || host == "[::1]" {
+		return true
+	}
+	parts := strings.Split(host, ".")
+	for _, part := range parts {
+		if _, err := strconv.ParseUint(part, 10, 8); err != nil {
+			return false
+		}
+	}
+	return len(parts) == 4 && parts[0] == "127"
+}
+
+func (c *checker) backend(b *backendT, at place) {
+	to := &c.policy.Backend
+	to.URL = c.databaseURL(expand(b.URL, at.key("url"), "url"), at.key("url"))
+	to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
+	if len(b.Files) == 0 {
+		return
+	}
+	files := at.key("files")
+	if !c.embedded() {
+		at.name("files").problem("files is for a duckdb: backend")
+		return
+	}
+	to.Files = make(map[string]string, len(b.Files))
+	folded := map[string]bool{}
+	for name, path := range b.Files {
+		checkName(name, files.name(name), "table name in files")
+		if low := strings.ToLower(name); folded[low] {
+			files.name(name).problem("files has two tables that differ from %.63q by case alone, which DuckDB cannot tell apart", name)
+		} else {
+			folded[low] = true
+		}
+		path = expand(path, files.key(name), "file of "+name)
+		low := strings.ToLower(path)
+		if !strings.HasSuffix(low, ".csv") && !strings.HasSuffix(low, ".parquet") {
+			files.key(name).problem("file of %s must end in .csv or .parquet", name)
+		}
+		to.Files[name] = c.resolve(path)
+	}
+}
+
+// embedded tells whether the backend is DuckDB.
+func (c *checker) embedded() bool { return strings.HasPrefix(c.policy.Backend.URL, "duckdb:") }
+
+// databaseURL checks a backend's URL, whose text is never repeated: it may hold a password.
+func (c *checker) databaseURL(url string, at place) string {
+	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+		return url
+	}
+	file, ok := strings.CutPrefix(url, "duckdb:")
+	if !ok {
+		at.problem("url must begin with postgres:// or duckdb:")
+		return url
+	}
+	if file == "" {
+		return url
+	}
+	return "duckdb:" + c.resolve(file)
+}
+
+// stores checks the sandbox and the ledger.
+func (c *checker) stores(f *fileT, at place) {
+	c.policy.Sandbox.URL = defaultSandbox
+	if f.Sandbox.URL != "" {
+		url := at.key("sandbox").key("url")
+		switch text := expand(f.Sandbox.URL, url, "url"); {
+		case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+			url.problem("sandbox: a postgres:// twin is not available yet; duckdb: is")
+		case text != defaultSandbox:
+			url.problem("sandbox: url must be duckdb:")
+		}
+	}
+	text, url := defaultLedger, at.key("ledger").key("url")
+	if f.Ledger.URL != "" {
+		text = expand(f.Ledger.URL, url, "url")
+	}
+	file, ok := strings.CutPrefix(text, "sqlite:")
+	switch {
+	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
+		url.problem("ledger: a postgres:// ledger is not available yet; sqlite:file is")
+	case !ok || file == "":
+		url.problem("ledger: url must be sqlite:file")
+	}
+	c.policy.Ledger.URL = "sqlite:" + c.resolve(file)
+}
+
+func (c *checker) users(users []userT, at place) {
+	seen := map[string]bool{}
+	for i := range users {
+		u, here := &users[i], at.item(i).within("user", users[i].Name)
+		checkName(u.Name, here.key("name"), "name")
+		if u.Name == "*" {
+			here.key("name").problem("name is *, which stands for each other user in budgets")
+		}
+		if seen[u.Name] {
+			here.key("name").problem("name is given twice")
+		}
+		seen[u.Name] = true
+		if err := checkVerifier(u.Password); err != nil {
+			here.key("password").problem("%v", err)
+		}
+		c.policy.Users = append(c.policy.Users, User{
+			Name: u.Name, Verifier: u.Password, Admin: u.Admin, Settings: settings(&u.Settings, here.key("settings")),
+		})
+	}
+}
+
+// settings checks a user's session settings and writes them as SET would take them.
+func settings(s *settingsT, at place) map[string]string {
+	set := map[string]string{}
+	if s.Epsilon != "" {
+		if _, err := privacy.ParseEpsilon(string(s.Epsilon)); err != nil {
+			at.key("epsilon").problem("%v", err)
+		}
+		set["epsilon"] = string(s.Epsilon)
+	}
+	if s.Confidence != "" {
+		confidence(s.Confidence, at.key("confidence"))
+		set["confidence"] = string(s.Confidence)
+	}
+	for name, flag := range map[string]*bool{"error_columns": s.ErrorColumns, "release": s.Release} {
+		if flag != nil {
+			set[name] = map[bool]string{false: "off", true: "on"}[*flag]
+		}
+	}
+	return set
+}
+
+func confidence(text decimal, at place) mechanisms.Confidence {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		at.problem("confidence is %.40q, must be a number between 0 and 1", text)
+		return mechanisms.Confidence{}
+	}
+	level, err := mechanisms.NewConfidence(f)
+	if err != nil {
+		at.problem("%v", err)
+	}
+	return level
+}
+
+// checkName refuses what PostgreSQL could not hold as an identifier.
+func checkName(name string, at place, what string) bool {
+	switch {
+	case name == "":
+		at.problem("%s is empty", what)
+	case len(name) > maxName:
+		at.problem("%s is %.80q, must have at most %d bytes", what, name, maxName)
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		at.problem("%s is %.80q, must be text without control characters", what, name)
+	default:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,207 @@
+package policy
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+const (
+	maxRowsPerUnit    = 1_000_000
+	maxPublicRows     = 10_000_000
+	defaultPublicRows = 100_000
+)
+
+func (c *checker) table(d *Dataset, f *tableT, at place) {
+	at = at.within("table", f.Name)
+	t := &Table{Dataset: d, Schema: "public", Public: f.Public, Static: f.Static}
+	t.ExpectedRows = whole64(f.ExpectedRows, 0, 1e15, at.key("expected_rows"), "expected_rows")
+	tableName(t, f.Name, at.key("name"))
+	for _, other := range d.Tables {
+		if strings.EqualFold(other.Name, t.Name) && strings.EqualFold(other.Schema, t.Schema) {
+			at.key("name").problem("name is given twice")
+		}
+	}
+	d.Tables = append(d.Tables, t)
+	c.source(t, f, at)
+	c.relation(t, at)
+	if t.Public {
+		publicTable(t, f, at)
+	} else {
+		privateTable(t, f, at)
+	}
+	columns(t, f, at.key("columns"))
+	for i := range f.Releases {
+		release(t, &f.Releases[i], at.key("releases").item(i))
+	}
+}
+
+// tableName reads table or schema.table.
+func tableName(t *Table, text string, at place) {
+	t.Name = text
+	if schema, name, ok := strings.Cut(text, "."); ok {
+		t.Schema, t.Name = schema, name
+	}
+	if !checkName(t.Name, at, "name") || !checkName(t.Schema, at, "schema of name") {
+		return
+	}
+	low := strings.ToLower(t.Schema)
+	if strings.HasPrefix(low, "pg_") || low == "information_schema" || low == "dp" {
+		at.problem("name is %.80q, but schema %s is the proxy's own", text, t.Schema)
+	}
+}
+
+// source finds the base relation that a table reads.
+func (c *checker) source(t *Table, f *tableT, at place) {
+	text, here := f.Source, at.key("source")
+	if text == "" {
+		text, here = t.Name, at.key("name")
+	}
+	if fields := strings.Fields(strings.ToLower(text)); len(fields) > 1 && (fields[0] == "select" || fields[0] == "with" || fields[0] == "values") {
+		here.problem("source: a SELECT as source is not available yet; name a table")
+		return
+	}
+	t.Source = Source{Schema: "public", Name: text}
+	if c.embedded() {
+		t.Source.Schema = "main"
+	}
+	schema, name, qualified := strings.Cut(text, ".")
+	if qualified {
+		t.Source = Source{Schema: schema, Name: name}
+	}
+	if strings.Contains(name, ".") {
+		here.problem("source is %.80q, must be table or schema.table", text)
+		return
+	}
+	if !checkName(t.Source.Name, here, "source") || !checkName(t.Source.Schema, here, "schema of source") {
+		return
+	}
+	if file, ok := c.policy.Backend.Files[t.Source.Name]; ok && t.Source.Schema == "main" {
+		t.File = file
+		return
+	}
+	if c.policy.Backend.URL == "duckdb:" {
+		here.problem("source is %.80q, but an embedded duckdb: in memory has only the tables under backend.files", text)
+	}
+}
+
+// relation refuses two datasets over one base relation (privacy rule 8), and a private relation shown as public.
+func (c *checker) relation(t *Table, at place) {
+	key := t.Source.Schema + "\x00" + t.Source.Name
+	if c.embedded() {
+		key = strings.ToLower(key) // as DuckDB compares names
+	}
+	if t.File != "" {
+		key = t.File
+		if real, err := filepath.EvalSymlinks(t.File); err == nil {
+			key = real
+		}
+	}
+	other, taken := c.relations[key]
+	switch {
+	case !taken:
+		c.relations[key] = t
+	case t.Public != other.Public:
+		at.key("source").problem("source is also that of table %s in dataset %s: one is public and the other private", other.Name, other.Dataset.ID)
+	case !t.Public && other.Dataset != t.Dataset:
+		at.key("source").problem("source is also that of table %s in dataset %s: two datasets over one table would be two budgets over the same rows", other.Name, other.Dataset.ID)
+	}
+}
+
+func publicTable(t *Table, f *tableT, at place) {
+	for key, given := range map[string]bool{
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0,
+	} {
+		if given {
+			at.name(key).problem("%s is for private tables, and this one is public", key)
+		}
+	}
+	t.MaxRowsPerUnit = 1
+	t.MaxRows = int(whole64(f.MaxRows, 1, maxPublicRows, at.key("max_rows"), "max_rows"))
+	if f.MaxRows == "" {
+		t.MaxRows = defaultPublicRows
+	}
+}
+
+func privateTable(t *Table, f *tableT, at place) {
+	if f.MaxRows != "" {
+		at.name("max_rows").problem("max_rows is for public tables; max_rows_per_unit bounds a unit's rows")
+	}
+	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
+	d := t.Dataset
+	if d.Unit.Row {
+		if f.Unit != "" {
+			at.name("unit").problem("unit is given, but in this dataset each row is a unit")
+		}
+		if f.MaxRowsPerUnit != "" && t.MaxRowsPerUnit != 1 {
+			at.key("max_rows_per_unit").problem("max_rows_per_unit is %s, but in this dataset each row is a unit", f.MaxRowsPerUnit)
+		}
+		t.MaxRowsPerUnit = 1
+		return
+	}
+	if f.MaxRowsPerUnit == "" {
+		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
+		t.MaxRowsPerUnit = 1
+	}
+	unitPath(t, f.Unit, at)
+}
+
+// unitPath reads `visits.person_id = people.person_id`, in either order.
+func unitPath(t *Table, text string, at place) {
+	d := t.Dataset
+	own := sameTable(t, d.Unit.Table)
+	if text == "" {
+		if own {
+			t.UnitColumn = d.Unit.Column
+		} else {
+			at.problem("unit is missing: how a row names its %s, such as %s.%s = %s.%s", d.Unit.Name, t.Name, d.Unit.Column, d.Unit.Table, d.Unit.Column)
+		}
+		return
+	}
+	here := at.key("unit")
+	left, right, ok := strings.Cut(text, "=")
+	if !ok {
+		here.problem("unit is %.120q, must be %s.column = %s.%s", text, t.Name, d.Unit.Table, d.Unit.Column)
+		return
+	}
+	left, right = strings.TrimSpace(left), strings.TrimSpace(right)
+	key := d.Unit.Table + "." + d.Unit.Column
+	if left == key && right != key {
+		left, right = right, left
+	}
+	table, column := reference(left, here, "unit")
+	if table == "" {
+		return
+	}
+	if right != key || !sameTable(t, table) {
+		here.problem("unit is %.120q, must be %s.column = %s", text, t.Name, key)
+		return
+	}
+	if own && column != d.Unit.Column {
+		here.problem("unit is %.120q, but the dataset's unit key is %s", text, key)
+		return
+	}
+	t.UnitColumn = column
+}
+
+// sameTable tells whether a policy's text names that table.
+func sameTable(t *Table, text string) bool {
+	return text == t.Name || text == t.Schema+"."+t.Name
+}
+
+// units checks what can be seen only when all tables of a dataset are there.
+func (c *checker) units(d *Dataset, at place) {
+	private, key := 0, d.Unit.Row
+	for _, t := range d.Tables {
+		if t.Public {
+			continue
+		}
+		private++
+		key = key || sameTable(t, d.Unit.Table)
+	}
+	if d.Unit.Row && private > 1 {
+		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", private)
+	}
+	if !key && d.Unit.Table != "" {
+		at.key("unit").key("key").problem("key is %.80q, but no private table of this dataset is called %.63q", d.Unit.Table+"."+d.Unit.Column, d.Unit.Table)
+	}
+}

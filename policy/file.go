@@ -1,0 +1,178 @@
+package policy
+
+// The types below are the policy file as it is written. yaml.v3 decodes into them, the JSON Schema is generated from
+// them, and the strictness check walks that schema, so that a key is known in one place only. Scalars stay text until
+// they are checked, because 0.1 and 2026-12-31 mean what is written and not what a float or a time makes of it.
+
+type (
+	decimal string // a number as written
+	integer string // a whole number as written
+	scalar  string // text, a number, a date or a boolean as written
+	later   string // a key that a later version brings; giving it is refused
+)
+
+type fileT struct {
+	Version  integer    `yaml:"version" jsonschema:"required" jsonschema_description:"Version of this format: 1."`
+	Server   serverT    `yaml:"server" jsonschema_description:"Where the proxy listens."`
+	Backend  backendT   `yaml:"backend" jsonschema:"required" jsonschema_description:"Where the private rows are."`
+	Sandbox  sandboxT   `yaml:"sandbox" jsonschema_description:"The engine for everything above the privacy boundary. It never sees a private row."`
+	Ledger   ledgerT    `yaml:"ledger" jsonschema_description:"Where budgets, charges and bought releases are kept."`
+	Users    []userT    `yaml:"users" jsonschema_description:"Who may log in."`
+	Datasets []datasetT `yaml:"datasets" jsonschema:"required" jsonschema_description:"Each dataset is a database to clients and the holder of budgets."`
+	Limits   later      `yaml:"limits"`
+	Timing   later      `yaml:"timing"`
+}
+
+type serverT struct {
+	Listen string `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
+	Admin  string `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
+	TLS    *tlsT  `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Limits later  `yaml:"limits"`
+	Timing later  `yaml:"timing"`
+}
+
+type tlsT struct {
+	Cert string `yaml:"cert" jsonschema:"required" jsonschema_description:"Certificate file (PEM), relative to the policy."`
+	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"Private key file (PEM), relative to the policy."`
+}
+
+type backendT struct {
+	URL      string            `yaml:"url" jsonschema:"required" jsonschema_description:"postgres://… or duckdb: (in memory) or duckdb:file.duckdb. ${NAME} is taken from the environment."`
+	Files    map[string]string `yaml:"files" jsonschema_description:"duckdb only: table name to CSV or Parquet file, relative to the policy."`
+	Deadline string            `yaml:"deadline" jsonschema:"default=2m" jsonschema_description:"How long one query on the private database may take, such as 2m."`
+}
+
+type sandboxT struct {
+	URL string `yaml:"url" jsonschema:"default=duckdb:" jsonschema_description:"duckdb: (embedded)."`
+}
+
+type ledgerT struct {
+	URL string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy."`
+}
+
+type userT struct {
+	Name     string    `yaml:"name" jsonschema:"required" jsonschema_description:"The name to log in with."`
+	Password string    `yaml:"password" jsonschema:"required,pattern=^SCRAM-SHA-256\\$" jsonschema_description:"A SCRAM-SHA-256 verifier, written by dpproxy user add. Never a plain password."`
+	Admin    bool      `yaml:"admin" jsonschema_description:"Sees every budget. May not see more of the data."`
+	Settings settingsT `yaml:"settings" jsonschema_description:"Session settings that this user starts with."`
+}
+
+type settingsT struct {
+	Epsilon      decimal `yaml:"epsilon" jsonschema_description:"dp.epsilon: the most that a statement may cost."`
+	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
+	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
+	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
+	MaxError     later   `yaml:"max_error"`
+	Freshness    later   `yaml:"freshness"`
+	Dialect      later   `yaml:"dialect"`
+}
+
+type datasetT struct {
+	ID          string             `yaml:"id" jsonschema:"required" jsonschema_description:"The dataset's name, and the database that clients connect to. Budgets hang on it: never use one twice."`
+	RenamedFrom string             `yaml:"renamed_from" jsonschema_description:"The id that this dataset had before. Its spending is kept."`
+	Unit        unitT              `yaml:"unit" jsonschema:"required" jsonschema_description:"Whom the budget protects: a key, or row in a dataset of one private table."`
+	Neighbors   string             `yaml:"neighbors" jsonschema:"enum=add-remove,enum=replace-one,default=add-remove" jsonschema_description:"What protecting a unit means: its rows may be absent, or different. replace-one makes the number of units public."`
+	Units       integer            `yaml:"units" jsonschema_description:"replace-one only: the public number of units."`
+	Accountant  string             `yaml:"accountant" jsonschema:"required,enum=pure,enum=zcdp" jsonschema_description:"How costs add up: pure adds epsilon; zcdp adds rho, converted once from (epsilon, delta)."`
+	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,enum=all,default=declared" jsonschema_description:"Who may reuse bought releases: those declared below (declared) or every one (all)."`
+	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
+	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
+	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
+	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
+	Population  later              `yaml:"population"`
+	NullUnit    later              `yaml:"null_unit"`
+	Limits      later              `yaml:"limits"`
+	Timing      later              `yaml:"timing"`
+}
+
+// unitT is `row` or a mapping; see its schema.
+type unitT struct {
+	Row  bool `yaml:"-"`
+	keyT `yaml:",inline"`
+}
+
+type keyT struct {
+	Name string `yaml:"name" jsonschema:"required" jsonschema_description:"What one unit is called, such as person."`
+	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"table.column of the private database's column that names a unit."`
+}
+
+type allowanceT struct {
+	Epsilon decimal `yaml:"epsilon" jsonschema:"required" jsonschema_description:"At most six decimal places."`
+	Delta   decimal `yaml:"delta" jsonschema_description:"Probability, such as 1e-7. Under zcdp it must be greater than 0."`
+}
+
+type budgetT struct {
+	allowanceT `yaml:",inline"`
+	Refresh    string      `yaml:"refresh" jsonschema_description:"The budget is granted anew at the start of each such window, such as 30d. Requires lifetime."`
+	Lifetime   *allowanceT `yaml:"lifetime" jsonschema_description:"The most that all windows together may spend; this is what the privacy statement names."`
+}
+
+type defaultsT struct {
+	Epsilon    decimal `yaml:"epsilon" jsonschema:"default=0.1" jsonschema_description:"Cost of a statement that sets nothing. Under zcdp an epsilon e buys rho = e²/2."`
+	MaxEpsilon decimal `yaml:"max_epsilon" jsonschema_description:"The most that a session may set (1 or epsilon, if that is more)."`
+	Rho        decimal `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
+	MaxRho     decimal `yaml:"max_rho" jsonschema_description:"zcdp only, instead of max_epsilon."`
+	Confidence decimal `yaml:"confidence" jsonschema:"default=0.95" jsonschema_description:"Of error bars, in (0, 1)."`
+	Freshness  string  `yaml:"freshness" jsonschema:"default=24h" jsonschema_description:"How often public tables are copied anew, and how old an answer may be before it is marked with its date."`
+}
+
+type tableT struct {
+	Name             string     `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see: table or schema.table."`
+	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name."`
+	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
+	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
+	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change."`
+	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
+	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
+	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`
+	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
+	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
+	MaxGroupsPerUnit later      `yaml:"max_groups_per_unit"`
+	MaxRowsPerGroup  later      `yaml:"max_rows_per_group"`
+	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
+	Trusted          later      `yaml:"trusted"`
+	NullUnit         later      `yaml:"null_unit"`
+	Appends          later      `yaml:"appends"`
+	Extremes         later      `yaml:"extremes"`
+	Limits           later      `yaml:"limits"`
+	Timing           later      `yaml:"timing"`
+}
+
+type columnT struct {
+	Name     string  `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see."`
+	Source   string  `yaml:"source" jsonschema_description:"The column in the private database. Without it the same name."`
+	Type     string  `yaml:"type" jsonschema:"required" jsonschema_description:"boolean, smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), date, timestamp, timestamptz or uuid."`
+	Domain   domainT `yaml:"domain" jsonschema_description:"The public values: min, max, step of an ordered column, or values."`
+	Outside  string  `yaml:"outside" jsonschema:"enum=clamp,enum=other,enum=exclude,default=other" jsonschema_description:"What a value outside the domain becomes: the nearest end, the text other (NULL in columns that are not text), or a row left out."`
+	Nulls    string  `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
+	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
+	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
+	Keys     later   `yaml:"keys"`
+	Extremes later   `yaml:"extremes"`
+}
+
+type domainT struct {
+	Values []scalar `yaml:"values" jsonschema_description:"Every value, for text, varchar and uuid columns."`
+	Min    scalar   `yaml:"min" jsonschema_description:"The least value."`
+	Max    scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`
+	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes. 1 for integers and 1 day for dates if left out."`
+}
+
+type releaseT struct {
+	Kind      string           `yaml:"kind" jsonschema:"required,enum=range,enum=histogram" jsonschema_extras:"x-later=online,x-later=synthetic" jsonschema_description:"range: every range of one ordered column. histogram: every combination of the columns' values."`
+	Name      string           `yaml:"name" jsonschema_description:"Without it table_column_column."`
+	Columns   []releaseColumnT `yaml:"columns" jsonschema:"required" jsonschema_description:"Names of columns of this table."`
+	Epsilon   decimal          `yaml:"epsilon" jsonschema_description:"What each user pays once. Under zcdp it buys rho = epsilon²/2."`
+	Rho       decimal          `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
+	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
+	Charge    later            `yaml:"charge"`
+	Mechanism later            `yaml:"mechanism"`
+	Updates   later            `yaml:"updates"`
+	Insist    later            `yaml:"insist"`
+	Rows      later            `yaml:"rows"`
+	Workload  later            `yaml:"workload"`
+	Queries   later            `yaml:"queries"`
+}
+
+// releaseColumnT is a column's name; the mapping {column, step} comes later.
+type releaseColumnT string

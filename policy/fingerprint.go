@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Fingerprint is the canonical text of all that decides what a count over the table means: source, unit, bounds,
+// neighbours, and each column's domain and rules (a column that is not asked for matters too: its rows may be excluded,
+// and rows are bounded by their contents). Two tables with the same meaning have equal fingerprints, whatever the order,
+// comments or spelling of the file; any change of meaning changes it. Measures carry it in their digests, so that a
+// release is never read again with a new meaning (privacy rule 3).
+func (t *Table) Fingerprint() []byte {
+	var b strings.Builder
+	line := func(words ...string) {
+		for i, w := range words {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprintf(&b, "%q", w)
+		}
+		b.WriteByte('\n')
+	}
+	line("table", "1")
+	if t.File != "" {
+		line("file", t.File)
+	} else {
+		line("source", t.Source.Schema, t.Source.Name)
+	}
+	if t.Public {
+		line("public")
+	} else {
+		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
+		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
+	}
+	if t.Dataset != nil {
+		line("neighbors", t.Dataset.Neighbors.String())
+	}
+	columns := slices.Clone(t.Columns)
+	slices.SortFunc(columns, func(a, b *Column) int { return strings.Compare(a.Name, b.Name) })
+	for _, c := range columns {
+		line("column", c.Name, c.Source, c.Type.Format(c.Typmod), c.Nulls.String(), c.Outside.String())
+		if c.Domain == nil {
+			continue
+		}
+		if d := c.Domain; d.Ordered() {
+			line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())
+		} else {
+			line(append([]string{"values"}, d.Values...)...)
+		}
+	}
+	return []byte(b.String())
+}
+
+// canonical writes a bound so that 1.50 and 1.5 are one text.
+func (d *Domain) canonical(v Value) string {
+	if n, ok := v.(Numeric); ok {
+		return n.shortest()
+	}
+	return FormatValue(d.Type, v)
+}
+
+func (d *Domain) step() string {
+	if _, ok := whole(d.Min); ok {
+		return fmt.Sprint(d.Step.Whole)
+	}
+	return d.Step.Decimal.shortest()
+}
+
+// shortest writes n without zeros at the end of its fraction.
+func (n Numeric) shortest() string {
+	text := n.String()
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+func (r NullRule) String() string {
+	if r > NullExclude {
+		r = 0
+	}
+	return [...]string{"invalid", "cell", "exclude"}[r]
+}
+
+func (r OutsideRule) String() string {
+	if r > OutsideExclude {
+		r = 0
+	}
+	return [...]string{"invalid", "clamp", "other", "exclude"}[r]
+}

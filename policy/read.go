@@ -1,0 +1,195 @@
+package policy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile bounds a policy file: a million declared values of a kilobyte would not fit, a million of sixty bytes do.
+const maxFile = 64 << 20
+
+// Read loads and checks a policy file. Its error is Problems where the file could be read.
+func Read(path string) (*Policy, error) {
+	data, err := load(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(data, path)
+}
+
+// load reads a file to one byte more than Parse takes.
+func load(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// Parse checks the text of a policy file. Relative paths in it are relative to path's directory; ${NAME} comes from the
+// environment. Nothing but the environment is read.
+func Parse(data []byte, path string) (*Policy, error) {
+	found := &findings{path: path}
+	if len(data) > maxFile {
+		found.add(nil, fmt.Sprintf("file has more than %d bytes", maxFile))
+		return nil, found.err()
+	}
+	root := tree(data, found)
+	if root == nil {
+		return nil, found.err()
+	}
+	strict{found}.check(root, schema(), "")
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	var file fileT
+	if err := root.Decode(&file); err != nil {
+		found.add(root, "not a policy: "+err.Error())
+		return nil, found.err()
+	}
+	directory, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, err
+	}
+	c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}}
+	c.file(&file, place{node: root, found: found})
+	if err := found.err(); err != nil {
+		return nil, err
+	}
+	return c.policy, nil
+}
+
+// yamlLine finds the line in yaml.v3's message of a syntax error.
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// tree parses the text to its one document's root mapping, or reports why it cannot.
+func tree(data []byte, found *findings) *yaml.Node {
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) || err == nil && len(document.Content) == 0 {
+		found.add(nil, "file is empty")
+		return nil
+	}
+	if err == nil {
+		if again := decoder.Decode(&second); again == nil {
+			found.add(&second, "a policy is one YAML document; here a second one begins")
+			return nil
+		} else if !errors.Is(again, io.EOF) {
+			err = again
+		}
+	}
+	if err != nil {
+		match := yamlLine.FindStringSubmatch(strings.SplitN(err.Error(), "\n", 2)[0])
+		if match == nil {
+			found.add(nil, "not YAML")
+			return nil
+		}
+		line, _ := strconv.Atoi(match[1])
+		found.add(&yaml.Node{Line: max(line, 1), Column: 1}, "not YAML: "+match[2])
+		return nil
+	}
+	return document.Content[0]
+}
+
+// UnmarshalYAML takes `row` or a mapping.
+func (u *unitT) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		u.Row = n.Value == "row"
+		return nil
+	}
+	return n.Decode(&u.keyT)
+}
+
+// checker turns the decoded file into a Policy.
+type checker struct {
+	directory string
+	policy    *Policy
+	relations map[string]*Table // by base relation, the first table over it
+}
+
+func (c *checker) file(f *fileT, at place) {
+	if f.Version != "1" {
+		at.key("version").problem("version is %s, must be 1", f.Version)
+	}
+	c.server(&f.Server, at.key("server"))
+	c.backend(&f.Backend, at.key("backend"))
+	c.stores(f, at)
+	c.users(f.Users, at.key("users"))
+	if len(f.Datasets) == 0 {
+		at.key("datasets").problem("datasets is empty, must have at least one")
+	}
+	for i := range f.Datasets {
+		c.dataset(&f.Datasets[i], at.key("datasets").item(i))
+	}
+	c.renames(at.key("datasets"))
+}
+
+// variable is a use of an environment variable in a URL or a file name.
+var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// expand replaces ${NAME} by the environment's value.
+func expand(text string, at place, what string) string {
+	return variable.ReplaceAllStringFunc(text, func(use string) string {
+		name := use[2 : len(use)-1]
+		if !variableName.MatchString(name) {
+			at.problem("%s: %.40q is not the name of an environment variable", what, name)
+			return ""
+		}
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			at.problem("%s: environment variable %s is not set", what, name)
+		}
+		return value
+	})
+}
+
+// resolve makes a path absolute, relative to the policy's directory.
+func (c *checker) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(c.directory, path)
+}
+
+var durationForm = regexp.MustCompile(`^([0-9]{1,9})\s*(s|m|h|d|w)$`)
+
+var durationUnits = map[string]time.Duration{
+	"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
+}
+
+// maxDuration is a hundred years; longer means a typing error.
+const maxDuration = 36525 * 24 * time.Hour
+
+// duration reads "30d"; empty gives otherwise.
+func duration(text string, otherwise time.Duration, at place, what string) time.Duration {
+	if text == "" {
+		return otherwise
+	}
+	match := durationForm.FindStringSubmatch(text)
+	if match == nil {
+		at.problem("%s is %.40q, must be a whole number of s, m, h, d or w such as 30d", what, text)
+		return otherwise
+	}
+	n, _ := strconv.ParseInt(match[1], 10, 64)
+	unit := durationUnits[match[2]]
+	if n == 0 || n > int64(maxDuration/unit) {
+		at.problem("%s is %.40q, must be more than nothing and at most a hundred years", what, text)
+		return otherwise
+	}
+	return time.Duration(n) * unit
+}

@@ -1,0 +1,70 @@
+package policy
+
+import (
+	"encoding/json"
+
+	"github.com/invopop/jsonschema"
+)
+
+// Marks in the schema that only the strictness check reads.
+const (
+	markLater = "x-not-available-yet" // on a key: giving it is refused
+	markEnum  = "x-later"             // values that an enumeration will have
+)
+
+// Schema is the JSON Schema of the policy file, for editors.
+func Schema() []byte {
+	text, err := json.MarshalIndent(schema(), "", "  ")
+	if err != nil {
+		panic("policy: schema: " + err.Error()) // it is made of constants
+	}
+	return append(text, '\n')
+}
+
+func schema() *jsonschema.Schema {
+	s := reflected(&fileT{})
+	s.Version = jsonschema.Version
+	s.Title = "dpproxy policy"
+	return s
+}
+
+func reflected(v any) *jsonschema.Schema {
+	r := jsonschema.Reflector{
+		Anonymous: true, DoNotReference: true, ExpandedStruct: true, FieldNameTag: "yaml", RequiredFromJSONSchemaTags: true,
+	}
+	s := r.Reflect(v)
+	s.Version = ""
+	return s
+}
+
+// JSONSchema says that a decimal is a number.
+func (decimal) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "number"} }
+
+// JSONSchema says that an integer is a whole number.
+func (integer) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "integer"} }
+
+// JSONSchema says that a scalar is anything that fits on a line.
+func (scalar) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "number"}, {Type: "boolean"}}}
+}
+
+// JSONSchema says that the key is refused for now.
+func (later) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Not:    &jsonschema.Schema{},
+		Title:  "not available yet",
+		Extras: map[string]any{markLater: true},
+	}
+}
+
+// JSONSchema says that a unit is `row` or a mapping.
+func (unitT) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Enum: []any{"row"}}, reflected(&keyT{})}}
+}
+
+// JSONSchema says that a release's column is a name; a mapping with a coarser step is refused for now.
+func (releaseColumnT) JSONSchema() *jsonschema.Schema {
+	step := later("").JSONSchema()
+	step.Type = "object"
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, step}}
+}

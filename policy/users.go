@@ -1,0 +1,231 @@
+package policy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// AddUser writes a user into a policy file, or gives one that is there a new verifier (admin then grants the right and
+// never takes it away). The rest of the file stays as it is, comments and layout included; the file is replaced
+// atomically. The other parts of the policy need not pass.
+func AddUser(path, name, verifier string, admin bool) error {
+	if err := checkVerifier(verifier); err != nil {
+		return err
+	}
+	found := &findings{path: path}
+	if checkName(name, place{found: found}, "user's name"); name == "*" {
+		found.add(nil, "user's name is *, which stands for each other user in budgets")
+	}
+	if err := found.err(); err != nil {
+		return err
+	}
+	data, err := load(path)
+	if err != nil {
+		return err
+	}
+	root := tree(data, found)
+	if err := found.err(); err != nil {
+		return err
+	}
+	changed, err := withUser(data, root, userLine{name, verifier, admin})
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := hasUser(changed, name, verifier); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return replaceFile(path, changed)
+}
+
+// userLine is one user as a line of the file.
+type userLine struct {
+	name, verifier string
+	admin          bool
+}
+
+func (u userLine) String() string {
+	text := fmt.Sprintf("{name: %s, password: %q", quoteName(u.name), u.verifier)
+	if u.admin {
+		text += ", admin: true"
+	}
+	return text + "}"
+}
+
+// quoteName quotes a name that YAML would read as something else.
+func quoteName(name string) string {
+	var n yaml.Node
+	plain := !strings.ContainsAny(name, " ,:#[]{}&*!|>'\"%@`?-")
+	if plain && yaml.Unmarshal([]byte(name), &n) == nil && len(n.Content) == 1 && n.Content[0].Tag == "!!str" && n.Content[0].Value == name {
+		return name
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+var errNoMapping = errors.New("the file is not a policy: its top level is not a mapping")
+
+// withUser edits the text at the position that the parsed tree names. Lists in brackets, and entries that are not laid
+// out as dpproxy writes them, are written again from the tree, which keeps comments but not spacing.
+func withUser(data []byte, root *yaml.Node, u userLine) ([]byte, error) {
+	if root.Kind != yaml.MappingNode {
+		return nil, errNoMapping
+	}
+	at := place{node: root, found: &findings{}}
+	users := at.key("users").node
+	if users == root { // no such key
+		text := bytes.TrimRight(data, "\n")
+		return append(text, []byte("\nusers:\n  - "+u.String()+"\n")...), nil
+	}
+	if users.Kind != yaml.SequenceNode && !(users.Kind == yaml.ScalarNode && users.ShortTag() == "!!null") {
+		return nil, errors.New("users is not a list")
+	}
+	for _, item := range users.Content {
+		entry := place{node: item}
+		if entry.key("name").node.Value != u.name {
+			continue
+		}
+		if out, ok := inPlace(data, entry.key("password").node, u.verifier); ok && (!u.admin || entry.key("admin").node.Value == "true") {
+			return out, nil
+		}
+		return rewritten(root, item, u)
+	}
+	if users.Kind == yaml.SequenceNode && users.Style&yaml.FlowStyle == 0 && len(users.Content) > 0 {
+		return appended(data, users, u), nil
+	}
+	return rewritten(root, nil, u)
+}
+
+// inPlace exchanges the text of a scalar on its own line; a verifier needs no escapes, so its text is as it stands.
+func inPlace(data []byte, scalar *yaml.Node, text string) ([]byte, bool) {
+	lines := strings.SplitAfter(string(data), "\n")
+	if scalar.Kind != yaml.ScalarNode || scalar.Value == "" || scalar.Line > len(lines) {
+		return nil, false
+	}
+	runes := []rune(lines[scalar.Line-1])
+	if scalar.Column > len(runes) {
+		return nil, false
+	}
+	before, after := string(runes[:scalar.Column-1]), string(runes[scalar.Column-1:])
+	start := strings.Index(after, scalar.Value)
+	if start < 0 || start > 1 {
+		return nil, false
+	}
+	lines[scalar.Line-1] = before + after[:start] + text + after[start+len(scalar.Value):]
+	return []byte(strings.Join(lines, "")), true
+}
+
+// appended writes the user on a line of its own after the last user of a list in block style.
+func appended(data []byte, users *yaml.Node, u userLine) []byte {
+	lines := strings.SplitAfter(string(data), "\n")
+	last := deepest(users)
+	if n := len(lines); !strings.HasSuffix(lines[last-1], "\n") {
+		lines[min(last, n)-1] += "\n"
+	}
+	indent := strings.Repeat(" ", users.Column-1)
+	return []byte(strings.Join(lines[:last], "") + indent + "- " + u.String() + "\n" + strings.Join(lines[last:], ""))
+}
+
+// deepest is the last line that a node reaches; lines of a folded scalar are its own, so a count of them is added.
+func deepest(n *yaml.Node) int {
+	last := n.Line
+	if n.Kind == yaml.ScalarNode && n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		last += strings.Count(n.Value, "\n")
+	}
+	for _, inner := range n.Content {
+		last = max(last, deepest(inner))
+	}
+	return last
+}
+
+// rewritten encodes the tree with the user's entry changed or added.
+func rewritten(root, entry *yaml.Node, u userLine) ([]byte, error) {
+	var fresh yaml.Node
+	if err := yaml.Unmarshal([]byte(u.String()), &fresh); err != nil {
+		return nil, err
+	}
+	mapping := fresh.Content[0]
+	if entry != nil {
+		return changedEntry(root, entry, mapping)
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value != "users" {
+			continue
+		}
+		list := root.Content[i+1]
+		list.Kind, list.Tag, list.Value = yaml.SequenceNode, "!!seq", ""
+		list.Style &^= yaml.FlowStyle
+		list.Content = append(list.Content, mapping)
+	}
+	return encoded(root)
+}
+
+// changedEntry copies the keys of fresh into entry.
+func changedEntry(root, entry, fresh *yaml.Node) ([]byte, error) {
+	for i := 0; i+1 < len(fresh.Content); i += 2 {
+		key, value := fresh.Content[i], fresh.Content[i+1]
+		old := (place{node: entry}).key(key.Value).node
+		if old == entry {
+			entry.Content = append(entry.Content, key, value)
+			continue
+		}
+		old.Value, old.Tag, old.Style, old.Kind = value.Value, value.Tag, value.Style, value.Kind
+	}
+	return encoded(root)
+}
+
+func encoded(root *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	e := yaml.NewEncoder(&out)
+	e.SetIndent(2)
+	if err := e.Encode(root); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), e.Close()
+}
+
+// hasUser checks the text that will be written: it is YAML still, and the user is in it once.
+func hasUser(data []byte, name, verifier string) error {
+	var f struct {
+		Users []struct{ Name, Password string }
+	}
+	if err := yaml.Unmarshal(data, &f); err != nil {
+		return errors.New("the file's layout is too unusual to edit; add the user by hand")
+	}
+	n := 0
+	for _, u := range f.Users {
+		if u.Name == name && u.Password == verifier {
+			n++
+		}
+	}
+	if n != 1 {
+		return errors.New("the file's layout is too unusual to edit; add the user by hand")
+	}
+	return nil
+}
+
+// replaceFile puts text in the place of a file, whole or not at all, with the file's own mode.
+func replaceFile(path string, text []byte) error {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".policy-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,173 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Warnings says in plain words what a checked policy assumes and does not enforce, and what its owner may not have
+// meant. It depends on the policy alone and changes nothing.
+func (p *Policy) Warnings() []string {
+	var w []string
+	say := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
+	if len(p.Users) == 0 {
+		say("no user is named: nobody can log in (dpproxy user add NAME)")
+	}
+	if p.Server.Admin != "" && !loopback(p.Server.Admin) {
+		say("the admin address %s can be reached from other machines and has no password", p.Server.Admin)
+	}
+	for name := range maps.Keys(p.Backend.Files) {
+		if !p.reads(name) {
+			say("files: no table has %s as its source", name)
+		}
+	}
+	slices.Sort(w)
+	for _, d := range p.Datasets {
+		p.datasetWarnings(d, func(format string, args ...any) { say("dataset "+d.ID+": "+format, args...) })
+	}
+	return w
+}
+
+func (p *Policy) reads(file string) bool {
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if t.File != "" && t.Source.Name == file {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
+	p.budgetWarnings(d, say)
+	if d.ShareAll {
+		say("sharing is all: assumed that what analysts choose to ask tells nobody anything; each learns which releases others have bought")
+	}
+	if d.Neighbors == privacy.ReplaceOne {
+		say("replace-one: the number of units, %d, is published", d.Units)
+	}
+	if !d.Unit.Row {
+		say("assumed: %s.%s names each %s, one name for one; rows where it is NULL are left out", d.Unit.Table, d.Unit.Column, d.Unit.Name)
+	} else {
+		say("assumed: each row is about one individual, and no individual has two rows")
+	}
+	for _, t := range d.Tables {
+		if t.Public {
+			say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
+			continue
+		}
+		tableWarnings(t, say)
+	}
+}
+
+// budgetWarnings says how far each budget goes.
+func (p *Policy) budgetWarnings(d *Dataset, say func(string, ...any)) {
+	sum, open := privacy.Cost{}, false
+	for _, user := range slices.Sorted(maps.Keys(d.Budgets)) {
+		b := d.Budgets[user]
+		who := "budget of " + user
+		holders := int64(1)
+		if user == "*" {
+			who = "budget of each other user"
+			holders = p.others(d)
+		}
+		life, window := b.Cost, ""
+		if b.Lifetime != nil {
+			life, window = b.Lifetime.Cost, " in each window"
+		}
+		for range holders {
+			if grown, fits := plus(sum, life); fits {
+				sum = grown
+			} else {
+				open = true
+			}
+		}
+		say("%s: room for %s default questions%s", who, defaultsIn(b.Cost, d), window)
+		if !b.Cost.Fits(d.Cap.Cost) {
+			say("%s is larger than the cap: the cap ends it first", who)
+		}
+	}
+	if open || !sum.Fits(d.Cap.Cost) {
+		say("the cap is below the sum of the budgets: some may find the dataset's budget spent before their own")
+	}
+	for _, u := range p.Users {
+		text, ok := u.Settings["epsilon"]
+		if e, err := privacy.ParseEpsilon(text); ok && err == nil && e.Micro() > d.Defaults.MaxEpsilon.Micro() {
+			say("user %s starts with epsilon %s, above max_epsilon %s: it is cut to that", u.Name, e, d.Defaults.MaxEpsilon)
+		}
+	}
+	if d.Defaults.MaxEpsilon.Micro() > 10e6 {
+		say("max_epsilon is %s: a statement at that epsilon protects next to nothing", d.Defaults.MaxEpsilon)
+	}
+}
+
+// others is the number of users that "*" stands for.
+func (p *Policy) others(d *Dataset) int64 {
+	n := int64(0)
+	for _, u := range p.Users {
+		if _, own := d.Budgets[u.Name]; !own {
+			n++
+		}
+	}
+	return n
+}
+
+// plus adds two costs, and false where the sum has no room in the units.
+func plus(a, b privacy.Cost) (privacy.Cost, bool) {
+	const most = int64(1) << 61
+	for _, n := range []int64{a.Epsilon.Micro(), a.Rho.Pico(), a.Delta.Atto(), b.Epsilon.Micro(), b.Rho.Pico(), b.Delta.Atto()} {
+		if n > most {
+			return a, false
+		}
+	}
+	return a.Plus(b), true
+}
+
+// defaultsIn is how many statements at the default epsilon a limit holds.
+func defaultsIn(limit privacy.Cost, d *Dataset) string {
+	have, each := limit.Epsilon.Micro(), d.Defaults.Epsilon.Micro()
+	if d.Accountant == privacy.ZCDP {
+		have, each = limit.Rho.Pico(), d.Defaults.Epsilon.Rho().Pico()
+	}
+	if each <= 0 {
+		return "no"
+	}
+	return new(big.Int).Quo(big.NewInt(have), big.NewInt(each)).String()
+}
+
+func tableWarnings(t *Table, say func(string, ...any)) {
+	if t.Name != strings.ToLower(t.Name) {
+		say("table %s: analysts must write its name in double quotes", t.Name)
+	}
+	if t.MaxRowsPerUnit >= 1000 {
+		say("table %s: max_rows_per_unit is %d, and noise grows with it: a count is off by thousands", t.Name, t.MaxRowsPerUnit)
+	}
+	if t.Static {
+		say("assumed: the rows of table %s never change", t.Name)
+	}
+	for _, c := range t.Columns {
+		if c.Name != strings.ToLower(c.Name) {
+			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
+		}
+		if at, ok := c.Domain.Max.(Timestamp); ok && int64(at)%dayMicros == 0 {
+			say("column %s.%s: max %s is the first instant of that day", t.Name, c.Name, FormatValue(c.Type, at))
+		}
+		if at, ok := c.Domain.Max.(Timestamptz); ok && int64(at)%dayMicros == 0 {
+			say("column %s.%s: max %s is the first instant of that day", t.Name, c.Name, FormatValue(c.Type, at))
+		}
+		if c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
+			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)
+		}
+	}
+	for _, r := range t.Releases {
+		if r.Epsilon.Micro() > t.Dataset.Defaults.MaxEpsilon.Micro() {
+			say("release %s costs more than max_epsilon %s: no session can buy it", r.Name, t.Dataset.Defaults.MaxEpsilon)
+		}
+	}
+}
