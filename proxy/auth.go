@@ -1,0 +1,196 @@
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/xdg-go/scram"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+const (
+	mechanism     = "SCRAM-SHA-256"
+	mechanismPlus = "SCRAM-SHA-256-PLUS"
+	saltBytes     = 16
+)
+
+// credentials reads a verifier as PostgreSQL writes it: SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
+func credentials(verifier string) (scram.StoredCredentials, error) {
+	bad := fmt.Errorf("not a %s verifier", mechanism)
+	parts := strings.Split(verifier, "$")
+	if len(parts) != 3 || parts[0] != mechanism {
+		return scram.StoredCredentials{}, bad
+	}
+	count, salt64, ok1 := strings.Cut(parts[1], ":")
+	stored64, server64, ok2 := strings.Cut(parts[2], ":")
+	iterations, err := strconv.Atoi(count)
+	if !ok1 || !ok2 || err != nil || iterations < 1 {
+		return scram.StoredCredentials{}, bad
+	}
+	salt, err1 := base64.StdEncoding.DecodeString(salt64)
+	stored, err2 := base64.StdEncoding.DecodeString(stored64)
+	server, err3 := base64.StdEncoding.DecodeString(server64)
+	if err1 != nil || err2 != nil || err3 != nil || len(stored) != sha256.Size || len(server) != sha256.Size {
+		return scram.StoredCredentials{}, bad
+	}
+	return scram.StoredCredentials{
+		KeyFactors: scram.KeyFactors{Salt: string(salt), Iters: iterations}, StoredKey: stored, ServerKey: server,
+	}, nil
+}
+
+// authenticator runs the password exchange. A user who does not exist gets an exchange like any other, with a salt that
+// a secret of ours fixes for each name, so that asking twice tells nothing.
+type authenticator struct {
+	secret []byte
+	policy func() *policy.Policy
+}
+
+// lookup returns the credentials of a user, and whether she exists.
+func (a *authenticator) lookup(name string) (scram.StoredCredentials, bool) {
+	p := a.policy()
+	mock := a.mock(p, name) // made in either case, to take the same time
+	if u := p.User(name); u != nil {
+		if c, err := credentials(u.Verifier); err == nil {
+			return c, true
+		}
+	}
+	return mock, false
+}
+
+func (a *authenticator) mock(p *policy.Policy, name string) scram.StoredCredentials {
+	salt := a.keyed("salt", name)
+	iterations := 4096
+	if n := len(p.Users); n > 0 {
+		pick := binary.BigEndian.Uint32(a.keyed("iterations", name)) % uint32(n)
+		if c, err := credentials(p.Users[pick].Verifier); err == nil {
+			iterations = c.Iters
+		}
+	}
+	return scram.StoredCredentials{
+		KeyFactors: scram.KeyFactors{Salt: string(salt[:saltBytes]), Iters: iterations},
+		StoredKey:  a.keyed("stored", name), ServerKey: a.keyed("server", name),
+	}
+}
+
+func (a *authenticator) keyed(purpose, name string) []byte {
+	m := hmac.New(sha256.New, a.secret)
+	m.Write([]byte(purpose + "\x00" + name))
+	return m.Sum(nil)
+}
+
+// exchange authenticates the user of a start-up packet on that connection. Any message but the ones expected ends it.
+func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding) error {
+	back.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: offered(binding)})
+	if err := back.Flush(); err != nil {
+		return errSilent
+	}
+	first, err := receiveSASL(back, pgproto3.AuthTypeSASL)
+	if err != nil {
+		return err
+	}
+	initial, ok := first.(*pgproto3.SASLInitialResponse)
+	if !ok {
+		return failure("08P01", "expected a SASL response").fatal()
+	}
+	plus := initial.AuthMechanism == mechanismPlus
+	if initial.AuthMechanism != mechanism && !(plus && binding.IsSupported()) {
+		return failure("08P01", "client selected an invalid SASL authentication mechanism").fatal()
+	}
+	if bound := strings.HasPrefix(string(initial.Data), "p="); bound != plus {
+		return failure("08P01", "malformed SCRAM message: channel binding flag and mechanism disagree").fatal()
+	}
+	talk, known, err := a.conversation(user, plus, binding)
+	if err != nil {
+		return err
+	}
+	challenge, err := talk.Step(string(initial.Data))
+	if err != nil || talk.AuthzID() != "" {
+		return rejected(user)
+	}
+	back.Send(&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)})
+	if err := back.Flush(); err != nil {
+		return errSilent
+	}
+	second, err := receiveSASL(back, pgproto3.AuthTypeSASLContinue)
+	if err != nil {
+		return err
+	}
+	response, ok := second.(*pgproto3.SASLResponse)
+	if !ok {
+		return failure("08P01", "expected a SASL response").fatal()
+	}
+	final, err := talk.Step(string(response.Data))
+	if err != nil || !talk.Valid() || !known {
+		return rejected(user)
+	}
+	back.Send(&pgproto3.AuthenticationSASLFinal{Data: []byte(final)})
+	return nil
+}
+
+func (a *authenticator) conversation(user string, plus bool, binding scram.ChannelBinding) (*scram.ServerConversation, bool, error) {
+	stored, known := a.lookup(user)
+	// The name inside the exchange is ignored: clients send anything there.
+	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
+	if err != nil {
+		return nil, false, failure("XX000", textInternal).fatal()
+	}
+	if plus {
+		return server.NewConversationWithChannelBindingRequired(binding), known, nil
+	}
+	return server.NewConversationWithChannelBinding(binding), known, nil
+}
+
+func offered(binding scram.ChannelBinding) []string {
+	if binding.IsSupported() {
+		return []string{mechanismPlus, mechanism}
+	}
+	return []string{mechanism}
+}
+
+func receiveSASL(back *pgproto3.Backend, kind uint32) (pgproto3.FrontendMessage, error) {
+	if err := back.SetAuthType(kind); err != nil {
+		return nil, err
+	}
+	msg, err := back.Receive()
+	if err != nil {
+		return nil, errSilent
+	}
+	return msg, nil
+}
+
+func rejected(user string) error {
+	return failure("28P01", fmt.Sprintf("password authentication failed for user %q", user)).fatal()
+}
+
+// channelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for
+// certificates whose signature names no hash of its own (Ed25519, RSA-PSS), as clients disagree about those.
+func channelBinding(config *tls.Config, secure bool) scram.ChannelBinding {
+	if !secure || config == nil || len(config.Certificates) != 1 || config.GetCertificate != nil || config.GetConfigForClient != nil {
+		return scram.ChannelBinding{}
+	}
+	leaf := config.Certificates[0].Leaf
+	if leaf == nil {
+		var err error
+		if leaf, err = x509.ParseCertificate(config.Certificates[0].Certificate[0]); err != nil {
+			return scram.ChannelBinding{}
+		}
+	}
+	switch leaf.SignatureAlgorithm {
+	case x509.SHA256WithRSAPSS, x509.SHA384WithRSAPSS, x509.SHA512WithRSAPSS, x509.PureEd25519:
+		return scram.ChannelBinding{}
+	}
+	binding, err := scram.NewTLSServerEndpointBinding(&tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}})
+	if err != nil {
+		return scram.ChannelBinding{}
+	}
+	return binding
+}

@@ -1,0 +1,113 @@
+package proxy
+
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// command is a statement with what a session must know to run it itself.
+type command struct {
+	planner.Statement
+	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of DEALLOCATE, or what DISCARD
+	// drops. It is empty for ALL.
+	name     string
+	value    string // of SET
+	standard bool   // SET … TO DEFAULT
+	local    bool   // SET LOCAL
+	// modes are the variables that BEGIN, SET TRANSACTION or SET SESSION CHARACTERISTICS sets.
+	modes   [][2]string
+	chain   bool             // COMMIT or ROLLBACK AND CHAIN
+	refusal *planner.Refusal // set for a statement that is never possible here
+}
+
+// own tells whether the session runs the command itself, without the pipeline.
+func (k *command) own() bool {
+	switch k.Kind {
+	case planner.KindSelect, planner.KindExplain:
+		return false
+	case planner.KindShow:
+		low := strings.ToLower(k.name)
+		return !strings.HasPrefix(low, "dp.") || known[low] != nil || laterVariables[low]
+	}
+	return true
+}
+
+// returnsRows tells whether the command has columns.
+func (k *command) returnsRows() bool { return k.Kind == planner.KindShow || !k.own() }
+
+// parseCommands reads the text of a message.
+func parseCommands(text string) ([]command, *planner.Refusal) {
+	statements, refusal := planner.Parse(text)
+	if refusal != nil {
+		return nil, refusal
+	}
+	commands := make([]command, len(statements))
+	for i, s := range statements {
+		commands[i] = commandOf(s)
+	}
+	return commands, nil
+}
+
+func commandOf(s planner.Statement) command {
+	k := command{Statement: s, local: s.Local, standard: s.Default, chain: s.Chain, name: s.Name}
+	switch s.Kind {
+	case planner.KindSet:
+		switch {
+		case s.Name == "transaction":
+			k.local, k.modes = true, pairs("", s.Values)
+		case s.Name == "session characteristics":
+			k.modes = pairs("default_", s.Values)
+		default:
+			k.value = joined(s.Name, s.Values)
+		}
+	case planner.KindBegin:
+		k.modes = pairs("", s.Values)
+	case planner.KindShow, planner.KindReset, planner.KindDiscard:
+		if s.Name == "all" {
+			k.name = ""
+		}
+	case planner.KindDeallocate:
+		k.name = s.Prepared
+	case planner.KindSavepoint, planner.KindReleaseSavepoint, planner.KindRollbackTo:
+		k.name = s.Savepoint
+	case planner.KindOther:
+		k.refusal = planner.Refuse(s)
+	}
+	return k
+}
+
+// pairs reads a list of names and values.
+func pairs(prefix string, list []string) [][2]string {
+	var out [][2]string
+	for ; len(list) >= 2; list = list[2:] {
+		out = append(out, [2]string{prefix + list[0], list[1]})
+	}
+	return out
+}
+
+// joined writes the values of one SET as one; names of schemas keep their bounds.
+func joined(name string, list []string) string {
+	if name == "search_path" || name == "temp_tablespaces" {
+		quoted := make([]string, len(list))
+		for i, v := range list {
+			quoted[i] = quoteName(v)
+		}
+		list = quoted
+	}
+	return strings.Join(list, ", ")
+}
+
+// quoteName quotes an identifier where it needs it.
+func quoteName(s string) string {
+	plain := s != ""
+	for i, c := range s {
+		if !(c == '_' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
+			plain = false
+		}
+	}
+	if plain {
+		return s
+	}
+	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+}

@@ -1,0 +1,245 @@
+package proxy
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+// gate bounds the connections that have not logged in yet, in all and by address. Where there are too many, the oldest
+// one goes: a client that logs in at once gets through a crowd of clients that never will.
+type gate struct {
+	mu         sync.Mutex
+	all        *list.List // of *early, oldest first
+	byIP       map[string]*list.List
+	most, each int
+}
+
+type early struct {
+	conn    net.Conn
+	ip      string
+	inAll   *list.Element
+	inGroup *list.Element
+}
+
+func newGate(most, each int) *gate {
+	return &gate{all: list.New(), byIP: map[string]*list.List{}, most: most, each: each}
+}
+
+// enter lets a connection wait for its login, and closes an older one if it must.
+func (g *gate) enter(conn net.Conn) *early {
+	e := &early{conn: conn, ip: addressOf(conn)}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	group := g.byIP[e.ip]
+	if group == nil {
+		group = list.New()
+		g.byIP[e.ip] = group
+	}
+	e.inAll, e.inGroup = g.all.PushBack(e), group.PushBack(e)
+	switch {
+	case group.Len() > g.each:
+		g.evict(group.Front())
+	case g.all.Len() > g.most:
+		g.evict(g.all.Front())
+	}
+	return e
+}
+
+func (g *gate) evict(oldest *list.Element) {
+	if e, ok := oldest.Value.(*early); ok {
+		g.remove(e)
+		e.conn.Close()
+	}
+}
+
+func (g *gate) remove(e *early) {
+	if e.inAll == nil {
+		return
+	}
+	g.all.Remove(e.inAll)
+	group := g.byIP[e.ip]
+	group.Remove(e.inGroup)
+	if group.Len() == 0 {
+		delete(g.byIP, e.ip)
+	}
+	e.inAll, e.inGroup = nil, nil
+}
+
+// leave ends the wait: the client logged in, or is gone.
+func (g *gate) leave(e *early) {
+	g.mu.Lock()
+	g.remove(e)
+	g.mu.Unlock()
+}
+
+func addressOf(conn net.Conn) string {
+	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		return conn.RemoteAddr().String()
+	}
+	return host
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// brake slows the guessing of passwords: each failure of a user from an address, and of an address, doubles the time
+// before the next exchange.
+type brake struct {
+	mu       sync.Mutex
+	failures map[string]*failures
+}
+
+type failures struct {
+	count int
+	last  time.Time
+}
+
+const (
+	freeFailures  = 3 // before the first delay
+	firstDelay    = 100 * time.Millisecond
+	longestDelay  = 4 * time.Second // below the time that a login may take
+	forgetAfter   = 10 * time.Minute
+	mostBrakeKeys = 20_000
+)
+
+func newBrake() *brake { return &brake{failures: map[string]*failures{}} }
+
+// delay is how long an exchange must wait now.
+func (b *brake) delay(user, ip string, now time.Time) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var longest time.Duration
+	// An address may belong to many people, so it is slowed later than one name on it.
+	for key, free := range map[string]int{ip + "\x00" + user: freeFailures, ip: 10 * freeFailures} {
+		f := b.failures[key]
+		if f == nil || now.Sub(f.last) > forgetAfter || f.count <= free {
+			continue
+		}
+		d := longestDelay
+		if over := f.count - free - 1; over < 6 {
+			d = min(longestDelay, firstDelay<<over)
+		}
+		longest = max(longest, d)
+	}
+	return longest
+}
+
+// failed remembers a failed login, succeeded forgets those of the user from there.
+func (b *brake) failed(user, ip string, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.failures) >= mostBrakeKeys {
+		for key, f := range b.failures {
+			if now.Sub(f.last) > forgetAfter {
+				delete(b.failures, key)
+			}
+		}
+		if len(b.failures) >= mostBrakeKeys {
+			clear(b.failures) // memory stays bounded, whatever is tried
+		}
+	}
+	for _, key := range []string{ip + "\x00" + user, ip} {
+		f := b.failures[key]
+		if f == nil || now.Sub(f.last) > forgetAfter {
+			f = &failures{}
+			b.failures[key] = f
+		}
+		f.count++
+		f.last = now
+	}
+}
+
+func (b *brake) succeeded(user, ip string) {
+	b.mu.Lock()
+	delete(b.failures, ip+"\x00"+user)
+	b.mu.Unlock()
+}
+
+// userLimits bounds what one user does at a time.
+type userLimits struct {
+	mu      sync.Mutex
+	users   map[string]*userLoad
+	limits  Limits
+	clients int
+}
+
+type userLoad struct {
+	clients int
+	running chan struct{}
+	tokens  float64
+	filled  time.Time
+}
+
+func newUserLimits(l Limits) *userLimits {
+	return &userLimits{users: map[string]*userLoad{}, limits: l}
+}
+
+func (u *userLimits) load(name string) *userLoad {
+	l := u.users[name]
+	if l == nil {
+		l = &userLoad{running: make(chan struct{}, u.limits.Running), tokens: u.limits.Rate, filled: time.Now()}
+		u.users[name] = l
+	}
+	return l
+}
+
+// connect counts a session, or says why there may be no more.
+func (u *userLimits) connect(name string) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.clients >= u.limits.Connections {
+		return failure("53300", "sorry, too many clients already").fatal()
+	}
+	l := u.load(name)
+	if l.clients >= u.limits.UserConnections {
+		return failure("53300", "too many connections for this user").fatal()
+	}
+	l.clients++
+	u.clients++
+	return nil
+}
+
+func (u *userLimits) disconnect(name string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.load(name).clients--
+	u.clients--
+}
+
+// run waits for a place among the user's running statements. The place is held until the work ends, even where the client
+// waits no longer.
+func (u *userLimits) run(ctx context.Context, name string) (done func(), err error) {
+	u.mu.Lock()
+	l := u.load(name)
+	late := u.limits.Rate > 0 && !l.take(u.limits.Rate, time.Now())
+	u.mu.Unlock()
+	if late {
+		return nil, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	}
+	select {
+	case l.running <- struct{}{}:
+		return func() { <-l.running }, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// take takes one token of a bucket that holds a second's worth.
+func (l *userLoad) take(rate float64, now time.Time) bool {
+	l.tokens = min(max(rate, 1), l.tokens+now.Sub(l.filled).Seconds()*rate)
+	l.filled = now
+	if l.tokens < 1 {
+		return false
+	}
+	l.tokens--
+	return true
+}

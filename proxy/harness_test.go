@@ -1,0 +1,406 @@
+package proxy
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/xdg-go/scram"
+	"go.uber.org/goleak"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fixture is the fixed answer of a fakePipeline to one text.
+type fixture struct {
+	params  []policy.Type
+	columns []sandbox.Column
+	rows    [][]policy.Value
+	answer  func(ctx context.Context, s *Session, params []policy.Value) ([][]policy.Value, error)
+	notices []Notice
+	refusal *planner.Refusal
+}
+
+// fakePipeline answers statements by their text, spaces and case aside.
+type fakePipeline struct {
+	fixtures map[string]fixture
+	answers  atomic.Int64
+	mu       sync.Mutex
+	last     *Session
+}
+
+func (f *fakePipeline) find(stmt planner.Statement) (fixture, *planner.Refusal) {
+	key := strings.ToLower(strings.Join(strings.Fields(stmt.Text), " "))
+	x, ok := f.fixtures[key]
+	if !ok {
+		return fixture{}, &planner.Refusal{ID: "unknown-column", SQLState: "42703", Message: `column "nope" does not exist`, Position: 8}
+	}
+	return x, x.refusal
+}
+
+func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+	x, refusal := f.find(stmt)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	d := planner.Description{Columns: []planner.OutColumn{}}
+	for i, t := range x.params {
+		if i < len(given) && given[i] != 0 {
+			t = given[i]
+		}
+		d.Params = append(d.Params, t)
+	}
+	for _, c := range x.columns {
+		d.Columns = append(d.Columns, planner.OutColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+	}
+	return d, nil
+}
+
+func (f *fakePipeline) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	f.answers.Add(1)
+	f.mu.Lock()
+	f.last = s
+	f.mu.Unlock()
+	x, refusal := f.find(stmt)
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	rows := x.rows
+	if x.answer != nil {
+		var err error
+		if rows, err = x.answer(ctx, s, params); err != nil {
+			return Result{}, err
+		}
+	}
+	tag := "SELECT"
+	if stmt.Kind == planner.KindShow {
+		tag = "SHOW"
+	}
+	return Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil
+}
+
+func column(name string, t policy.Type) sandbox.Column {
+	return sandbox.Column{Name: name, Type: t, Typmod: -1}
+}
+
+func numbers(n int) [][]policy.Value {
+	var rows [][]policy.Value
+	for i := range n {
+		rows = append(rows, []policy.Value{int64(i)})
+	}
+	return rows
+}
+
+func standardFixtures() map[string]fixture {
+	count := []sandbox.Column{column("count", policy.Int8)}
+	echo := func(_ context.Context, _ *Session, params []policy.Value) ([][]policy.Value, error) {
+		return [][]policy.Value{params}, nil
+	}
+	return map[string]fixture{
+		"select count(*) from people": {columns: count, rows: [][]policy.Value{{int64(1234)}},
+			notices: []Notice{{Message: "cost: ε 0.1; left: ε 0.9; ±37 at 95 %"}}},
+		"select 1":       {columns: []sandbox.Column{column("?column?", policy.Int4)}, rows: [][]policy.Value{{int64(1)}}},
+		"select 2":       {columns: []sandbox.Column{column("?column?", policy.Int4)}, rows: [][]policy.Value{{int64(2)}}},
+		"select 'x'":     {columns: []sandbox.Column{column("?column?", policy.Unknown)}, rows: [][]policy.Value{{"x"}}},
+		"select $1::int": {params: []policy.Type{policy.Int4}, columns: []sandbox.Column{column("int4", policy.Int4)}, answer: echo},
+		"select $1::int as a, $2::text": {params: []policy.Type{policy.Int4, policy.Text},
+			columns: []sandbox.Column{column("a", policy.Int4), column("text", policy.Text)}, answer: echo},
+		"select count(*) from people where sex = $1": {params: []policy.Type{policy.Text}, columns: count, rows: [][]policy.Value{{int64(600)}}},
+		"select n from ten":                          {columns: []sandbox.Column{column("n", policy.Int8)}, rows: numbers(10)},
+		"select n from many":                         {columns: []sandbox.Column{column("n", policy.Int8)}, rows: numbers(100_000)},
+		"select slow": {columns: count, answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}},
+		"select panic": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) { panic("secret 42") }},
+		"select error": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+			return nil, io.ErrNoProgress
+		}},
+		"show dp.budget": {columns: []sandbox.Column{column("dp.budget", policy.Text)}, rows: [][]policy.Value{{"ε 0.9 of 1 left"}}},
+		"select too much": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+			return nil, &Failure{SQLState: "DP001", Message: "budget spent", Detail: "It costs more than is left.", Hint: "Ask what is free."}
+		}},
+	}
+}
+
+// verifier writes a SCRAM-SHA-256 verifier.
+func verifier(t testing.TB, password string, iterations int) string {
+	t.Helper()
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	salt := strings.Repeat("s", saltBytes)
+	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: salt, Iters: iterations})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b64 := base64.StdEncoding.EncodeToString
+	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", iterations, b64([]byte(salt)), b64(c.StoredKey), b64(c.ServerKey))
+}
+
+func epsilon(t testing.TB, s string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func testPolicy(t testing.TB) *policy.Policy {
+	t.Helper()
+	confidence, err := mechanisms.NewConfidence(0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	census := &policy.Dataset{ID: "census", Budgets: map[string]policy.Budget{"alice": {}, "grafana": {}},
+		Defaults: policy.Defaults{Epsilon: epsilon(t, "0.1"), MaxEpsilon: epsilon(t, "1"), Confidence: confidence}}
+	secret := &policy.Dataset{ID: "secret", Budgets: map[string]policy.Budget{}, Defaults: census.Defaults}
+	return &policy.Policy{
+		Server: policy.Server{Listen: "127.0.0.1:0"},
+		Users: []policy.User{
+			{Name: "alice", Verifier: verifier(t, "wonderland", 4096)},
+			{Name: "grafana", Verifier: verifier(t, "panel", 4096), Settings: map[string]string{"epsilon": "0.05"}},
+			{Name: "stranger", Verifier: verifier(t, "door", 4096)},
+		},
+		Datasets: []*policy.Dataset{census, secret},
+	}
+}
+
+// bench is a running server with a fake pipeline.
+type bench struct {
+	*Server
+	pipeline *fakePipeline
+	policy   atomic.Pointer[policy.Policy]
+	port     string
+	log      *logBuffer
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t testing.TB, change ...func(*Config)) *bench {
+	t.Helper()
+	b := &bench{pipeline: &fakePipeline{fixtures: standardFixtures()}, log: &logBuffer{}}
+	b.policy.Store(testPolicy(t))
+	c := Config{Policy: b.policy.Load, Pipeline: b.pipeline, Log: slog.New(slog.NewTextHandler(b.log, nil)), Secret: []byte("test secret")}
+	for _, f := range change {
+		f(&c)
+	}
+	var err error
+	if b.Server, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- b.Serve(context.Background()) }()
+	select {
+	case <-b.Listening():
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	_, b.port, _ = net.SplitHostPort(b.Addr().String())
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if err := b.Shutdown(ctx); err != nil && err != context.DeadlineExceeded {
+			t.Error(err)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+func (b *bench) url(user, password, database, more string) string {
+	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%s/%s?%s", user, password, b.port, database, more)
+}
+
+// pgx connects as alice.
+func (b *bench) pgx(t testing.TB, more string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), b.url("alice", "wonderland", "census", "sslmode=disable&"+more))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// raw is a client that sends single messages.
+type raw struct {
+	t    testing.TB
+	conn net.Conn
+	*pgproto3.Frontend
+	key *pgproto3.BackendKeyData
+}
+
+func (b *bench) dial(t testing.TB) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", b.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// raw logs in as alice.
+func (b *bench) raw(t testing.TB, parameters ...string) *raw {
+	t.Helper()
+	return b.rawOn(t, b.dial(t), pgproto3.ProtocolVersion30, parameters...)
+}
+
+func (b *bench) rawOn(t testing.TB, conn net.Conn, version uint32, parameters ...string) *raw {
+	t.Helper()
+	r := &raw{t: t, conn: conn, Frontend: pgproto3.NewFrontend(conn, conn)}
+	all := map[string]string{"user": "alice", "database": "census"}
+	for i := 0; i+1 < len(parameters); i += 2 {
+		all[parameters[i]] = parameters[i+1]
+	}
+	r.Send(&pgproto3.StartupMessage{ProtocolVersion: version, Parameters: all})
+	r.login("wonderland")
+	r.upTo("Z")
+	return r
+}
+
+// login answers the password exchange.
+func (r *raw) login(password string) {
+	r.t.Helper()
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	talk := client.NewConversation()
+	first, err := talk.Step("")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.flush()
+	if msg := r.next(); msg == nil {
+		return
+	}
+	r.Send(&pgproto3.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte(first)})
+	r.flush()
+	cont, ok := r.next().(*pgproto3.AuthenticationSASLContinue)
+	if !ok {
+		return
+	}
+	final, err := talk.Step(string(cont.Data))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.Send(&pgproto3.SASLResponse{Data: []byte(final)})
+	r.flush()
+}
+
+func (r *raw) flush() {
+	r.t.Helper()
+	if err := r.Flush(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// next returns the next message that is not a ParameterStatus or NegotiateProtocolVersion; nil at the end.
+func (r *raw) next() pgproto3.BackendMessage {
+	for {
+		msg, err := r.Receive()
+		if err != nil {
+			return nil
+		}
+		switch m := msg.(type) {
+		case *pgproto3.ParameterStatus, *pgproto3.NegotiateProtocolVersion:
+		case *pgproto3.BackendKeyData:
+			r.key = &pgproto3.BackendKeyData{ProcessID: m.ProcessID, SecretKey: append([]byte(nil), m.SecretKey...)}
+			return m
+		default:
+			return msg
+		}
+	}
+}
+
+// upTo writes the messages down to the first of a kind, in short: "1 2 T D D C(SELECT 2) Z(I)".
+func (r *raw) upTo(kind string) string {
+	r.t.Helper()
+	r.flush()
+	var out []string
+	for {
+		msg := r.next()
+		if msg == nil {
+			return strings.Join(append(out, "EOF"), " ")
+		}
+		short := brief(msg)
+		out = append(out, short)
+		if strings.HasPrefix(short, kind) {
+			return strings.Join(out, " ")
+		}
+	}
+}
+
+func brief(msg pgproto3.BackendMessage) string {
+	switch m := msg.(type) {
+	case *pgproto3.ParseComplete:
+		return "1"
+	case *pgproto3.BindComplete:
+		return "2"
+	case *pgproto3.CloseComplete:
+		return "3"
+	case *pgproto3.NoData:
+		return "n"
+	case *pgproto3.EmptyQueryResponse:
+		return "I"
+	case *pgproto3.PortalSuspended:
+		return "s"
+	case *pgproto3.ParameterDescription:
+		return fmt.Sprintf("t%v", m.ParameterOIDs)
+	case *pgproto3.RowDescription:
+		return fmt.Sprintf("T%d", len(m.Fields))
+	case *pgproto3.DataRow:
+		return "D"
+	case *pgproto3.CommandComplete:
+		return "C(" + string(m.CommandTag) + ")"
+	case *pgproto3.ReadyForQuery:
+		return "Z(" + string(m.TxStatus) + ")"
+	case *pgproto3.ErrorResponse:
+		return "E(" + m.Code + ")"
+	case *pgproto3.NoticeResponse:
+		return "N(" + m.Code + ")"
+	case *pgproto3.BackendKeyData:
+		return "K"
+	}
+	return fmt.Sprintf("%T", msg)
+}

@@ -1,0 +1,259 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+const (
+	keyBytes30 = 4 // a cancel key of protocol 3.0
+	keyBytes32 = 32
+)
+
+// patientWriter gives each write its own deadline once the login is over.
+type patientWriter struct {
+	conn  net.Conn
+	limit time.Duration // 0: the connection's deadline holds
+}
+
+func (w *patientWriter) Write(b []byte) (int, error) {
+	if w.limit > 0 {
+		if err := w.conn.SetWriteDeadline(time.Now().Add(w.limit)); err != nil {
+			return 0, err
+		}
+	}
+	return w.conn.Write(b)
+}
+
+// serve leads one connection through its life. Whatever happens in it ends this connection and no other.
+func (s *Server) serve(raw net.Conn) {
+	waiting := s.gate.enter(raw)
+	defer s.gate.leave(waiting)
+	log := s.config.Log.With("client", raw.RemoteAddr().String())
+	defer func() {
+		if r := recover(); r != nil {
+			s.logPanic(r, "session")
+		}
+	}()
+	if err := raw.SetDeadline(time.Now().Add(s.config.Limits.LoginTime)); err != nil {
+		return
+	}
+	if s.draining.Load() {
+		return
+	}
+	o := opening{conn: raw, config: s.tls}
+	p, err := o.next()
+	if err != nil {
+		return
+	}
+	if p.code == codeCancel {
+		if pid, key, err := cancelRequest(p); err == nil {
+			s.keys.cancel(pid, key)
+		}
+		return
+	}
+	out := &patientWriter{conn: o.conn}
+	back := pgproto3.NewBackend(o.conn, out)
+	back.SetMaxBodyLen(bodyBeforeLogin)
+	c := &session{server: s, conn: o.conn, back: back, log: log, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	if err := c.login(p, &o); err != nil {
+		c.end(err)
+		return
+	}
+	defer c.leave()
+	s.gate.leave(waiting)
+	back.SetMaxBodyLen(bodyAfterLogin)
+	if err := o.conn.SetDeadline(time.Time{}); err != nil {
+		return
+	}
+	out.limit = s.config.Limits.WriteTime
+	c.end(c.run())
+}
+
+// login brings a client from its start-up packet to its first ReadyForQuery.
+func (c *session) login(p packet, o *opening) error {
+	st, err := parseStartup(p)
+	if err != nil {
+		return err
+	}
+	c.user, c.database = st.user, st.database
+	if n := st.negotiation(); n != nil {
+		c.back.Send(n)
+	}
+	address := addressOf(c.conn)
+	if o.secure == nil && !isLoopback(address) && !c.server.plain {
+		return failure("28000", "connections from other machines must be encrypted").withHint("Set sslmode=require.").fatal()
+	}
+	if err := c.authenticate(o, address); err != nil {
+		return err
+	}
+	if err := c.admit(st); err != nil {
+		return err
+	}
+	return c.greet(st)
+}
+
+func (c *session) authenticate(o *opening, address string) error {
+	s := c.server
+	if d := s.brake.delay(c.user, address, time.Now()); d > 0 {
+		select {
+		case <-time.After(d):
+		case <-s.base.Done():
+			return errSilent
+		}
+	}
+	err := s.auth.exchange(c.back, c.user, channelBinding(s.tls, o.secure != nil))
+	switch {
+	case err == nil:
+		s.brake.succeeded(c.user, address)
+		s.metrics.logins.WithLabelValues("ok").Inc()
+	case !errors.Is(err, errSilent):
+		s.brake.failed(c.user, address, time.Now())
+		s.metrics.logins.WithLabelValues("failed").Inc()
+		c.log.Warn("login failed")
+	}
+	return err
+}
+
+// admit checks that the user may enter the dataset, and makes her session. A dataset in which she has no budget looks
+// like one that does not exist.
+func (c *session) admit(st startup) error {
+	if err := c.server.users.connect(c.user); err != nil {
+		return err
+	}
+	c.counted = true
+	c.settings = newSettings(c.user)
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	options, err := splitOptions(st.options)
+	if err != nil {
+		return err
+	}
+	for _, pair := range append(options, st.settings...) {
+		if f := c.settings.start(pair[0], pair[1]); f != nil {
+			return f.fatal()
+		}
+	}
+	return nil
+}
+
+// greet sends what a client expects after its login.
+func (c *session) greet(st startup) error {
+	size := keyBytes30
+	if st.minor >= 2 {
+		size = keyBytes32
+	}
+	pid, key, err := c.server.keys.register(&c.wait, size)
+	if err != nil {
+		return failure("XX000", textInternal).fatal()
+	}
+	c.pid = pid
+	c.log = c.log.With("user", c.user, "dataset", c.database, "pid", pid)
+	c.back.Send(&pgproto3.AuthenticationOk{})
+	c.report()
+	c.back.Send(&pgproto3.BackendKeyData{ProcessID: pid, SecretKey: key})
+	c.server.metrics.connections.Inc()
+	c.log.Info("session opened")
+	return c.ready()
+}
+
+// refresh takes the policy in force for the next statement.
+func (c *session) refresh() error {
+	p := c.server.config.Policy()
+	if p == c.policy {
+		return nil
+	}
+	u, d := p.User(c.user), p.Dataset(c.database)
+	if u == nil {
+		return failure("28000", "this user is no longer known").fatal()
+	}
+	if d == nil || !mayEnter(d, c.user) {
+		return failure("3D000", fmt.Sprintf("database %q does not exist", c.database)).fatal()
+	}
+	c.policy, c.dataset = p, d
+	c.settings.adopt(d, u)
+	return nil
+}
+
+func mayEnter(d *policy.Dataset, user string) bool {
+	_, ok := d.Budget(user)
+	return ok
+}
+
+// leave forgets a session that was logged in.
+func (c *session) leave() {
+	c.server.keys.remove(c.pid)
+	c.server.metrics.connections.Dec()
+	c.log.Info("session closed")
+}
+
+// end tells the client why its session is over, where there is something to tell.
+func (c *session) end(err error) {
+	if c.counted {
+		c.server.users.disconnect(c.user)
+		c.counted = false
+	}
+	if err == nil || errors.Is(err, errSilent) {
+		_ = c.back.Flush() // the client may be gone
+		return
+	}
+	f := describe(err)
+	c.server.metrics.failed(err, f)
+	c.back.Send(errorResponse(f, "FATAL"))
+	if c.back.Flush() == nil {
+		c.linger()
+	}
+}
+
+// linger reads what the client has sent for a moment: closing over unread bytes would discard the last message.
+func (c *session) linger() {
+	if half, ok := c.conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // an attempt at courtesy
+	}
+	if c.conn.SetReadDeadline(time.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.conn, 4*bodyAfterLogin) // as above
+	}
+}
+
+const lingerTime = 200 * time.Millisecond
+
+// logPanic tells the operator where a panic was, and not with what: its value and the arguments of the functions may hold
+// what no log may.
+func (s *Server) logPanic(value any, where string) {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	var at []string
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			at = append(at, fmt.Sprintf("%s:%d", f.Function, f.Line))
+		}
+		if !more || len(at) == 12 {
+			break
+		}
+	}
+	s.config.Log.Error("panic", "where", where, "type", fmt.Sprintf("%T", value), "stack", at)
+}
+
+// interrupted is the error of a wait that ended before its answer.
+func interrupted(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errShutdown):
+		return failure("57P01", errShutdown.Error()).fatal()
+	case errors.Is(cause, errTimeout):
+		return failure("57014", errTimeout.Error())
+	default:
+		return failure("57014", errCanceled.Error())
+	}
+}

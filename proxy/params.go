@@ -1,0 +1,271 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// parameter reads the i-th parameter of a Bind message; a nil raw is NULL.
+func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (policy.Value, *Failure) {
+	if raw == nil {
+		return nil, nil
+	}
+	if code == 1 {
+		v, err := readBinary(t, raw)
+		if err != nil {
+			return nil, failure("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
+		}
+		return v, nil
+	}
+	if !utf8.Valid(raw) || hasZero(raw) {
+		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+	}
+	env := scalar.Env{Zone: c.settings.current().Zone}
+	return readText(env, t, string(raw))
+}
+
+func hasZero(raw []byte) bool {
+	for _, b := range raw {
+		if b == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// readText reads the text form of a value.
+func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *Failure) {
+	if element, ok := elements[t]; ok {
+		return readTextArray(env, element, s)
+	}
+	switch t {
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML, oidChar:
+		return s, nil
+	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
+		if v, err := env.ParseText(policy.Int8, s); err == nil {
+			return v, nil
+		}
+		return s, nil
+	}
+	if _, ok := widths[t]; !ok && t != policy.NumericType {
+		return s, nil
+	}
+	v, err := env.ParseText(t, s)
+	if err == nil {
+		return v, nil
+	}
+	var typed *scalar.Error
+	if errors.As(err, &typed) {
+		return nil, failure(typed.SQLState, typed.Message)
+	}
+	return nil, failure("22P02", "invalid input syntax for a parameter")
+}
+
+// readTextArray reads {a,"b c",NULL} of one dimension.
+func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value, *Failure) {
+	words, quoted, ok := splitArray(s)
+	if !ok {
+		return nil, failure("22P02", "malformed array literal in a parameter")
+	}
+	list := make([]policy.Value, 0, len(words))
+	for i, w := range words {
+		if !quoted[i] && (w == "NULL" || w == "null") {
+			list = append(list, nil)
+			continue
+		}
+		v, f := readText(env, element, w)
+		if f != nil {
+			return nil, f
+		}
+		list = append(list, v)
+	}
+	return list, nil
+}
+
+func splitArray(s string) (words []string, quoted []bool, ok bool) {
+	if len(s) < 2 || s[0] != '{' || s[len(s)-1] != '}' {
+		return nil, nil, false
+	}
+	if s == "{}" {
+		return nil, nil, true
+	}
+	var word []byte
+	inside, wasQuoted := false, false
+	for i := 1; i < len(s); i++ {
+		switch b := s[i]; {
+		case b == '\\' && i+1 < len(s)-1:
+			i++
+			word = append(word, s[i])
+		case b == '"':
+			inside, wasQuoted = !inside, true
+		case inside:
+			word = append(word, b)
+		case b == ',' || b == '}':
+			if b == '}' && i != len(s)-1 || len(word) == 0 && !wasQuoted {
+				return nil, nil, false
+			}
+			words, quoted = append(words, string(word)), append(quoted, wasQuoted)
+			word, wasQuoted = nil, false
+		case b == '{':
+			return nil, nil, false
+		case b == ' ' && (len(word) == 0 || i+1 < len(s) && (s[i+1] == ',' || s[i+1] == '}')):
+		default:
+			word = append(word, b)
+		}
+	}
+	return words, quoted, !inside
+}
+
+var errBinary = errors.New("malformed binary value")
+
+// readBinary reads the binary form of a value.
+func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
+	be := binary.BigEndian
+	if width := widths[t]; width > 0 && t != oidChar && t != oidName && len(raw) != int(width) {
+		return nil, errBinary
+	}
+	switch t {
+	case policy.Bool:
+		return raw[0] != 0, nil
+	case policy.Int2:
+		return int64(int16(be.Uint16(raw))), nil
+	case policy.Int4:
+		return int64(int32(be.Uint32(raw))), nil
+	case policy.Int8:
+		return int64(be.Uint64(raw)), nil
+	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
+		return int64(be.Uint32(raw)), nil
+	case policy.Float4:
+		return float64(math.Float32frombits(be.Uint32(raw))), nil
+	case policy.Float8:
+		return math.Float64frombits(be.Uint64(raw)), nil
+	case policy.DateType:
+		return readDate(int32(be.Uint32(raw)))
+	case policy.TimestampT:
+		micros, err := readMicros(int64(be.Uint64(raw)))
+		return policy.Timestamp(micros), err
+	case policy.TimestampTZ:
+		micros, err := readMicros(int64(be.Uint64(raw)))
+		return policy.Timestamptz(micros), err
+	case policy.IntervalT:
+		return policy.Interval{Micros: int64(be.Uint64(raw)), Days: int32(be.Uint32(raw[8:])), Months: int32(be.Uint32(raw[12:]))}, nil
+	case policy.UUID:
+		h := hex.EncodeToString(raw)
+		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
+	case policy.NumericType:
+		return readBinaryNumeric(raw)
+	case oidJSONB:
+		if len(raw) == 0 || raw[0] != 1 {
+			return nil, errBinary
+		}
+		raw = raw[1:]
+	}
+	if element, ok := elements[t]; ok {
+		return readBinaryArray(element, raw)
+	}
+	if !utf8.Valid(raw) || hasZero(raw) {
+		return nil, errBinary
+	}
+	return string(raw), nil
+}
+
+func readDate(days int32) (policy.Value, error) {
+	if days > math.MaxInt32-daysTo2000 {
+		return nil, errBinary
+	}
+	return policy.Date(days + daysTo2000), nil
+}
+
+func readMicros(micros int64) (int64, error) {
+	if micros == math.MaxInt64 || micros == math.MinInt64 {
+		return micros, nil // the infinities
+	}
+	if micros > math.MaxInt64-microsTo2000 {
+		return 0, errBinary
+	}
+	return micros + microsTo2000, nil
+}
+
+// mostNumericDigits bounds each side of the point, as PostgreSQL's own limits do for what is declared.
+const mostNumericDigits = 16_383
+
+func readBinaryNumeric(raw []byte) (policy.Value, error) {
+	be := binary.BigEndian
+	if len(raw) < 8 {
+		return nil, errBinary
+	}
+	groups, weight := int(be.Uint16(raw)), int(int16(be.Uint16(raw[2:])))
+	sign, scale := be.Uint16(raw[4:]), int(be.Uint16(raw[6:]))
+	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > mostNumericDigits || weight*4 > mostNumericDigits || weight < -mostNumericDigits {
+		return nil, errBinary
+	}
+	n := new(big.Int)
+	for i := range groups {
+		g := be.Uint16(raw[8+2*i:])
+		if g > 9999 {
+			return nil, errBinary
+		}
+		n.Mul(n, big.NewInt(10_000)).Add(n, big.NewInt(int64(g)))
+	}
+	// n counts units of 10^(4·(weight+1−groups)); the value is wanted in units of 10^−scale.
+	if shift := 4*(weight+1-groups) + scale; shift >= 0 {
+		n.Mul(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(shift)), nil))
+	} else {
+		n.Quo(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-shift)), nil))
+	}
+	if sign == 0x4000 {
+		n.Neg(n)
+	}
+	return policy.Numeric{Coefficient: n, Scale: int32(scale)}, nil
+}
+
+func readBinaryArray(element policy.Type, raw []byte) (policy.Value, error) {
+	be := binary.BigEndian
+	if len(raw) < 12 {
+		return nil, errBinary
+	}
+	dims := be.Uint32(raw)
+	named := policy.Type(be.Uint32(raw[8:]))
+	if dims == 0 {
+		return []policy.Value{}, nil
+	}
+	if dims != 1 || len(raw) < 20 || named != element {
+		return nil, errBinary
+	}
+	n, rest := int(be.Uint32(raw[12:])), raw[20:]
+	if n > len(rest)/4 {
+		return nil, errBinary
+	}
+	list := make([]policy.Value, 0, n)
+	for range n {
+		if len(rest) < 4 {
+			return nil, errBinary
+		}
+		size := int(int32(be.Uint32(rest)))
+		rest = rest[4:]
+		if size == -1 {
+			list = append(list, nil)
+			continue
+		}
+		if size < 0 || size > len(rest) {
+			return nil, errBinary
+		}
+		v, err := readBinary(element, rest[:size])
+		if err != nil {
+			return nil, err
+		}
+		list, rest = append(list, v), rest[size:]
+	}
+	if len(rest) != 0 {
+		return nil, errBinary
+	}
+	return list, nil
+}

@@ -1,0 +1,286 @@
+package proxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Limits bound what clients may take. A zero field takes its default.
+type Limits struct {
+	Connections     int           // sessions in all: 1000
+	UserConnections int           // sessions of one user: 200
+	Early           int           // connections that have not logged in: 500
+	EarlyPerAddress int           // of them, from one address: 100
+	LoginTime       time.Duration // from the first byte to the login: 10 s
+	WriteTime       time.Duration // for a client to take one write: 30 s
+	Running         int           // statements of one user that run at a time: 64
+	Rate            float64       // statements of one user a second; 0: any number
+	Statements      int           // prepared statements of a session: 2000
+	Portals         int           // open portals of a session: 500
+}
+
+const (
+	bodyBeforeLogin = 10 << 10
+	bodyAfterLogin  = 1 << 20
+)
+
+func (l Limits) withDefaults() Limits {
+	for _, f := range []struct {
+		field    *int
+		standard int
+	}{{&l.Connections, 1000}, {&l.UserConnections, 200}, {&l.Early, 500}, {&l.EarlyPerAddress, 100}, {&l.Running, 64},
+		{&l.Statements, 2000}, {&l.Portals, 500}} {
+		if *f.field <= 0 {
+			*f.field = f.standard
+		}
+	}
+	if l.LoginTime <= 0 {
+		l.LoginTime = 10 * time.Second
+	}
+	if l.WriteTime <= 0 {
+		l.WriteTime = 30 * time.Second
+	}
+	return l
+}
+
+// Config is what a Server needs.
+type Config struct {
+	Listen   string      // host:port; empty: the policy's
+	Admin    string      // host:port of /metrics and /healthz; empty: the policy's
+	TLS      *tls.Config // nil: the policy's files
+	Policy   func() *policy.Policy
+	Pipeline Pipeline
+	Log      *slog.Logger
+	Limits   Limits
+	Metrics  *Metrics // nil: a new set
+	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
+	Secret []byte
+}
+
+// Server accepts clients.
+type Server struct {
+	config   Config
+	tls      *tls.Config // nil: no TLS
+	metrics  *Metrics
+	auth     *authenticator
+	keys     *cancelKeys
+	gate     *gate
+	brake    *brake
+	users    *userLimits
+	parse    func(text string) ([]command, *planner.Refusal)
+	plain    bool // clients from elsewhere may come without TLS: never outside tests
+	listener net.Listener
+	started  chan struct{}
+
+	draining atomic.Bool
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{}
+	work     sync.WaitGroup // connections, and answers that nobody waits for any more
+	base     context.Context
+	abort    context.CancelCauseFunc
+}
+
+// New checks a configuration. Nothing listens yet.
+func New(c Config) (*Server, error) {
+	if c.Policy == nil || c.Policy() == nil || c.Pipeline == nil {
+		return nil, errors.New("proxy: a server needs a policy and a pipeline")
+	}
+	p := c.Policy()
+	if c.Listen == "" {
+		c.Listen = p.Server.Listen
+	}
+	if c.Admin == "" {
+		c.Admin = p.Server.Admin
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics()
+	}
+	if len(c.Secret) == 0 {
+		c.Secret = make([]byte, 32)
+		if _, err := rand.Read(c.Secret); err != nil {
+			return nil, err
+		}
+	}
+	c.Limits = c.Limits.withDefaults()
+	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(c.Limits),
+		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
+	s.base, s.abort = context.WithCancelCause(context.Background())
+	if err := s.secure(p); err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen address: %w", err)
+	}
+	if !isLoopback(host) && s.tls == nil {
+		return nil, fmt.Errorf("listen address %s is not a loopback address, so server.tls with a certificate is required", c.Listen)
+	}
+	return s, nil
+}
+
+func (s *Server) secure(p *policy.Policy) error {
+	config := s.config.TLS
+	if config == nil && p.Server.TLS != nil {
+		pair, err := tls.LoadX509KeyPair(p.Server.TLS.Cert, p.Server.TLS.Key)
+		if err != nil {
+			return fmt.Errorf("server certificate: %w", err)
+		}
+		config = &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	if config == nil {
+		return nil
+	}
+	s.tls = config.Clone()
+	s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
+	s.tls.NextProtos = []string{alpnProtocol}
+	return nil
+}
+
+// Listening is closed once clients can connect; Addr is where.
+func (s *Server) Listening() <-chan struct{} { return s.started }
+
+// Addr is valid after Listening is closed.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Serve accepts clients until Shutdown is called or ctx ends, and returns when the last session is over.
+func (s *Server) Serve(ctx context.Context) error {
+	listener, err := net.Listen("tcp", s.config.Listen)
+	if err != nil {
+		return err
+	}
+	s.listener = listener
+	if s.config.Admin != "" {
+		stop, err := s.serveAdmin()
+		if err != nil {
+			_ = listener.Close() // nothing was accepted
+			return err
+		}
+		defer stop()
+	}
+	close(s.started)
+	stop := context.AfterFunc(ctx, s.drain)
+	defer stop()
+	err = s.accept()
+	s.work.Wait()
+	return err
+}
+
+func (s *Server) serveAdmin() (stop func(), err error) {
+	l, err := net.Listen("tcp", s.config.Admin)
+	if err != nil {
+		return nil, err
+	}
+	a := newAdmin(s.metrics, func() bool { return !s.draining.Load() })
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := a.serve(l); err != nil {
+			s.config.Log.Error("admin listener", "error", err)
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		a.stop(ctx)
+		<-ended
+	}, nil
+}
+
+func (s *Server) accept() error {
+	for {
+		conn, err := s.listener.Accept()
+		switch {
+		case s.draining.Load():
+			if err == nil {
+				_ = conn.Close() // came too late
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			s.config.Log.Warn("accept", "error", err)
+			time.Sleep(50 * time.Millisecond) // out of descriptors: others will end
+			continue
+		}
+		if !s.track(conn) {
+			continue
+		}
+		go func() {
+			defer s.work.Done()
+			defer s.untrack(conn)
+			s.serve(conn)
+		}()
+	}
+}
+
+func (s *Server) track(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Load() {
+		_ = conn.Close() // came too late
+		return false
+	}
+	s.conns[conn] = struct{}{}
+	s.work.Add(1)
+	return true
+}
+
+func (s *Server) untrack(conn net.Conn) {
+	s.mu.Lock()
+	delete(s.conns, conn)
+	s.mu.Unlock()
+	_ = conn.Close() // for most it is closed already
+}
+
+// drain stops accepting and wakes every session that waits for its client; those that run a statement end after it.
+func (s *Server) drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.draining.Swap(true) {
+		return
+	}
+	if s.listener != nil {
+		_ = s.listener.Close() // accept returns
+	}
+	for conn := range s.conns {
+		_ = conn.SetReadDeadline(time.Unix(1, 0)) // a closed connection needs no waking
+	}
+}
+
+// Shutdown ends idle sessions with 57P01 and waits until the running statements of the others end. When ctx ends first,
+// their waits end too, and their connections are closed.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.drain()
+	ended := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	s.abort(errShutdown)
+	s.mu.Lock()
+	for conn := range s.conns {
+		_ = conn.SetDeadline(time.Now().Add(time.Second)) // for the last message
+	}
+	s.mu.Unlock()
+	return ctx.Err()
+}

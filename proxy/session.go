@@ -1,0 +1,280 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// session is one logged-in client.
+type session struct {
+	server *Server
+	conn   net.Conn
+	back   *pgproto3.Backend
+	log    *slog.Logger
+
+	user, database string
+	pid            uint32
+	counted        bool // among the user's connections
+	policy         *policy.Policy
+	dataset        *policy.Dataset
+	settings       *settings
+	tx             transaction
+	statements     map[string]*prepared
+	portals        map[string]*portal
+	opened         uint64 // portals so far
+	skipping       bool   // an extended message failed: everything is ignored until Sync
+	several        bool   // the simple query that runs has several statements
+
+	wait     waitPoint
+	reported map[string]string // values of reported variables that the client knows
+	seen     uint64            // settings epoch of reported
+	view     *Session          // of the current policy and settings
+	viewed   uint64
+	buffer   []byte
+}
+
+// run reads and handles messages until the session ends. Its error is the reason, errSilent where the client left.
+func (c *session) run() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			c.server.logPanic(r, "session")
+			err = failure("XX000", textInternal).fatal()
+		}
+	}()
+	for {
+		msg, err := c.receive()
+		if err != nil {
+			return err
+		}
+		if err := c.handle(msg); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *session) receive() (pgproto3.FrontendMessage, error) {
+	idle := c.idleLimit()
+	if idle > 0 {
+		if err := c.conn.SetReadDeadline(time.Now().Add(idle)); err != nil {
+			return nil, errSilent
+		}
+	}
+	if c.server.draining.Load() {
+		return nil, failure("57P01", errShutdown.Error()).fatal()
+	}
+	msg, err := c.back.Receive()
+	if err == nil {
+		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
+			return nil, errSilent
+		}
+		return msg, nil
+	}
+	var tooLong *pgproto3.ExceededMaxBodyLenErr
+	switch {
+	case c.server.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, failure("57P01", errShutdown.Error()).fatal()
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
+		return nil, failure("25P03", "terminating connection due to idle-in-transaction timeout").fatal()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, failure("57P05", "terminating connection due to idle-session timeout").fatal()
+	case errors.As(err, &tooLong):
+		return nil, failure("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").fatal()
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
+		return nil, errSilent
+	}
+	var network net.Error
+	if errors.As(err, &network) {
+		return nil, errSilent
+	}
+	return nil, failure("08P01", "malformed message").fatal()
+}
+
+func (c *session) idleLimit() time.Duration {
+	if c.tx.block {
+		return c.settings.milliseconds("idle_in_transaction_session_timeout")
+	}
+	return c.settings.milliseconds("idle_session_timeout")
+}
+
+// handle answers one message. Its error ends the session.
+func (c *session) handle(msg pgproto3.FrontendMessage) error {
+	switch msg.(type) {
+	case *pgproto3.Terminate:
+		return errSilent
+	case *pgproto3.Sync:
+		c.skipping = false
+		c.endImplicit()
+		return c.ready()
+	case *pgproto3.CopyData, *pgproto3.CopyDone, *pgproto3.CopyFail:
+		return nil // left over from a copy that failed: ignored, as the protocol asks
+	}
+	if c.skipping {
+		return nil
+	}
+	switch m := msg.(type) {
+	case *pgproto3.Query:
+		return c.query(m.String)
+	case *pgproto3.Parse:
+		return c.extended(c.cancelable(func(ctx context.Context) error { return c.prepare(ctx, m) }))
+	case *pgproto3.Bind:
+		return c.extended(c.bind(m))
+	case *pgproto3.Describe:
+		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
+	case *pgproto3.Execute:
+		return c.extended(c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) }))
+	case *pgproto3.Close:
+		return c.extended(c.closeObject(m))
+	case *pgproto3.Flush:
+		return c.flush()
+	case *pgproto3.FunctionCall:
+		if err := c.fail(failure("0A000", "function calls by message are not available")); err != nil {
+			return err
+		}
+		c.endImplicit()
+		return c.ready()
+	}
+	return failure("08P01", "unexpected message").fatal()
+}
+
+// extended ends the handling of a message of the extended protocol: after an error everything up to Sync is ignored.
+func (c *session) extended(err error) error {
+	if err == nil {
+		return nil
+	}
+	c.skipping = true
+	return c.fail(err)
+}
+
+// cancelable runs f so that a cancel request ends its waits.
+func (c *session) cancelable(f func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(c.server.base)
+	c.wait.set(cancel)
+	defer func() {
+		c.wait.set(nil)
+		cancel(nil)
+	}()
+	return f(ctx)
+}
+
+// fail sends an error and aborts the transaction. It returns the errors that end the session.
+func (c *session) fail(err error) error {
+	if isFatal(err) {
+		return err
+	}
+	f := describe(err)
+	c.server.metrics.failed(err, f)
+	c.back.Send(errorResponse(f, "ERROR"))
+	c.abort()
+	return nil
+}
+
+func (c *session) flush() error {
+	if c.back.Flush() != nil {
+		return errSilent
+	}
+	return nil
+}
+
+// ready tells the client that the next query may come.
+func (c *session) ready() error {
+	c.report()
+	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
+	return c.flush()
+}
+
+// report sends the variables that clients follow, where they changed.
+func (c *session) report() {
+	if c.reported != nil && c.seen == c.settings.epoch {
+		return
+	}
+	if c.reported == nil {
+		c.reported = map[string]string{}
+	}
+	c.seen = c.settings.epoch
+	for _, low := range reportedNames {
+		v := known[low]
+		value := v.shown(c.settings.value(low))
+		if old, ok := c.reported[low]; !ok || old != value {
+			c.reported[low] = value
+			c.back.Send(&pgproto3.ParameterStatus{Name: v.name, Value: wire(value)})
+		}
+	}
+}
+
+// notify sends a notice, unless the client wants to hear less.
+func (c *session) notify(n Notice) {
+	if loudness(n.Severity) < loudness(c.settings.value("client_min_messages")) {
+		return
+	}
+	c.back.Send(noticeResponse(n))
+}
+
+// current is what a Pipeline may know of the session now.
+func (c *session) current() *Session {
+	if c.view == nil || c.viewed != c.settings.epoch {
+		c.viewed = c.settings.epoch
+		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current()}
+	}
+	return c.view
+}
+
+// timed bounds a wait by statement_timeout.
+func (c *session) timed(ctx context.Context) (context.Context, context.CancelFunc) {
+	if limit := c.settings.milliseconds("statement_timeout"); limit > 0 {
+		return context.WithTimeoutCause(ctx, limit, errTimeout)
+	}
+	return ctx, func() {}
+}
+
+// ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
+// itself goes on: what is paid is finished and saved.
+func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+	ctx, stop := c.timed(ctx)
+	defer stop()
+	over, err := c.server.users.run(ctx, c.user)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Result{}, interrupted(ctx)
+		}
+		return Result{}, err
+	}
+	type outcome struct {
+		result Result
+		err    error
+	}
+	view, done := c.current(), make(chan outcome, 1)
+	c.server.work.Add(1)
+	go func() {
+		defer c.server.work.Done()
+		defer over()
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil {
+				c.server.logPanic(r, "answer")
+				o = outcome{err: failure("XX000", textInternal).fatal()}
+			}
+			done <- o
+		}()
+		o.result, o.err = c.server.config.Pipeline.Answer(ctx, view, stmt, params)
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil && ctx.Err() != nil {
+			return Result{}, interrupted(ctx)
+		}
+		return o.result, o.err
+	case <-ctx.Done():
+		return Result{}, interrupted(ctx)
+	}
+}

@@ -1,0 +1,293 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// The codes that stand where a start-up packet has its protocol version.
+const (
+	codeCancel = 1234<<16 | 5678
+	codeSSL    = 1234<<16 | 5679
+	codeGSS    = 1234<<16 | 5680
+)
+
+const (
+	newestMinor      = 2
+	maxStartupPacket = 10_000
+	maxCancelKey     = 256
+	tlsRecord        = 0x16 // first byte of a TLS handshake: the client speaks TLS from the start
+	alpnProtocol     = "postgresql"
+)
+
+// packet is one packet of the start-up phase.
+type packet struct {
+	code uint32
+	body []byte
+}
+
+// readPacket reads one packet, exactly: what follows it stays in the connection, so nothing that was sent in plain can
+// be taken for something that came through TLS.
+func readPacket(first byte, r io.Reader) (packet, error) {
+	var head [8]byte
+	head[0] = first
+	if _, err := io.ReadFull(r, head[1:]); err != nil {
+		return packet{}, errSilent
+	}
+	length := binary.BigEndian.Uint32(head[:4])
+	if length < 8 || length > maxStartupPacket {
+		return packet{}, errSilent
+	}
+	body := make([]byte, length-8)
+	if _, err := io.ReadFull(r, body); err != nil {
+		return packet{}, errSilent
+	}
+	return packet{binary.BigEndian.Uint32(head[4:]), body}, nil
+}
+
+// startup is what a client said of itself before it logged in.
+type startup struct {
+	user, database string
+	minor          uint32      // protocol 3.minor, as it will be spoken
+	asked          uint32      // as it was asked for
+	unknown        []string    // _pq_. options
+	options        string      // command-line options
+	settings       [][2]string // variables in the order sent
+}
+
+// parseStartup reads the parameters of a start-up packet of protocol 3.x.
+func parseStartup(p packet) (startup, error) {
+	if p.code>>16 != 3 {
+		return startup{}, failure("0A000", fmt.Sprintf(
+			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.%d", p.code>>16, p.code&0xFFFF, newestMinor)).fatal()
+	}
+	s := startup{asked: p.code & 0xFFFF}
+	s.minor = min(s.asked, newestMinor)
+	if s.minor == 1 {
+		s.minor = 0 // 3.1 was never in use
+	}
+	layout := failure("08P01", "invalid startup packet layout: expected terminator as last byte").fatal()
+	if len(p.body) == 0 || p.body[len(p.body)-1] != 0 {
+		return startup{}, layout
+	}
+	if !utf8.Valid(p.body) {
+		return startup{}, failure("22021", `invalid byte sequence for encoding "UTF8" in startup packet`).fatal()
+	}
+	rest := string(p.body[:len(p.body)-1])
+	for rest != "" {
+		name, after, ok := strings.Cut(rest, "\x00")
+		if !ok || name == "" {
+			return startup{}, layout
+		}
+		value, after, ok := strings.Cut(after, "\x00")
+		if !ok {
+			return startup{}, layout
+		}
+		rest = after
+		if err := s.take(name, value); err != nil {
+			return startup{}, err
+		}
+	}
+	if s.user == "" {
+		return startup{}, failure("28000", "no PostgreSQL user name specified in startup packet").fatal()
+	}
+	if s.database == "" {
+		s.database = s.user
+	}
+	sort.Strings(s.unknown)
+	return s, nil
+}
+
+func (s *startup) take(name, value string) error {
+	switch {
+	case name == "user":
+		s.user = value
+	case name == "database":
+		s.database = value
+	case name == "options":
+		s.options = value
+	case name == "replication":
+		if on, ok := parseBool(value); !ok || on {
+			return failure("42501", "replication is not available here").fatal()
+		}
+	case strings.HasPrefix(name, "_pq_."):
+		s.unknown = append(s.unknown, name)
+	default:
+		s.settings = append(s.settings, [2]string{name, value})
+	}
+	return nil
+}
+
+// negotiation is the message that tells a client what of its start-up packet is not spoken here, or nil.
+func (s *startup) negotiation() *pgproto3.NegotiateProtocolVersion {
+	if s.asked == s.minor && len(s.unknown) == 0 {
+		return nil
+	}
+	return &pgproto3.NegotiateProtocolVersion{NewestMinorProtocol: 3<<16 | s.minor, UnrecognizedOptions: s.unknown}
+}
+
+// splitOptions reads the start-up parameter "options": switches parted by white space, a backslash keeping the next
+// character. Only -c name=value and --name=value mean something here.
+func splitOptions(text string) ([][2]string, error) {
+	words := optionWords(text)
+	var out [][2]string
+	for i := 0; i < len(words); i++ {
+		word, assignment := words[i], ""
+		switch {
+		case word == "-c":
+			if i++; i < len(words) {
+				assignment = words[i]
+			}
+		case strings.HasPrefix(word, "-c"):
+			assignment = word[2:]
+		case strings.HasPrefix(word, "--"):
+			assignment = word[2:]
+		default:
+			return nil, failure("42601", "invalid command-line argument for server process").
+				withHint("Options are written -c name=value.").fatal()
+		}
+		name, value, ok := strings.Cut(assignment, "=")
+		if !ok || name == "" {
+			return nil, failure("42601", "-c requires a name and a value").withHint("Options are written -c name=value.").fatal()
+		}
+		out = append(out, [2]string{strings.ReplaceAll(name, "-", "_"), value})
+	}
+	return out, nil
+}
+
+func optionWords(text string) []string {
+	var words []string
+	var word strings.Builder
+	inside, escaped := false, false
+	for _, c := range text {
+		switch {
+		case escaped:
+			word.WriteRune(c)
+			inside, escaped = true, false
+		case c == '\\':
+			escaped = true
+		case c == ' ' || c >= '\t' && c <= '\r':
+			if inside {
+				words = append(words, word.String())
+				word.Reset()
+			}
+			inside = false
+		default:
+			word.WriteRune(c)
+			inside = true
+		}
+	}
+	if inside {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// opening leads a connection from its first byte to a start-up or cancel packet, through TLS where asked.
+type opening struct {
+	conn     net.Conn
+	secure   *tls.Conn   // set once TLS runs
+	config   *tls.Config // nil: no TLS here
+	askedSSL bool
+	askedGSS bool
+}
+
+// next returns the packet that opens a session, or a cancel request.
+func (o *opening) next() (packet, error) {
+	for first := true; ; first = false {
+		var b [1]byte
+		if _, err := io.ReadFull(o.conn, b[:]); err != nil {
+			return packet{}, errSilent
+		}
+		if b[0] == tlsRecord && first {
+			if err := o.direct(b[0]); err != nil {
+				return packet{}, err
+			}
+			continue
+		}
+		p, err := readPacket(b[0], o.conn)
+		if err != nil {
+			return packet{}, err
+		}
+		switch {
+		case p.code == codeSSL && len(p.body) == 0 && !o.askedSSL && o.secure == nil:
+			o.askedSSL = true
+			err = o.answerSSL()
+		case p.code == codeGSS && len(p.body) == 0 && !o.askedGSS && o.secure == nil:
+			o.askedGSS = true
+			_, err = o.conn.Write([]byte{'N'})
+		default:
+			return p, nil
+		}
+		if err != nil {
+			return packet{}, errSilent
+		}
+	}
+}
+
+func (o *opening) answerSSL() error {
+	if o.config == nil {
+		_, err := o.conn.Write([]byte{'N'})
+		return err
+	}
+	if _, err := o.conn.Write([]byte{'S'}); err != nil {
+		return err
+	}
+	return o.encrypt(o.conn)
+}
+
+// direct starts TLS on a client that began with it; it must name the protocol, lest another protocol's client be led
+// here.
+func (o *opening) direct(first byte) error {
+	if o.config == nil {
+		return errSilent
+	}
+	if err := o.encrypt(&prefixed{Conn: o.conn, prefix: []byte{first}}); err != nil {
+		return errSilent
+	}
+	if o.secure.ConnectionState().NegotiatedProtocol != alpnProtocol {
+		return errSilent
+	}
+	return nil
+}
+
+func (o *opening) encrypt(conn net.Conn) error {
+	secure := tls.Server(conn, o.config)
+	if err := secure.Handshake(); err != nil {
+		return err
+	}
+	o.secure, o.conn = secure, secure
+	return nil
+}
+
+// prefixed gives bytes back to a connection.
+type prefixed struct {
+	net.Conn
+	prefix []byte
+}
+
+func (p *prefixed) Read(b []byte) (int, error) {
+	if len(p.prefix) == 0 {
+		return p.Conn.Read(b)
+	}
+	n := copy(b, p.prefix)
+	p.prefix = p.prefix[n:]
+	return n, nil
+}
+
+// cancelRequest reads the body of a cancel packet.
+func cancelRequest(p packet) (pid uint32, key []byte, err error) {
+	if len(p.body) < 8 || len(p.body) > 4+maxCancelKey {
+		return 0, nil, errors.New("malformed cancel request")
+	}
+	return binary.BigEndian.Uint32(p.body), p.body[4:], nil
+}

@@ -1,0 +1,195 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// check refuses what cannot run in the state of the transaction, and brings the session up to the policy in force.
+func (c *session) check(kind planner.StatementKind) error {
+	if err := c.refresh(); err != nil {
+		return err
+	}
+	switch kind {
+	case planner.KindCommit, planner.KindRollback, planner.KindRollbackTo:
+		return nil
+	}
+	if c.tx.failed {
+		return errAborted()
+	}
+	return nil
+}
+
+// perform runs one command. The result has rows if the command returns rows, and its tag in any case.
+func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+	if err := c.check(k.Kind); err != nil {
+		return Result{}, err
+	}
+	c.enter()
+	c.server.metrics.ran(k.Kind)
+	if !k.own() {
+		result, err := c.ask(ctx, k.Statement, params)
+		if err == nil && !result.Rows.Valid() {
+			err = errEncode // nothing was released: there is nothing to show
+		}
+		return result, err
+	}
+	if k.Kind == planner.KindShow {
+		return c.show(k)
+	}
+	tag, err := c.control(k)
+	return Result{Tag: tag}, err
+}
+
+// control runs a command that returns no rows.
+func (c *session) control(k *command) (tag string, err error) {
+	switch k.Kind {
+	case planner.KindSet:
+		return "SET", c.assign(k)
+	case planner.KindReset:
+		if k.name == "" {
+			c.settings.resetAll()
+			return "RESET", nil
+		}
+		return "RESET", asError(c.settings.reset(k.name, false))
+	case planner.KindDiscard:
+		return c.discard(k.name)
+	case planner.KindDeallocate:
+		return c.deallocate(k.name)
+	case planner.KindBegin:
+		tag = "BEGIN"
+		if strings.HasPrefix(strings.ToLower(k.Text), "start") {
+			tag = "START TRANSACTION"
+		}
+		return tag, c.begin(k.modes)
+	case planner.KindCommit:
+		tag = c.commit()
+		return tag, c.chain(k)
+	case planner.KindRollback:
+		c.rollback()
+		return "ROLLBACK", c.chain(k)
+	case planner.KindSavepoint:
+		return "SAVEPOINT", c.savepoint(k.name)
+	case planner.KindReleaseSavepoint:
+		return "RELEASE", c.releaseSavepoint(k.name)
+	case planner.KindRollbackTo:
+		return "ROLLBACK", c.rollbackTo(k.name)
+	}
+	if k.refusal != nil {
+		return "", k.refusal
+	}
+	return "", failure("0A000", "this statement is not available")
+}
+
+// chain begins the next transaction of COMMIT AND CHAIN.
+func (c *session) chain(k *command) error {
+	if !k.chain {
+		return nil
+	}
+	c.enter()
+	return c.begin(nil)
+}
+
+func (c *session) assign(k *command) error {
+	if k.local && !c.tx.block && !c.several {
+		c.notify(warning("25P01", "SET LOCAL can only be used in transaction blocks"))
+	}
+	if len(k.modes) > 0 {
+		for _, pair := range k.modes {
+			if f := c.settings.set(pair[0], pair[1], k.local); f != nil {
+				return f
+			}
+		}
+		return nil
+	}
+	if k.standard {
+		return asError(c.settings.reset(k.name, k.local))
+	}
+	return asError(c.settings.set(k.name, k.value, k.local))
+}
+
+// asError keeps a nil *Failure from becoming an error that is not nil.
+func asError(f *Failure) error {
+	if f == nil {
+		return nil
+	}
+	return f
+}
+
+func (c *session) discard(what string) (string, error) {
+	switch strings.ToLower(what) {
+	case "", "all":
+		if c.tx.block {
+			return "", failure("25001", "DISCARD ALL cannot run inside a transaction block")
+		}
+		clear(c.statements)
+		clear(c.portals)
+		c.settings.resetAll()
+		return "DISCARD ALL", nil
+	case "temp", "temporary":
+		return "DISCARD TEMP", nil
+	}
+	return "DISCARD " + strings.ToUpper(what), nil // plans and sequences: there are none
+}
+
+// deallocate drops statements, those of the extended protocol as well.
+func (c *session) deallocate(name string) (string, error) {
+	if name == "" {
+		clear(c.statements)
+		return "DEALLOCATE ALL", nil
+	}
+	if c.statements[name] == nil {
+		return "", missingStatement(name)
+	}
+	delete(c.statements, name)
+	return "DEALLOCATE", nil
+}
+
+func missingStatement(name string) *Failure {
+	if name == "" {
+		return failure("26000", "unnamed prepared statement does not exist")
+	}
+	return failure("26000", fmt.Sprintf("prepared statement %q does not exist", name))
+}
+
+// show answers SHOW of a variable, or of all.
+func (c *session) show(k *command) (Result, error) {
+	columns := showColumns(k)
+	var data [][]policy.Value
+	if k.name == "" {
+		for _, line := range c.settings.all() {
+			data = append(data, []policy.Value{line[0], line[1], line[2]})
+		}
+	} else {
+		_, value, f := c.settings.show(k.name)
+		if f != nil {
+			return Result{}, f
+		}
+		data = [][]policy.Value{{value}}
+	}
+	return Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SHOW"}, nil
+}
+
+func showColumns(k *command) []sandbox.Column {
+	names := []string{"name", "setting", "description"}
+	if k.name != "" {
+		names = []string{strings.ToLower(k.name)}
+		if low, f := canonical(k.name); f == nil {
+			names[0] = low
+			if v := known[low]; v != nil {
+				names[0] = v.name
+			}
+		}
+	}
+	columns := make([]sandbox.Column, len(names))
+	for i, n := range names {
+		columns[i] = sandbox.Column{Name: n, Type: policy.Text, Typmod: -1}
+	}
+	return columns
+}

@@ -1,0 +1,165 @@
+package proxy
+
+import "fmt"
+
+// transaction is the state of a transaction block, as far as it means something over noisy answers: settings are restored
+// by ROLLBACK, errors end the block, portals die with it. Budget never comes back.
+type transaction struct {
+	block      bool // BEGIN was given
+	failed     bool // the block, after an error
+	implicit   bool // statements ran since the last ReadyForQuery, outside a block
+	start      settingsState
+	savepoints []savepoint
+}
+
+type savepoint struct {
+	name   string
+	state  settingsState
+	opened uint64 // portals opened before it
+}
+
+func (t *transaction) status() byte {
+	switch {
+	case !t.block:
+		return 'I'
+	case t.failed:
+		return 'E'
+	}
+	return 'T'
+}
+
+func errAborted() *Failure {
+	return failure("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+}
+
+// enter marks the start of a statement.
+func (c *session) enter() {
+	if !c.tx.block && !c.tx.implicit {
+		c.tx.implicit, c.tx.start = true, c.settings.snapshot()
+	}
+}
+
+// abort is what an error does to the transaction.
+func (c *session) abort() {
+	switch {
+	case c.tx.block && !c.tx.failed:
+		c.tx.failed = true
+		state := c.tx.start
+		if n := len(c.tx.savepoints); n > 0 {
+			state = c.tx.savepoints[n-1].state
+		}
+		c.settings.restore(state)
+	case c.tx.implicit:
+		c.settings.restore(c.tx.start)
+	}
+}
+
+// endImplicit commits what ran outside a block.
+func (c *session) endImplicit() {
+	if c.tx.block {
+		return
+	}
+	c.tx.implicit = false
+	c.settings.endTransaction()
+	clear(c.portals)
+}
+
+// finish ends the block or implicit transaction.
+func (c *session) finish(commit bool) {
+	if commit {
+		c.settings.endTransaction()
+	} else {
+		c.settings.restore(c.tx.start)
+	}
+	c.tx = transaction{}
+	clear(c.portals)
+}
+
+func (c *session) begin(characteristics [][2]string) error {
+	if c.tx.block {
+		c.notify(warning("25001", "there is already a transaction in progress"))
+	}
+	c.tx.block = true
+	for _, pair := range characteristics {
+		if f := c.settings.set(pair[0], pair[1], true); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// commit returns the tag of COMMIT: in a failed block it is a ROLLBACK.
+func (c *session) commit() string {
+	if !c.tx.block {
+		c.notify(warning("25P01", "there is no transaction in progress"))
+	}
+	failed := c.tx.failed
+	c.finish(!failed)
+	if failed {
+		return "ROLLBACK"
+	}
+	return "COMMIT"
+}
+
+func (c *session) rollback() {
+	if !c.tx.block {
+		c.notify(warning("25P01", "there is no transaction in progress"))
+	}
+	c.finish(false)
+}
+
+func (c *session) savepoint(name string) error {
+	if !c.tx.block {
+		return outsideBlock("SAVEPOINT")
+	}
+	if len(c.tx.savepoints) >= mostSavepoints {
+		return failure("54000", "too many savepoints")
+	}
+	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.snapshot(), c.opened})
+	return nil
+}
+
+const mostSavepoints = 10_000
+
+func (c *session) releaseSavepoint(name string) error {
+	at, err := c.findSavepoint(name, "RELEASE SAVEPOINT")
+	if err != nil {
+		return err
+	}
+	c.tx.savepoints = c.tx.savepoints[:at]
+	return nil
+}
+
+// rollbackTo goes back to a savepoint, which stays. A charge made since stays as well.
+func (c *session) rollbackTo(name string) error {
+	at, err := c.findSavepoint(name, "ROLLBACK TO SAVEPOINT")
+	if err != nil {
+		return err
+	}
+	back := c.tx.savepoints[at]
+	c.tx.savepoints = c.tx.savepoints[:at+1]
+	c.tx.failed = false
+	c.settings.restore(back.state)
+	for portalName, p := range c.portals {
+		if p.number > back.opened {
+			delete(c.portals, portalName)
+		}
+	}
+	return nil
+}
+
+func (c *session) findSavepoint(name, command string) (int, error) {
+	if !c.tx.block {
+		return 0, outsideBlock(command)
+	}
+	for i := len(c.tx.savepoints) - 1; i >= 0; i-- {
+		if c.tx.savepoints[i].name == name {
+			return i, nil
+		}
+	}
+	return 0, failure("3B001", fmt.Sprintf("savepoint %q does not exist", name))
+}
+
+func outsideBlock(command string) error {
+	return failure("25P01", command+" can only be used in transaction blocks")
+}

@@ -1,0 +1,302 @@
+package proxy
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // zones must not depend on what is installed
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+const (
+	mostValueBytes = 1024
+	stateInvalid   = "22023"
+)
+
+func invalidValue(v *variable, value string) *Failure {
+	return failure(stateInvalid, fmt.Sprintf("invalid value for parameter %q: %q", v.name, value))
+}
+
+// check returns the value of a variable as it is kept, or why it cannot be set so.
+func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
+	if v.fixed {
+		return "", failure("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
+	}
+	if len(value) > mostValueBytes {
+		return "", failure(stateInvalid, fmt.Sprintf("value for parameter %q is too long", v.name))
+	}
+	switch v.kind {
+	case boolean:
+		on, ok := parseBool(value)
+		if !ok {
+			return "", failure(stateInvalid, fmt.Sprintf("parameter %q requires a Boolean value", v.name))
+		}
+		return onOff(on), nil
+	case choice:
+		return v.checkChoice(value)
+	case whole:
+		return v.checkWhole(value)
+	case real:
+		f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || math.IsNaN(f) {
+			return "", invalidValue(v, value)
+		}
+		if f < v.low || f > v.high {
+			return "", failure(stateInvalid, fmt.Sprintf("%s is outside the valid range for parameter %q", value, v.name))
+		}
+		return strconv.FormatFloat(f, 'g', -1, 64), nil
+	case special:
+		return v.checkSpecial(value, limits)
+	}
+	return value, nil
+}
+
+func (v *variable) checkChoice(value string) (string, *Failure) {
+	low := strings.ToLower(strings.TrimSpace(value))
+	for _, c := range v.choices {
+		if c == low {
+			return c, nil
+		}
+	}
+	if on, ok := parseBool(low); ok {
+		for _, c := range v.choices {
+			if c == onOff(on) {
+				return c, nil
+			}
+		}
+	}
+	return "", invalidValue(v, value).withHint("Available values: " + strings.Join(v.choices, ", ") + ".")
+}
+
+// units are the suffixes of whole variables, as multiples of a variable's own unit.
+var units = map[string]map[string]float64{
+	"ms":  {"us": 1e-3, "ms": 1, "s": 1e3, "min": 6e4, "h": 3.6e6, "d": 8.64e7},
+	"s":   {"us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400},
+	"kB":  {"B": 1.0 / 1024, "kB": 1, "MB": 1 << 10, "GB": 1 << 20, "TB": 1 << 30},
+	"8kB": {"B": 1.0 / 8192, "kB": 1.0 / 8, "MB": 1 << 7, "GB": 1 << 17, "TB": 1 << 27},
+}
+
+func (v *variable) checkWhole(value string) (string, *Failure) {
+	s := strings.TrimSpace(value)
+	end := strings.LastIndexAny(s, "0123456789.") + 1
+	number, suffix := s[:end], strings.TrimSpace(s[end:])
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		return "", invalidValue(v, value)
+	}
+	if suffix != "" {
+		factor, ok := units[v.unit][suffix]
+		if !ok {
+			return "", invalidValue(v, value)
+		}
+		f *= factor
+	}
+	f = math.RoundToEven(f)
+	if f < v.low || f > v.high {
+		return "", failure(stateInvalid, fmt.Sprintf("%.0f is outside the valid range for parameter %q (%.0f .. %.0f)", f, v.name, v.low, v.high))
+	}
+	return strconv.FormatInt(int64(f), 10), nil
+}
+
+// shown is how SHOW writes a kept value: whole numbers with the largest unit that divides them.
+func (v *variable) shown(value string) string {
+	n, err := strconv.ParseInt(value, 10, 64)
+	if v.kind != whole || v.unit == "" || err != nil || n <= 0 {
+		return value
+	}
+	best, unit := 1.0, v.unit
+	if v.unit == "8kB" {
+		n, unit = n*8, "kB"
+	}
+	for suffix, factor := range units[unit] {
+		if factor >= best && math.Mod(float64(n), factor) == 0 {
+			best, unit = factor, suffix
+		}
+	}
+	return strconv.FormatInt(n/int64(best), 10) + unit
+}
+
+func (v *variable) checkSpecial(value string, limits dpLimits) (string, *Failure) {
+	switch v.name {
+	case "dp.epsilon":
+		return limits.checkEpsilon(value)
+	case "dp.confidence":
+		if _, err := parseConfidence(value); err != nil {
+			return "", invalidValue(v, value).withHint("The confidence is a number above 0 and below 1, such as 0.95.")
+		}
+		return strings.TrimSpace(value), nil
+	case "client_encoding":
+		return checkEncoding(v, value)
+	case "DateStyle":
+		return checkDateStyle(v, value, limits.dateStyle)
+	case "TimeZone":
+		if _, ok := parseZone(value); !ok {
+			return "", invalidValue(v, value)
+		}
+		return value, nil
+	case "search_path":
+		return value, nil
+	case "role":
+		if strings.EqualFold(value, "none") {
+			return "none", nil
+		}
+		return "", failure("42501", "permission denied to set role")
+	case "session_authorization":
+		if value == limits.user {
+			return value, nil
+		}
+		return "", failure("42501", "permission denied to set session authorization")
+	}
+	return "", invalidValue(v, value)
+}
+
+// dpLimits is what a check must know besides the value.
+type dpLimits struct {
+	user       string
+	dateStyle  string // in force
+	maxEpsilon privacy.Epsilon
+}
+
+func (l dpLimits) checkEpsilon(value string) (string, *Failure) {
+	e, err := privacy.ParseEpsilon(value)
+	if err != nil {
+		return "", failure(stateInvalid, fmt.Sprintf("invalid value for parameter \"dp.epsilon\": %q", value)).
+			withHint("The value is a decimal number above 0, of at most six decimal places, such as 0.1.")
+	}
+	if e.Micro() > l.maxEpsilon.Micro() {
+		return "", failure(stateInvalid, fmt.Sprintf("dp.epsilon is %s, the policy allows at most %s in one statement", e, l.maxEpsilon)).
+			withHint(fmt.Sprintf("SET dp.epsilon = %s, or ask the owner of the data for a higher max_epsilon.", l.maxEpsilon))
+	}
+	return e.String(), nil
+}
+
+func parseConfidence(value string) (mechanisms.Confidence, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+	if err != nil {
+		return mechanisms.Confidence{}, err
+	}
+	return mechanisms.NewConfidence(f)
+}
+
+func checkEncoding(v *variable, value string) (string, *Failure) {
+	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
+	switch strings.NewReplacer("-", "", "_", "", " ", "").Replace(name) {
+	case "utf8", "unicode":
+		return "UTF8", nil
+	case "sqlascii":
+		return "SQL_ASCII", nil // no conversion: what is sent is UTF-8 all the same
+	}
+	return "", invalidValue(v, value).withHint("The only encoding is UTF8.")
+}
+
+// checkDateStyle accepts what leaves the output ISO; the field order is kept.
+func checkDateStyle(v *variable, value, inForce string) (string, *Failure) {
+	order := "MDY"
+	if _, after, ok := strings.Cut(inForce, ", "); ok {
+		order = after
+	}
+	for _, word := range strings.Split(value, ",") {
+		switch strings.ToLower(strings.TrimSpace(word)) {
+		case "iso":
+		case "default":
+			order = "MDY"
+		case "mdy", "us", "noneuro", "noneuropean":
+			order = "MDY"
+		case "dmy", "euro", "european":
+			order = "DMY"
+		case "ymd":
+			order = "YMD"
+		default:
+			return "", invalidValue(v, value).withHint("Dates are written in ISO style only.")
+		}
+	}
+	return "ISO, " + order, nil
+}
+
+// parseZone reads a time zone: a name of the tz database in any case, or an offset in hours east of UTC.
+func parseZone(value string) (*time.Location, bool) {
+	value = strings.TrimSpace(value)
+	if value == "" || strings.EqualFold(value, "local") || len(value) > 64 {
+		return nil, false
+	}
+	if zone, ok := offsetZone(value); ok {
+		return zone, true
+	}
+	for _, name := range []string{value, strings.ToUpper(value), titled(value)} {
+		if strings.EqualFold(name, "local") {
+			continue
+		}
+		if zone, err := time.LoadLocation(name); err == nil {
+			return zone, true
+		}
+	}
+	return nil, false
+}
+
+// offsetZone reads hours, hours:minutes, or the form <+02>-02 in which PostgreSQL shows a fixed offset.
+func offsetZone(value string) (*time.Location, bool) {
+	if strings.HasPrefix(value, "<") {
+		inner, _, ok := strings.Cut(value[1:], ">")
+		if !ok {
+			return nil, false
+		}
+		value = inner
+	}
+	sign, digits := 1, strings.TrimPrefix(value, "+")
+	if strings.HasPrefix(value, "-") {
+		sign, digits = -1, value[1:]
+	}
+	hours, minutes, hasMinutes := strings.Cut(digits, ":")
+	if strings.HasSuffix(minutes, ":00") {
+		minutes = strings.TrimSuffix(minutes, ":00")
+	}
+	h, err := strconv.ParseFloat(hours, 64)
+	if err != nil || !(h >= 0 && h <= 15) || strings.ContainsAny(hours, "eExX+-_") {
+		return nil, false
+	}
+	seconds := int(math.Round(h * 3600))
+	if hasMinutes {
+		m, err := strconv.Atoi(minutes)
+		if err != nil || m < 0 || m > 59 {
+			return nil, false
+		}
+		seconds += m * 60
+	}
+	return time.FixedZone(value, sign*seconds), true
+}
+
+// titled writes each part of a zone's name with a capital: europe/berlin, america/new_york.
+func titled(name string) string {
+	b := []byte(strings.ToLower(name))
+	for i := range b {
+		if (i == 0 || b[i-1] == '/' || b[i-1] == '_' || b[i-1] == '-') && b[i] >= 'a' && b[i] <= 'z' {
+			b[i] -= 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+// parseBool reads a Boolean as PostgreSQL does: any unambiguous beginning of true, false, yes, no, on, off, or 1, 0.
+func parseBool(value string) (on, ok bool) {
+	s := strings.ToLower(strings.TrimSpace(value))
+	if s == "" || s == "o" {
+		return false, false
+	}
+	for word, meaning := range map[string]bool{"true": true, "false": false, "yes": true, "no": false, "on": true, "off": false, "1": true, "0": false} {
+		if strings.HasPrefix(word, s) {
+			return meaning, true
+		}
+	}
+	return false, false
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}

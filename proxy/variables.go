@@ -1,0 +1,209 @@
+package proxy
+
+import (
+	"math"
+	"sort"
+	"strings"
+)
+
+// variable is one run-time parameter of PostgreSQL, or one of ours.
+type variable struct {
+	name     string // as PostgreSQL spells it
+	kind     variableKind
+	standard string   // value of a new session
+	low      float64  // whole and real: the least and largest value
+	high     float64  //
+	unit     string   // whole: "ms", "s", "kB", "8kB"
+	choices  []string // choice: the values
+	fixed    bool     // cannot be changed
+	reported bool     // the client is told of each change
+	about    string   // for SHOW ALL
+}
+
+type variableKind uint8
+
+const (
+	text variableKind = iota
+	boolean
+	whole
+	real
+	choice
+	special // checked by a function of its own, see checkSpecial
+)
+
+const (
+	serverVersion    = "15.0 (dpproxy)"
+	serverVersionNum = "150000"
+)
+
+var (
+	isolationLevels = []string{"serializable", "repeatable read", "read committed", "read uncommitted"}
+	messageLevels   = []string{"debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice", "warning", "error"}
+)
+
+// known is the table of variables by lower-case name. Most mean nothing here and are kept because clients set and read
+// them; those that change answers are typed in settings.go.
+var known = index(concat(dpVariables, meant, fixedVariables, harmless))
+
+// dpVariables are ours. Their standard values come from the policy.
+var dpVariables = []variable{
+	{name: "dp.epsilon", kind: special, about: "The most that one statement may cost."},
+	{name: "dp.confidence", kind: special, about: "The probability that a stated interval holds the true value."},
+	{name: "dp.error_columns", kind: boolean, standard: "off", about: "Adds x_low and x_high to each aggregate x."},
+	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
+}
+
+// laterVariables are announced and not there yet.
+var laterVariables = map[string]bool{"dp.max_error": true, "dp.dialect": true, "dp.offgrid": true, "dp.freshness": true}
+
+// meant are variables that change what a session does.
+var meant = []variable{
+	{name: "application_name", reported: true, about: "Name of the application, for logs."},
+	{name: "client_encoding", kind: special, standard: "UTF8", reported: true, about: "The client's character set."},
+	{name: "client_min_messages", kind: choice, standard: "notice", choices: messageLevels, about: "The least notices that are sent."},
+	{name: "DateStyle", kind: special, standard: "ISO, MDY", reported: true, about: "How dates are written."},
+	{name: "extra_float_digits", kind: whole, standard: "1", low: -15, high: 3, about: "Digits of floating-point numbers."},
+	{name: "idle_in_transaction_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait inside a transaction."},
+	{name: "idle_session_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait outside a transaction."},
+	{name: "IntervalStyle", kind: choice, standard: "postgres", choices: []string{"postgres"}, reported: true, about: "How intervals are written."},
+	{name: "search_path", kind: special, standard: `"$user", public`, about: "Schemas in which bare names are looked up."},
+	{name: "standard_conforming_strings", kind: choice, standard: "on", choices: []string{"on"}, reported: true, about: "Backslashes in strings are plain characters."},
+	{name: "statement_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Longest wait for a statement."},
+	{name: "TimeZone", kind: special, standard: "Etc/UTC", reported: true, about: "The session's time zone."},
+	{name: "role", kind: special, standard: "none", about: "The current role."},
+	{name: "session_authorization", kind: special, reported: true, about: "The session's user."},
+	{name: "transaction_isolation", kind: choice, standard: "read committed", choices: isolationLevels, about: "Isolation of this transaction."},
+	{name: "default_transaction_isolation", kind: choice, standard: "read committed", choices: isolationLevels, about: "Isolation of new transactions."},
+	{name: "transaction_read_only", kind: boolean, standard: "off", about: "This transaction reads only."},
+	{name: "default_transaction_read_only", kind: boolean, standard: "off", reported: true, about: "New transactions read only."},
+	{name: "transaction_deferrable", kind: boolean, standard: "off", about: "This transaction may wait for a safe snapshot."},
+	{name: "default_transaction_deferrable", kind: boolean, standard: "off", about: "New transactions may wait for a safe snapshot."},
+}
+
+// fixedVariables can be read and not changed.
+var fixedVariables = []variable{
+	{name: "block_size", standard: "8192", fixed: true, about: "Size of a disk block."},
+	{name: "data_checksums", standard: "off", fixed: true, about: "Whether pages carry checksums."},
+	{name: "in_hot_standby", standard: "off", fixed: true, reported: true, about: "Whether the server is a standby."},
+	{name: "integer_datetimes", standard: "on", fixed: true, reported: true, about: "Times are stored as integers."},
+	{name: "is_superuser", standard: "off", fixed: true, reported: true, about: "Whether the user may do everything."},
+	{name: "lc_collate", standard: "C", fixed: true, about: "Order of text."},
+	{name: "lc_ctype", standard: "C.UTF-8", fixed: true, about: "Classes of characters."},
+	{name: "listen_addresses", standard: "localhost", fixed: true, about: "Addresses that are listened on."},
+	{name: "max_connections", standard: "100", fixed: true, about: "Most connections."},
+	{name: "max_function_args", standard: "100", fixed: true, about: "Most arguments of a function."},
+	{name: "max_identifier_length", standard: "63", fixed: true, about: "Longest identifier in bytes."},
+	{name: "max_index_keys", standard: "32", fixed: true, about: "Most keys of an index."},
+	{name: "max_prepared_transactions", standard: "0", fixed: true, about: "Most prepared transactions."},
+	{name: "port", standard: "5432", fixed: true, about: "Port that is listened on."},
+	{name: "segment_size", standard: "1GB", fixed: true, about: "Pages in a file."},
+	{name: "server_encoding", standard: "UTF8", fixed: true, reported: true, about: "The server's character set."},
+	{name: "server_version", standard: serverVersion, fixed: true, reported: true, about: "The version of PostgreSQL that is spoken."},
+	{name: "server_version_num", standard: serverVersionNum, fixed: true, about: "The same as a number."},
+	{name: "ssl", standard: "off", fixed: true, about: "Whether connections may be encrypted."},
+	{name: "wal_block_size", standard: "8192", fixed: true, about: "Size of a log block."},
+	{name: "wal_level", standard: "replica", fixed: true, about: "What the log holds."},
+}
+
+// harmless variables are kept as they are set and change nothing.
+var harmless = []variable{
+	{name: "array_nulls", kind: boolean, standard: "on", about: "NULL in array text means NULL."},
+	{name: "backslash_quote", kind: choice, standard: "safe_encoding", choices: []string{"safe_encoding", "on", "off"}, about: "Whether \\' is a quote."},
+	{name: "backend_flush_after", kind: whole, standard: "0", high: 256, unit: "8kB", about: "Not used here."},
+	{name: "bytea_output", kind: choice, standard: "hex", choices: []string{"hex", "escape"}, about: "How bytea is written."},
+	{name: "check_function_bodies", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "client_connection_check_interval", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Not used here."},
+	{name: "commit_delay", kind: whole, standard: "0", high: 100000, about: "Not used here."},
+	{name: "constraint_exclusion", kind: choice, standard: "partition", choices: []string{"partition", "on", "off"}, about: "Not used here."},
+	{name: "cpu_tuple_cost", kind: real, standard: "0.01", high: math.MaxFloat64, about: "Not used here."},
+	{name: "cursor_tuple_fraction", kind: real, standard: "0.1", high: 1, about: "Not used here."},
+	{name: "deadlock_timeout", kind: whole, standard: "1000", low: 1, high: math.MaxInt32, unit: "ms", about: "Not used here."},
+	{name: "debug_print_plan", kind: boolean, standard: "off", about: "Not used here."},
+	{name: "default_statistics_target", kind: whole, standard: "100", low: 1, high: 10000, about: "Not used here."},
+	{name: "default_table_access_method", standard: "heap", about: "Not used here."},
+	{name: "default_tablespace", about: "Not used here."},
+	{name: "default_text_search_config", standard: "pg_catalog.english", about: "Not used here."},
+	{name: "effective_cache_size", kind: whole, standard: "524288", low: 1, high: math.MaxInt32, unit: "8kB", about: "Not used here."},
+	{name: "enable_bitmapscan", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_hashagg", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_hashjoin", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_indexonlyscan", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_indexscan", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_mergejoin", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_nestloop", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_seqscan", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "enable_sort", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "escape_string_warning", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "force_parallel_mode", kind: choice, standard: "off", choices: []string{"off", "on", "regress"}, about: "Not used here."},
+	{name: "from_collapse_limit", kind: whole, standard: "8", low: 1, high: math.MaxInt32, about: "Not used here."},
+	{name: "geqo", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "gin_fuzzy_search_limit", kind: whole, standard: "0", high: math.MaxInt32, about: "Not used here."},
+	{name: "jit", kind: boolean, standard: "off", about: "Not used here."},
+	{name: "join_collapse_limit", kind: whole, standard: "8", low: 1, high: math.MaxInt32, about: "Not used here."},
+	{name: "lc_messages", standard: "C", about: "Language of messages."},
+	{name: "lc_monetary", standard: "C", about: "Not used here."},
+	{name: "lc_numeric", standard: "C", about: "Not used here."},
+	{name: "lc_time", standard: "C", about: "Not used here."},
+	{name: "lo_compat_privileges", kind: boolean, standard: "off", about: "Not used here."},
+	{name: "lock_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Not used here: nothing is locked."},
+	{name: "log_min_duration_statement", kind: whole, standard: "-1", low: -1, high: math.MaxInt32, unit: "ms", about: "Not used here."},
+	{name: "log_statement", kind: choice, standard: "none", choices: []string{"none", "ddl", "mod", "all"}, about: "Not used here."},
+	{name: "maintenance_work_mem", kind: whole, standard: "65536", low: 1024, high: math.MaxInt32, unit: "kB", about: "Not used here."},
+	{name: "max_parallel_workers", kind: whole, standard: "8", high: 1024, about: "Not used here."},
+	{name: "max_parallel_workers_per_gather", kind: whole, standard: "2", high: 1024, about: "Not used here."},
+	{name: "parallel_leader_participation", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "parallel_setup_cost", kind: real, standard: "1000", high: math.MaxFloat64, about: "Not used here."},
+	{name: "parallel_tuple_cost", kind: real, standard: "0.1", high: math.MaxFloat64, about: "Not used here."},
+	{name: "password_encryption", kind: choice, standard: "scram-sha-256", choices: []string{"scram-sha-256"}, about: "How passwords are kept."},
+	{name: "plan_cache_mode", kind: choice, standard: "auto", choices: []string{"auto", "force_generic_plan", "force_custom_plan"}, about: "Not used here."},
+	{name: "quote_all_identifiers", kind: boolean, standard: "off", about: "Not used here."},
+	{name: "random_page_cost", kind: real, standard: "4", high: math.MaxFloat64, about: "Not used here."},
+	{name: "row_security", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "seq_page_cost", kind: real, standard: "1", high: math.MaxFloat64, about: "Not used here."},
+	{name: "session_replication_role", kind: choice, standard: "origin", choices: []string{"origin", "replica", "local"}, about: "Not used here."},
+	{name: "stats_fetch_consistency", kind: choice, standard: "cache", choices: []string{"none", "cache", "snapshot"}, about: "Not used here."},
+	{name: "synchronize_seqscans", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "synchronous_commit", kind: choice, standard: "on", choices: []string{"local", "remote_write", "remote_apply", "on", "off"}, about: "Not used here."},
+	{name: "tcp_keepalives_count", kind: whole, standard: "0", high: math.MaxInt32, about: "Not used here."},
+	{name: "tcp_keepalives_idle", kind: whole, standard: "0", high: math.MaxInt32, unit: "s", about: "Not used here."},
+	{name: "tcp_keepalives_interval", kind: whole, standard: "0", high: math.MaxInt32, unit: "s", about: "Not used here."},
+	{name: "tcp_user_timeout", kind: whole, standard: "0", high: math.MaxInt32, unit: "ms", about: "Not used here."},
+	{name: "temp_buffers", kind: whole, standard: "1024", low: 100, high: math.MaxInt32, unit: "8kB", about: "Not used here."},
+	{name: "temp_tablespaces", about: "Not used here."},
+	{name: "track_activities", kind: boolean, standard: "on", about: "Not used here."},
+	{name: "transform_null_equals", kind: boolean, standard: "off", about: "Not used here."},
+	{name: "vacuum_cost_delay", kind: real, standard: "0", high: 100, about: "Not used here."},
+	{name: "work_mem", kind: whole, standard: "4096", low: 64, high: math.MaxInt32, unit: "kB", about: "Not used here."},
+	{name: "xmlbinary", kind: choice, standard: "base64", choices: []string{"base64", "hex"}, about: "Not used here."},
+	{name: "xmloption", kind: choice, standard: "content", choices: []string{"content", "document"}, about: "Not used here."},
+}
+
+func concat(lists ...[]variable) []variable {
+	var all []variable
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+func index(all []variable) map[string]*variable {
+	byName := make(map[string]*variable, len(all))
+	for i := range all {
+		byName[strings.ToLower(all[i].name)] = &all[i]
+	}
+	return byName
+}
+
+// reportedNames are the variables that clients are told of, in a fixed order.
+var reportedNames = reported()
+
+func reported() []string {
+	var names []string
+	for low, v := range known {
+		if v.reported {
+			names = append(names, low)
+		}
+	}
+	sort.Strings(names)
+	return names
+}
