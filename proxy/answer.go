@@ -224,6 +224,9 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 	case errors.Is(err, ledger.ErrCap):
 		return &Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
 	}
+	if errors.Is(err, ledger.ErrPolicy) {
+		return &Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
+	}
 	a.log.Error("charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
 	return errLedger
 }

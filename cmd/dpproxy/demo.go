@@ -60,7 +60,10 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), log, d.welcome)
+	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), log, func(address string) {
+		log.Info("listening", "address", address)
+		d.welcome(address)
+	})
 }
 
 // prepare makes what is missing under --dir.

@@ -1,0 +1,155 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// explainColumn is the one column of EXPLAIN.
+func explainColumn(t policy.Type) []planner.OutColumn {
+	return []planner.OutColumn{{Name: "QUERY PLAN", Type: t, Typmod: -1}}
+}
+
+const jsonType policy.Type = 114
+
+// Describe infers the parameters and columns of a statement. It is free and buys nothing.
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+	switch stmt.Kind {
+	case planner.KindShow:
+		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
+	case planner.KindExplain:
+		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(s))
+		if refusal != nil {
+			return planner.Description{}, refusal
+		}
+		t := policy.Text
+		if stmt.Explain.JSON {
+			t = jsonType
+		}
+		return planner.Description{Params: d.Params, Columns: explainColumn(t)}, nil
+	}
+	c := a.planContext(s)
+	d, ask, refusal := planner.Describe(stmt, given, c)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	if ask {
+		return a.askSandbox(ctx, s, stmt, d, c)
+	}
+	if c.Settings.ErrorColumns {
+		d.Columns = withBoundColumns(d.Columns)
+	}
+	return d, nil
+}
+
+// withBoundColumns adds x_low and x_high behind each noisy column x.
+func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
+	var out []planner.OutColumn
+	for _, c := range columns {
+		out = append(out, c)
+		if c.Noisy {
+			low, high := c, c
+			low.Name, high.Name = c.Name+"_low", c.Name+"_high"
+			out = append(out, low, high)
+		}
+	}
+	return out
+}
+
+// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
+// without rows.
+func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Statement, d planner.Description, c planner.Context) (planner.Description, *planner.Refusal) {
+	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	var tables []sandbox.Table
+	for _, leaf := range plan.Leaves {
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
+	}
+	columns, err := a.engine.Describe(ctx, sandboxSession(s), outer, tables)
+	if err != nil {
+		f := describe(err)
+		return planner.Description{}, &planner.Refusal{ID: "outer-query", SQLState: f.SQLState, Message: f.Message, Detail: f.Detail, Hint: f.Hint}
+	}
+	d.Columns = make([]planner.OutColumn, len(columns))
+	for i, col := range columns {
+		d.Columns[i] = planner.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
+		if i < len(plan.Columns) {
+			d.Columns[i].Noisy = plan.Columns[i].Noisy
+		}
+	}
+	if c.Settings.ErrorColumns && len(plan.Leaves) > 0 && len(plan.Columns) == len(columns) {
+		d.Columns = withBoundColumns(d.Columns)
+	}
+	return d, nil
+}
+
+// Answer runs a statement.
+func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	switch stmt.Kind {
+	case planner.KindSelect:
+		return a.answer(ctx, s, stmt, params)
+	case planner.KindExplain:
+		return a.answerExplain(ctx, s, stmt, params)
+	case planner.KindShow:
+		return a.answerShow(ctx, s, stmt.Name)
+	}
+	return Result{}, errInternal
+}
+
+func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	plan, refusal := planner.Build(stmt.Explain.Statement, params, a.planContext(s))
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	e, refusal := a.explain(ctx, s, plan)
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	if !stmt.Explain.JSON {
+		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
+	}
+	text, err := json.MarshalIndent([]map[string]explanation{{"Plan": e}}, "", "  ")
+	if err != nil {
+		return Result{}, err
+	}
+	return textResult("QUERY PLAN", jsonType, "EXPLAIN", string(text)), nil
+}
+
+// answerShow answers SHOW dp.budget, which is no setting: what is left, in one line.
+func (a *Answerer) answerShow(ctx context.Context, s *Session, name string) (Result, error) {
+	if name != "dp.budget" {
+		return Result{}, &Failure{SQLState: "42704", Message: fmt.Sprintf("unrecognized configuration parameter %q", name)}
+	}
+	if s.Dataset == nil {
+		return Result{}, &Failure{SQLState: "3D000", Message: "no dataset"}
+	}
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return Result{}, errLedger
+	}
+	text := fmt.Sprintf("%s of %s left%s", remaining(b), b.Limit, windowText(b))
+	return textResult(name, policy.Text, "SHOW", text), nil
+}
+
+// textResult is one column of lines.
+func textResult(column string, t policy.Type, tag string, lines ...string) Result {
+	columns := []sandbox.Column{{Name: column, Type: t, Typmod: -1}}
+	data := make([][]policy.Value, len(lines))
+	for i, l := range lines {
+		data[i] = []policy.Value{l}
+	}
+	return Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: tag}
+}
