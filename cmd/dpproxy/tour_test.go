@@ -37,10 +37,12 @@ func TestTour(t *testing.T) {
 	p := demoProcess(t, t.TempDir(), rows)
 	session := psql(t, p.address, "analyst", "demo")
 	var written strings.Builder
+	fenced := false
 	for _, line := range strings.Split(tour, "\n") {
 		statement, isStatement := strings.CutPrefix(line, tourPrompt)
 		if !isStatement {
-			if *update && isProse(line) {
+			fence := strings.HasPrefix(line, "```")
+			if fenced = fenced != fence; fence || !fenced {
 				written.WriteString(line + "\n")
 			}
 			continue
@@ -57,12 +59,6 @@ func TestTour(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// isProse tells whether a line of the tour is kept as it stands: text, fences and blank lines between blocks. What psql
-// printed is written anew.
-func isProse(line string) bool {
-	return strings.HasPrefix(line, "```") || strings.HasPrefix(line, "> ") || line == ""
 }
 
 // between is what the tour shows under a statement.
