@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +35,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	} else {
 		d.Unit.Name = f.Unit.Name
 		checkName(f.Unit.Name, at.key("unit").key("name"), "name of the unit")
-		d.Unit.Table, d.Unit.Column = reference(f.Unit.Key, at.key("unit").key("key"), "key")
+		unitKey(d, f, at.key("unit").key("key"))
 	}
 	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
 	c.budgets(d, f, at.key("budgets"))
@@ -44,7 +46,47 @@ func (c *checker) dataset(f *datasetT, at place) {
 	for i := range f.Tables {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
-	c.units(d, at)
+	if private := privateTables(f); d.Unit.Row && len(private) > 1 {
+		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", len(private))
+	}
+}
+
+func privateTables(f *datasetT) []string {
+	var names []string
+	for _, t := range f.Tables {
+		if !t.Public {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// names tells whether a text such as the table of a unit's key means the table that the policy lists under that name.
+func names(text, listed string) bool {
+	schema, name, qualified := strings.Cut(listed, ".")
+	if !qualified {
+		schema, name = "public", listed
+	}
+	return text == name || text == schema+"."+name
+}
+
+// unitKey reads the column that names a unit. After a problem the unit has no table, and the tables' paths to it are not
+// checked.
+func unitKey(d *Dataset, f *datasetT, at place) {
+	table, column := reference(f.Unit.Key, at, "key")
+	if table == "" {
+		return
+	}
+	private := privateTables(f)
+	if !slices.ContainsFunc(private, func(name string) bool { return names(table, name) }) {
+		text := ""
+		if near := nearest(table, private); near != "" {
+			text = fmt.Sprintf("; the nearest is %q", near)
+		}
+		at.problem("key is %.80q, but no private table of this dataset is called %.63q%s", f.Unit.Key, table, text)
+		return
+	}
+	d.Unit.Table, d.Unit.Column = table, column
 }
 
 // renames refuses to take the name of a dataset that is still there.
@@ -88,16 +130,17 @@ func reference(text string, at place, what string) (table, column string) {
 // of ρ and the other half for thresholded keys, so that it is spent once (privacy rule 6); odd units are lost.
 func allowance(f *allowanceT, a privacy.Accountant, at place) Allowance {
 	var out Allowance
-	var err error
+	var err, errDelta error
 	if out.Epsilon, err = privacy.ParseEpsilon(string(f.Epsilon)); err != nil {
 		at.key("epsilon").problem("%v", err)
-		return out
 	}
 	if f.Delta != "" {
-		if out.Delta, err = privacy.ParseDelta(string(f.Delta)); err != nil {
-			at.key("delta").problem("%v", err)
-			return out
+		if out.Delta, errDelta = privacy.ParseDelta(string(f.Delta)); errDelta != nil {
+			at.key("delta").problem("%v", errDelta)
 		}
+	}
+	if err != nil || errDelta != nil {
+		return out
 	}
 	if a != privacy.ZCDP {
 		out.Cost = privacy.Cost{Epsilon: out.Epsilon, Delta: out.Delta}
@@ -134,17 +177,24 @@ func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
 		case b.Refresh == "" && b.Lifetime != nil:
 			here.name("lifetime").problem("lifetime needs refresh; without it the budget itself is for life")
 		case b.Lifetime != nil:
-			if b.Delta == "" || b.Lifetime.Delta == "" {
-				here.problem("delta is missing: with refresh, the window and its lifetime both name a delta (0 is allowed under pure)")
-			}
-			life := allowance(b.Lifetime, d.Accountant, here.key("lifetime").within("lifetime", ""))
-			out.Lifetime = &life
-			if !out.Cost.Fits(life.Cost) {
-				here.key("lifetime").problem("lifetime is smaller than one window")
-			}
+			out.Lifetime = lifetime(&b, d.Accountant, out.Cost, here)
 		}
 		d.Budgets[user] = out
 	}
+}
+
+// lifetime checks what all windows of a budget together may spend.
+func lifetime(b *budgetT, a privacy.Accountant, window privacy.Cost, at place) *Allowance {
+	here := at.key("lifetime")
+	if b.Delta == "" || b.Lifetime.Delta == "" {
+		at.problem("delta is missing: with refresh, the window and its lifetime both name a delta (0 is allowed under pure)")
+		return nil
+	}
+	life := allowance(b.Lifetime, a, here.within("lifetime", ""))
+	if !window.Fits(life.Cost) {
+		here.problem("lifetime is smaller than one window")
+	}
+	return &life
 }
 
 func defaults(f *defaultsT, a privacy.Accountant, at place) Defaults {

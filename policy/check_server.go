@@ -25,7 +25,7 @@ func (c *checker) server(s *serverT, at place) {
 	if s.Listen == "" {
 		to.Listen = defaultListen
 	}
-	checkAddress(to.Listen, at.key("listen"), "listen")
+	whole := checkAddress(to.Listen, at.key("listen"), "listen")
 	if s.Admin != "" {
 		checkAddress(s.Admin, at.key("admin"), "admin")
 	}
@@ -34,12 +34,12 @@ func (c *checker) server(s *serverT, at place) {
 		if s.TLS.Cert == "" || s.TLS.Key == "" {
 			at.key("tls").problem("tls: cert and key must name files")
 		}
-	} else if !loopback(to.Listen) {
+	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
 }
 
-func checkAddress(address string, at place, what string) {
+func checkAddress(address string, at place, what string) bool {
 	colon := strings.LastIndexByte(address, ':')
 	port, err := strconv.ParseUint(address[colon+1:], 10, 16)
 	host := address[:max(colon, 0)]
@@ -47,7 +47,9 @@ func checkAddress(address string, at place, what string) {
 	bracketed := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
 	if colon < 0 || err != nil || port > 65535 || strings.ContainsAny(host, " \t/") || strings.Contains(bare, ":") != bracketed {
 		at.problem("%s is %.80q, must be host:port", what, address)
+		return false
 	}
+	return true
 }
 
 // loopback tells whether only this machine can reach an address.

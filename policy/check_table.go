@@ -142,13 +142,15 @@ func privateTable(t *Table, f *tableT, at place) {
 		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
 		t.MaxRowsPerUnit = 1
 	}
-	unitPath(t, f.Unit, at)
+	if d.Unit.Table != "" {
+		unitPath(t, f.Unit, at)
+	}
 }
 
 // unitPath reads `visits.person_id = people.person_id`, in either order.
 func unitPath(t *Table, text string, at place) {
 	d := t.Dataset
-	own := sameTable(t, d.Unit.Table)
+	own := names(d.Unit.Table, t.Schema+"."+t.Name)
 	if text == "" {
 		if own {
 			t.UnitColumn = d.Unit.Column
@@ -172,7 +174,7 @@ func unitPath(t *Table, text string, at place) {
 	if table == "" {
 		return
 	}
-	if right != key || !sameTable(t, table) {
+	if right != key || !names(table, t.Schema+"."+t.Name) {
 		here.problem("unit is %.120q, must be %s.column = %s", text, t.Name, key)
 		return
 	}
@@ -181,27 +183,4 @@ func unitPath(t *Table, text string, at place) {
 		return
 	}
 	t.UnitColumn = column
-}
-
-// sameTable tells whether a policy's text names that table.
-func sameTable(t *Table, text string) bool {
-	return text == t.Name || text == t.Schema+"."+t.Name
-}
-
-// units checks what can be seen only when all tables of a dataset are there.
-func (c *checker) units(d *Dataset, at place) {
-	private, key := 0, d.Unit.Row
-	for _, t := range d.Tables {
-		if t.Public {
-			continue
-		}
-		private++
-		key = key || sameTable(t, d.Unit.Table)
-	}
-	if d.Unit.Row && private > 1 {
-		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", private)
-	}
-	if !key && d.Unit.Table != "" {
-		at.key("unit").key("key").problem("key is %.80q, but no private table of this dataset is called %.63q", d.Unit.Table+"."+d.Unit.Column, d.Unit.Table)
-	}
 }

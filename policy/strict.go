@@ -19,7 +19,12 @@ func (s strict) check(n *yaml.Node, rule *jsonschema.Schema, where string) {
 		return
 	}
 	if len(rule.AnyOf) > 0 {
-		rule = alternative(n, rule.AnyOf)
+		rules := rule.AnyOf
+		rule = alternative(n, rules)
+		if len(rule.Enum) > 0 && !slices.Contains(rule.Enum, any(n.Value)) {
+			s.found.add(n, fmt.Sprintf("%s must be %s", where, forms(rules)))
+			return
+		}
 	}
 	switch {
 	case rule.Extras[markLater] != nil:
@@ -53,8 +58,25 @@ func alternative(n *yaml.Node, rules []*jsonschema.Schema) *jsonschema.Schema {
 	return rules[0]
 }
 
+// forms says what each of several alternatives looks like.
+func forms(rules []*jsonschema.Schema) string {
+	var names []string
+	for _, rule := range rules {
+		for _, v := range rule.Enum {
+			names = append(names, fmt.Sprint(v))
+		}
+		if len(rule.Required) > 0 {
+			names = append(names, "{"+strings.Join(rule.Required, ": …, ")+": …}")
+		}
+	}
+	return either(names)
+}
+
 func (s strict) mapping(n *yaml.Node, rule *jsonschema.Schema, where string) {
 	if n.Kind != yaml.MappingNode {
+		if where == "" {
+			where = "a policy"
+		}
 		s.found.add(n, fmt.Sprintf("%s must be a mapping", where))
 		return
 	}
