@@ -97,7 +97,24 @@ func withUser(data []byte, root *yaml.Node, u userLine) ([]byte, error) {
 	if users.Kind == yaml.SequenceNode && users.Style&yaml.FlowStyle == 0 && len(users.Content) > 0 {
 		return appended(data, users, u), nil
 	}
+	if out, ok := begun(data, users, u); ok {
+		return out, nil
+	}
 	return rewritten(root, nil, u)
+}
+
+// begun writes the first user of a list that stands there as [].
+func begun(data []byte, users *yaml.Node, u userLine) ([]byte, bool) {
+	lines := strings.SplitAfter(string(data), "\n")
+	if users.Kind != yaml.SequenceNode || len(users.Content) > 0 {
+		return nil, false
+	}
+	before, after, ok := strings.Cut(lines[users.Line-1], "[]")
+	if !ok || strings.TrimSpace(before) != "users:" {
+		return nil, false
+	}
+	lines[users.Line-1] = strings.TrimRight(strings.TrimRight(before, " ")+after, "\n") + "\n  - " + u.String() + "\n"
+	return []byte(strings.Join(lines, "")), true
 }
 
 // inPlace exchanges the text of a scalar on its own line; a verifier needs no escapes, so its text is as it stands.
