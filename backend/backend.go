@@ -4,6 +4,9 @@ package backend
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -24,6 +27,7 @@ type Backend interface {
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
 	// Inspect compares the dataset with the database's schema, never with its rows, and returns findings in plain words.
+	// Ready refuses from then on when that schema changes.
 	Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error)
 	Close() error
 }
@@ -32,4 +36,18 @@ type Backend interface {
 type Finding struct {
 	Fatal bool // serve refuses to start
 	Text  string
+}
+
+// The errors of Ready and Open. They never hold the database's own text.
+var (
+	ErrUnavailable = errors.New("the private database does not answer")
+	ErrDrift       = errors.New("the private database's tables are no longer those that the policy was checked against")
+)
+
+// Open connects to the private database that a policy names.
+func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, error) {
+	if file, ok := strings.CutPrefix(p.Backend.URL, "duckdb:"); ok {
+		return openDuckDB(ctx, p, file, log)
+	}
+	return openPostgres(ctx, p, log)
 }

@@ -42,6 +42,7 @@ type Query struct {
 	sizes    []int
 	counters int
 	table    *policy.Table
+	dialect  Dialect
 	made     bool
 }
 
@@ -59,7 +60,7 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 	if err := checkMeasure(m); err != nil {
 		return Query{}, err
 	}
-	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, made: true}
+	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, dialect: d, made: true}
 	for _, c := range m.Grain {
 		q.sizes = append(q.sizes, c.Domain.Size())
 	}
@@ -88,6 +89,9 @@ func (q Query) Args() []any { return q.text.args }
 func (q Query) Proven() (sql string, args []any, ok bool) {
 	return q.proven.sql, q.proven.args, q.proven.sql != ""
 }
+
+// Dialect is the dialect that the query is written in.
+func (q Query) Dialect() Dialect { return q.dialect }
 
 // Table is the table that the query reads.
 func (q Query) Table() *policy.Table { return q.table }

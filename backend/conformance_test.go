@@ -1,0 +1,210 @@
+package backend
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+func TestCountsAreThoseOfTheRows(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		if err := h.Ready(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			table string
+			grain []string
+			want  []string
+		}{
+			{"people", nil, []string{"[]: [40]"}},
+			{"people", []string{"sex"}, []string{"[0]: [16]", "[1]: [14]", "[2]: [2]", "[3]: [8]"}},
+			// persons 0 to 9 have nine visits each (one of ten is lost to a NULL unit): the first three of each stay
+			{"visits", nil, []string{"[]: [30]"}},
+			{"visits", []string{"clinic"}, []string{"[0]: [30]"}},
+		} {
+			if got := counts(t, h, render(t, measure(t, h.policy, c.table, c.grain...), h)); !slices.Equal(got, c.want) {
+				t.Errorf("%s by %v: got %v, want %v", c.table, c.grain, got, c.want)
+			}
+		}
+	})
+}
+
+// TestProofReplacesTheBound: the query without the row bound is used only where a constraint proves the bound.
+func TestProofReplacesTheBound(t *testing.T) {
+	h := postgresHouse(t)
+	q := render(t, measure(t, h.policy, "people"), h)
+	if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [40]"}) {
+		t.Fatalf("got %v", got)
+	}
+	for _, disturbance := range []struct {
+		statements []string
+		want       string
+	}{
+		{[]string{"ALTER TABLE people DROP CONSTRAINT people_pkey", "INSERT INTO people SELECT * FROM people"}, "[]: [40]"},
+		{[]string{"CREATE UNIQUE INDEX part ON people (person_id) WHERE income < 0"}, "[]: [40]"},
+		{[]string{"DELETE FROM people p USING people o WHERE p.person_id = o.person_id AND p.ctid < o.ctid", "ALTER TABLE people ADD UNIQUE (person_id) DEFERRABLE"}, "[]: [40]"},
+		{[]string{"ALTER TABLE people ADD UNIQUE (person_id)", "CREATE TABLE child () INHERITS (people)", "INSERT INTO child SELECT * FROM people"}, "[]: [40]"},
+	} {
+		for _, s := range disturbance.statements {
+			h.change(s)
+		}
+		if got := counts(t, h, q); !slices.Equal(got, []string{disturbance.want}) {
+			t.Errorf("after %q: got %v, want %s", disturbance.statements[0], got, disturbance.want)
+		}
+	}
+}
+
+func TestFaultsGiveNoGroupsAndAnAlert(t *testing.T) {
+	check := func(t *testing.T, h *house, got []string, cause string) {
+		t.Helper()
+		if len(got) != 0 {
+			t.Errorf("got %v, want no groups", got)
+		}
+		if log := h.log.String(); !strings.Contains(log, "privacy rule 5") || !strings.Contains(log, cause) || !strings.Contains(log, "table=people") {
+			t.Errorf("the alert does not name the table and the cause %q: %s", cause, log)
+		}
+	}
+	t.Run("deadline", func(t *testing.T) {
+		eachBackend(t, func(t *testing.T, h *house) {
+			h.policy.Backend.Deadline = time.Nanosecond
+			check(t, h, counts(t, h, render(t, measure(t, h.policy, "people"), h)), "deadline")
+		})
+	})
+	t.Run("vanished table", func(t *testing.T) {
+		h := postgresHouse(t)
+		h.change("DROP TABLE people")
+		check(t, h, counts(t, h, render(t, measure(t, h.policy, "people"), h)), "SQLSTATE class 42")
+	})
+	t.Run("data fault", func(t *testing.T) {
+		h := postgresHouse(t)
+		h.change(`CREATE VIEW broken AS SELECT person_id, (note || age)::integer AS age, sex, income FROM people; GRANT SELECT ON broken TO PUBLIC`)
+		m := measure(t, h.policy, "people", "age")
+		m.Table.Source.Name = "broken"
+		check(t, h, counts(t, h, render(t, m, h)), "SQLSTATE class 22")
+	})
+	t.Run("crash", func(t *testing.T) {
+		h := duckHouse(t)
+		h.crash()
+		check(t, h, counts(t, h, render(t, measure(t, h.policy, "people"), h)), "fault")
+		if err := h.Ready(context.Background()); err != ErrUnavailable {
+			t.Errorf("Ready says %v, want %v", err, ErrUnavailable)
+		}
+	})
+}
+
+// TestRunningQueryEndsAtTheDeadline holds a lock that the query waits for.
+func TestRunningQueryEndsAtTheDeadline(t *testing.T) {
+	h := postgresHouse(t)
+	h.change(`CREATE VIEW slow AS SELECT person_id, age, sex, income FROM people WHERE pg_sleep(30) IS NOT NULL; GRANT SELECT ON slow TO PUBLIC`)
+	m := measure(t, h.policy, "people")
+	m.Table.Source.Name = "slow"
+	h.policy.Backend.Deadline = 200 * time.Millisecond
+	h.Backend.(*Postgres).deadline = h.policy.Backend.Deadline
+	if got := counts(t, h, render(t, m, h)); len(got) != 0 || !strings.Contains(h.log.String(), "privacy rule 5") {
+		t.Errorf("got %v and the log %q", got, h.log)
+	}
+	if err := h.Ready(context.Background()); err != nil {
+		t.Errorf("after a query that ran into its deadline: %v", err)
+	}
+}
+
+func TestExecuteRefusesWithoutRunning(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		h.crash = nil
+		other := rewrite.PostgreSQL
+		if h.Dialect() == other {
+			other = rewrite.DuckDB
+		}
+		foreign, err := rewrite.Render(measure(t, h.policy, "people"), other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, q := range map[string]rewrite.Query{"no query": {}, "another dialect": foreign, "no receipt": render(t, measure(t, h.policy, "people"), h)} {
+			if sealed, err := h.Execute(q, nil); err == nil || sealed.Valid() {
+				t.Errorf("%s: executed", name)
+			}
+		}
+		if h.log.String() != "" {
+			t.Errorf("something ran: %s", h.log)
+		}
+	})
+}
+
+// liar is an engine whose database answers nonsense.
+type liar struct {
+	engine
+	rows [][2]int64
+}
+
+func (l liar) groupsOf(q rewrite.Query) error {
+	c := newCollector(q)
+	for _, r := range l.rows {
+		if err := c.add([]int32{int32(r[0])}, []int64{r[1]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestCollectorRefusesWhatNoCountIs(t *testing.T) {
+	p := testPolicy(t, "duckdb:")
+	q, err := rewrite.Render(measure(t, p, "people", "sex"), rewrite.DuckDB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rows := range map[string][][2]int64{
+		"negative cell": {{-1, 1}}, "cell beyond the domain": {{4, 1}}, "negative count": {{0, -1}}, "cell twice": {{1, 1}, {1, 2}},
+		"more groups than cells": {{0, 1}, {1, 1}, {2, 1}, {3, 1}, {3, 1}},
+	} {
+		if err := (liar{rows: rows}).groupsOf(q); err != errResult {
+			t.Errorf("%s: got %v, want %v", name, err, errResult)
+		}
+	}
+	if err := (liar{rows: [][2]int64{{0, 0}, {3, 1 << 60}}}).groupsOf(q); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPublicTablesAreCopied(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		table := h.policy.Datasets[0].Table("", "regions")
+		released, err := h.ReadPublic(context.Background(), table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Date(2020, 1, 1, 10, 0, 0, 5e8, time.UTC).UnixMicro()
+		want := []policy.Value{"north", int64(61000), 0.5, policy.Date(11356), policy.Timestamptz(at), policy.NewNumeric(150, 2), true}
+		rows := released.Value()
+		if len(rows) != 2 {
+			t.Fatalf("got %d rows, want 2", len(rows))
+		}
+		for i, v := range want {
+			got := rows[0][i]
+			if n, ok := got.(policy.Numeric); ok && n.Cmp(v.(policy.Numeric)) == 0 {
+				continue
+			}
+			if got != v {
+				t.Errorf("column %s: got %v, want %v", table.Columns[i].Name, got, v)
+			}
+		}
+		if rows[1][0] != "it's" || rows[1][2] != nil || rows[1][6] != nil {
+			t.Errorf("got %v", rows[1])
+		}
+		table.MaxRows = 1
+		if _, err := h.ReadPublic(context.Background(), table); err == nil || !strings.Contains(err.Error(), "max_rows") {
+			t.Errorf("one row too many: %v", err)
+		}
+		if _, err := h.ReadPublic(context.Background(), h.policy.Datasets[0].Table("", "people")); err == nil {
+			t.Error("a private table was copied")
+		}
+		table.MaxRows, table.Columns[0].Type = 100, policy.Int4
+		if _, err := h.ReadPublic(context.Background(), table); err == nil || strings.Contains(err.Error(), "north") {
+			t.Errorf("a value of another type: %v", err)
+		}
+	})
+}

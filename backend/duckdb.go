@@ -1,0 +1,226 @@
+package backend
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
+// tables lie in the catalog rewrite.Catalog, outside the search path. Once they are there the engine is locked: no file,
+// no extension, no setting can be reached from SQL.
+type DuckDB struct {
+	db       *sql.DB
+	deadline time.Duration
+	log      *slog.Logger
+	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
+}
+
+var _ Backend = (*DuckDB)(nil)
+
+// lockdown is run once the data are there. Rows are never spilled to disk: temp_directory is empty.
+var lockdown = []string{
+	"SET GLOBAL TimeZone = 'UTC'",
+	"SET GLOBAL temp_directory = ''",
+	"SET GLOBAL autoload_known_extensions = false",
+	"SET GLOBAL autoinstall_known_extensions = false",
+	"SET GLOBAL allow_community_extensions = false",
+	"SET GLOBAL enable_external_access = false",
+	"SET GLOBAL lock_configuration = true",
+}
+
+func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Logger) (*DuckDB, error) {
+	connector, err := duckdb.NewConnector("", func(driver.ExecerContext) error { return nil })
+	if err != nil {
+		return nil, errors.New("backend: the embedded DuckDB does not start")
+	}
+	b := &DuckDB{db: sql.OpenDB(connector), deadline: p.Backend.Deadline, log: log}
+	if err := b.fill(ctx, p, file); err != nil {
+		b.Close()
+		return nil, err
+	}
+	for _, s := range lockdown {
+		if _, err := b.db.ExecContext(ctx, s); err != nil {
+			b.Close()
+			return nil, errors.New("backend: DuckDB cannot be locked down")
+		}
+	}
+	if b.unique, err = b.uniqueColumns(ctx); err != nil {
+		b.Close()
+		return nil, ErrUnavailable
+	}
+	return b, nil
+}
+
+// fill attaches the file, or reads the policy's files into memory.
+func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error {
+	if file == "" {
+		if _, err := b.db.ExecContext(ctx, "SET GLOBAL TimeZone = 'UTC'"); err != nil { // text without a zone is UTC's
+			return ErrUnavailable
+		}
+		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+rewrite.Catalog); err != nil {
+			return ErrUnavailable
+		}
+		return b.load(ctx, p)
+	}
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if t.File != "" {
+				return errors.New("backend: files are read into an embedded database in memory: use the url duckdb: without a file")
+			}
+		}
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(filepath.Dir(p.Path), file)
+	}
+	if _, err := os.Stat(file); err != nil {
+		return fmt.Errorf("backend: %w", err)
+	}
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+quoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+		return fmt.Errorf("backend: %s is not a DuckDB file that this version can read, or another process writes to it", file)
+	}
+	return nil
+}
+
+// quoteText writes a text literal of DuckDB, which knows no escapes in it.
+func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// Dialect is described at Backend.
+func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+
+// Close frees the embedded database.
+func (b *DuckDB) Close() error { return b.db.Close() }
+
+// Execute is described at Backend.
+func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	return execute(b, b.deadline, b.log, query, receipt)
+}
+
+// Ready is described at Backend.
+func (b *DuckDB) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if _, err := b.db.ExecContext(ctx, "SELECT 1"); err != nil {
+		b.log.Warn("the private database is not ready", "cause", cause(err))
+		return ErrUnavailable
+	}
+	return nil
+}
+
+// groups runs a query.
+func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+	text, args := query.SQL(), query.Args()
+	t := query.Table()
+	schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
+	if proven, same, ok := query.Proven(); ok && b.unique[folded(schema, name, t.UnitColumn)] {
+		text, args = proven, same
+	}
+	rows, err := b.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	into := newCollector(query)
+	values := make([]any, query.Grain()+query.Counters())
+	targets := make([]any, len(values))
+	for i := range values {
+		targets[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(targets...); err != nil {
+			return nil, errResult
+		}
+		cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
+		fits := true
+		for i, v := range values {
+			var ok bool
+			if i < len(cells) {
+				cells[i], ok = v.(int32)
+			} else {
+				counts[i-len(cells)], ok = v.(int64)
+			}
+			fits = fits && ok
+		}
+		if !fits {
+			return nil, errResult
+		}
+		if err := into.add(cells, counts); err != nil {
+			return nil, err
+		}
+	}
+	return into.groups, rows.Err()
+}
+
+// folded names a column as DuckDB compares names: without regard to case.
+func folded(schema, table, column string) place {
+	return place{strings.ToLower(schema), strings.ToLower(table), strings.ToLower(column)}
+}
+
+// ReadPublic is described at Backend.
+func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
+	return copyTable(t, rewrite.DuckDB, func(text string, add func([]*string) error) error {
+		return b.eachRow(ctx, text, add)
+	})
+}
+
+// eachRow runs a query whose columns are all text.
+func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) error, args ...any) error {
+	rows, err := b.db.QueryContext(ctx, text, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		texts := make([]*string, len(names))
+		into := make([]any, len(names))
+		for i := range texts {
+			into[i] = &texts[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			return errResult
+		}
+		if err := add(texts); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
+// memory belongs to this process.
+func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
+	if err != nil {
+		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	var findings []Finding
+	for _, t := range d.Tables {
+		found := compareTable(t, have, rewrite.DuckDB)
+		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
+		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
+		if !t.Public && !fatal(found) {
+			found = append(found, b.probe(ctx, t)...)
+		}
+		findings = append(findings, found...)
+	}
+	return findings, nil
+}

@@ -1,0 +1,76 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// The queries here read DuckDB's catalog alone.
+
+const duckShapeSQL = `SELECT c.schema_name, c.table_name, c.column_name, c.data_type,
+  CASE WHEN EXISTS (SELECT 1 FROM duckdb_views() v WHERE v.database_name = c.database_name AND v.schema_name = c.schema_name AND v.view_name = c.table_name)
+    THEN 'view' ELSE 'table' END
+FROM duckdb_columns() c WHERE c.database_name = $1 AND NOT c.internal`
+
+// shape reads what the catalog says of the places. Names keep the policy's spelling, whose case DuckDB disregards.
+func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
+	wanted := map[place][]place{}
+	for _, p := range places {
+		key := folded(p.schema, p.table, p.column)
+		wanted[key] = append(wanted[key], p)
+	}
+	s := shape{}
+	err := b.eachRow(ctx, duckShapeSQL, func(row []*string) error {
+		for _, text := range row {
+			if text == nil {
+				return errResult
+			}
+		}
+		for _, p := range wanted[folded(*row[0], *row[1], *row[2])] {
+			s[p] = columnShape{kind: *row[4], kindOf: *row[3], scale: -1}
+		}
+		return nil
+	}, rewrite.Catalog)
+	return s, err
+}
+
+// uniqueColumns are those that are alone in a PRIMARY KEY or UNIQUE constraint, and NOT NULL.
+func (b *DuckDB) uniqueColumns(ctx context.Context) (map[place]bool, error) {
+	const text = `SELECT k.schema_name, k.table_name, k.constraint_column_names[1]
+FROM duckdb_constraints() k
+JOIN duckdb_columns() c ON c.database_name = k.database_name AND c.schema_name = k.schema_name AND c.table_name = k.table_name
+  AND c.column_name = k.constraint_column_names[1]
+WHERE k.database_name = $1 AND k.constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(k.constraint_column_names) = 1 AND NOT c.is_nullable`
+	unique := map[place]bool{}
+	err := b.eachRow(ctx, text, func(row []*string) error {
+		if row[0] == nil || row[1] == nil || row[2] == nil {
+			return errResult
+		}
+		unique[folded(*row[0], *row[1], *row[2])] = true
+		return nil
+	}, rewrite.Catalog)
+	return unique, err
+}
+
+// probe has DuckDB bind, without running it, a query that uses the table as measures can.
+func (b *DuckDB) probe(ctx context.Context, t *policy.Table) []Finding {
+	q, err := rewrite.Probe(t, rewrite.DuckDB)
+	if err == nil {
+		statement, prepareErr := b.db.PrepareContext(ctx, q.SQL())
+		if prepareErr == nil {
+			return fatalIf(statement.Close())
+		}
+		err = fmt.Errorf("table %s: DuckDB does not accept its queries", t.Name)
+	}
+	return fatalIf(err)
+}
+
+func fatalIf(err error) []Finding {
+	if err == nil {
+		return nil
+	}
+	return []Finding{{true, err.Error()}}
+}

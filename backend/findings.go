@@ -1,0 +1,126 @@
+package backend
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// accepted lists, for each declared type, the database's types whose every value is one of it, or becomes one without
+// failing. The first is the declared type itself.
+var accepted = map[rewrite.Dialect]map[policy.Type][]string{
+	rewrite.PostgreSQL: {
+		policy.Bool: {"boolean"}, policy.Int2: {"smallint", "integer", "bigint"}, policy.Int4: {"integer", "smallint", "bigint"},
+		policy.Int8: {"bigint", "integer", "smallint"}, policy.Float4: {"real"}, policy.Float8: {"double precision", "real"},
+		policy.NumericType: {"numeric", "smallint", "integer", "bigint"}, policy.Text: {"text", "character varying", "character"},
+		policy.Varchar: {"character varying", "text", "character"}, policy.DateType: {"date"}, policy.UUID: {"uuid"},
+		policy.TimestampT: {"timestamp without time zone"}, policy.TimestampTZ: {"timestamp with time zone"},
+	},
+	rewrite.DuckDB: {
+		policy.Bool: {"BOOLEAN"}, policy.Int2: {"SMALLINT", "TINYINT", "UTINYINT", "INTEGER", "USMALLINT", "UINTEGER", "BIGINT"},
+		policy.Int4:   {"INTEGER", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "UINTEGER", "BIGINT"},
+		policy.Int8:   {"BIGINT", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "UBIGINT", "HUGEINT"},
+		policy.Float4: {"FLOAT"}, policy.Float8: {"DOUBLE", "FLOAT"},
+		policy.NumericType: {"DECIMAL", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}, policy.Text: {"VARCHAR", "ENUM"},
+		policy.Varchar: {"VARCHAR", "ENUM"}, policy.DateType: {"DATE"}, policy.UUID: {"UUID"},
+		policy.TimestampT:  {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"},
+		policy.TimestampTZ: {"TIMESTAMP WITH TIME ZONE"},
+	},
+}
+
+// compareTable holds one table against the database's catalog.
+func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Finding {
+	schema, name := rewrite.Relation(t.Source, dialect)
+	at := func(column string) (columnShape, bool) {
+		c, ok := have[place{schema, name, column}]
+		return c, ok
+	}
+	columns := make([]string, 0, len(t.Columns)+1)
+	for _, c := range t.Columns {
+		columns = append(columns, c.Source)
+	}
+	if t.UnitColumn != "" {
+		columns = append(columns, t.UnitColumn)
+	}
+	first := slices.IndexFunc(columns, func(c string) bool { _, ok := at(c); return ok })
+	if first < 0 {
+		return []Finding{{true, fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
+	}
+	relation, _ := at(columns[first])
+	list := kindFindings(t, relation.kind)
+	if _, ok := at(t.UnitColumn); t.UnitColumn != "" && !ok {
+		list = append(list, Finding{true, fmt.Sprintf("table %s: the unit's column %s does not exist in the database", t.Name, t.UnitColumn)})
+	}
+	for _, c := range t.Columns {
+		if actual, ok := at(c.Source); ok {
+			list = append(list, compareColumn(c, actual, dialect)...)
+		} else {
+			list = append(list, Finding{true, fmt.Sprintf("table %s: column %s (%s) does not exist in the database", t.Name, c.Name, c.Source)})
+		}
+	}
+	return list
+}
+
+// kindFindings says what kind of relation the table is, where that matters.
+func kindFindings(t *policy.Table, kind string) []Finding {
+	switch {
+	case kind == "table" || kind == "partitioned table":
+		return nil
+	case t.Public:
+		return []Finding{{true, fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
+	}
+	return []Finding{{false, fmt.Sprintf("table %s is a %s: that each of its rows depends on one unit's rows alone is assumed, not enforced", t.Name, kind)}}
+}
+
+var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)
+
+// compareColumn holds one column's type against the policy's.
+func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect) []Finding {
+	base, scale := actual.kindOf, actual.scale
+	if m := decimalType.FindStringSubmatch(base); m != nil {
+		base = "DECIMAL"
+		scale, _ = strconv.Atoi(m[1])
+	}
+	if len(base) > 4 && base[:5] == "ENUM(" {
+		base = "ENUM"
+	}
+	if c.Table.Public { // copied through text, so that any type that can be read as the declared one will do
+		return nil
+	}
+	declared := c.Type.Format(c.Typmod)
+	types := accepted[dialect][c.Type]
+	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, declared, actual.kindOf)
+	switch at := slices.Index(types, base); {
+	case at < 0:
+		return []Finding{{true, where}}
+	case at > 0:
+		return []Finding{{false, where + "; its values are read as the policy says"}}
+	}
+	if c.Type != policy.NumericType || c.Typmod < 0 {
+		return nil
+	}
+	if _, most := policy.NumericTypmod(c.Typmod); scale < 0 || scale > int(most) {
+		return []Finding{{true, where + fmt.Sprintf(" with digits beyond the %d after the point that the policy counts on", most)}}
+	}
+	return nil
+}
+
+// boundFinding says how the bound of rows per unit holds.
+func boundFinding(t *policy.Table, proven bool) []Finding {
+	switch {
+	case t.Public || t.UnitColumn == "":
+		return nil
+	case proven:
+		return []Finding{{false, fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
+	}
+	return []Finding{{false, fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps the first %d in the order of their contents (a unique constraint on %s would make that unnecessary)",
+		t.Name, t.Dataset.Unit.Name, t.MaxRowsPerUnit, t.UnitColumn)}}
+}
+
+func fatal(list []Finding) bool {
+	return slices.ContainsFunc(list, func(f Finding) bool { return f.Fatal })
+}

@@ -1,0 +1,214 @@
+package backend
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// canary stands in every row of the test data; no log line and no error may hold it.
+const canary = "Zyxomma-4711"
+
+// rowsSQL fills both databases alike: 40 people with a key, their visits with duplicates and NULL units, public regions.
+var rowsSQL = []string{
+	`CREATE TABLE %[1]speople (person_id bigint PRIMARY KEY, age integer, sex text, income numeric(10,2), note text)`,
+	`INSERT INTO %[1]speople SELECT i, i * 3 %% 130, CASE WHEN i %% 5 = 0 THEN NULL WHEN i %% 2 = 0 THEN 'Female' WHEN i %% 7 = 0 THEN '` + canary + `' ELSE 'Male' END, i * 1000.5, '` + canary + `' FROM generate_series(1, 40) AS s(i)`,
+	`CREATE TABLE %[1]svisits (person_id bigint, clinic text, minutes integer)`,
+	`INSERT INTO %[1]svisits SELECT CASE WHEN i %% 11 = 0 THEN NULL ELSE i %% 10 END, CASE WHEN i %% 3 = 0 THEN 'north' ELSE 'south' END, i %% 60 FROM generate_series(1, 100) AS s(i)`,
+	`CREATE TABLE %[1]sregions (code text, area integer, share double precision, since date, opened timestamptz, ratio numeric(5,2), open boolean)`,
+	`INSERT INTO %[1]sregions VALUES ('north', 61000, 0.5, '2001-02-03', '2020-01-01 10:00:00.5+00', 1.50, true), ('it''s', -1, NULL, NULL, NULL, NULL, NULL)`,
+}
+
+// house is one private database for tests, and how to disturb it.
+type house struct {
+	Backend
+	policy *policy.Policy
+	log    *logBook
+	change func(statement string) // runs a statement as the owner; nil where the database cannot change
+	crash  func()
+}
+
+// logBook collects log lines of several goroutines.
+type logBook struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+func (b *logBook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.Write(p)
+}
+
+func (b *logBook) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.lines.String()
+}
+
+// testPolicy describes the tables of rowsSQL.
+func testPolicy(t testing.TB, url string) *policy.Policy {
+	d := &policy.Dataset{ID: "clinic", Unit: policy.Unit{Name: "person", Table: "people", Column: "person_id"}, Neighbors: privacy.AddRemove}
+	add := func(name, unit string, public bool, columns ...*policy.Column) {
+		table := &policy.Table{Dataset: d, Name: name, Schema: "public", Source: policy.Source{Name: name}, UnitColumn: unit,
+			MaxRowsPerUnit: 1, MaxRows: 100, Public: public, Columns: columns}
+		for _, c := range columns {
+			c.Table = table
+		}
+		d.Tables = append(d.Tables, table)
+	}
+	add("people", "person_id", false,
+		testColumn(t, "age", "integer", policy.OutsideClamp, "0", "119", "1"),
+		testColumn(t, "sex", "text", policy.OutsideOther, "Female", "Male"),
+		testColumn(t, "income", "numeric(10,2)", policy.OutsideClamp, "0", "50000", "1000"))
+	add("visits", "person_id", false,
+		testColumn(t, "clinic", "text", policy.OutsideOther, "north", "south"),
+		testColumn(t, "minutes", "integer", policy.OutsideClamp, "0", "59", "1"))
+	d.Tables[1].MaxRowsPerUnit = 3
+	var open []*policy.Column
+	for _, c := range [][2]string{{"code", "text"}, {"area", "integer"}, {"share", "double precision"}, {"since", "date"}, {"opened", "timestamptz"}, {"ratio", "numeric(5,2)"}, {"open", "boolean"}} {
+		typ, typmod, err := policy.ParseType(c[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, &policy.Column{Name: c[0], Source: c[0], Type: typ, Typmod: typmod})
+	}
+	add("regions", "", true, open...)
+	return &policy.Policy{Backend: policy.Backend{URL: url, Deadline: 20 * time.Second}, Datasets: []*policy.Dataset{d}}
+}
+
+// testColumn takes the values of an enumerated column, or least, most and step of an ordered one.
+func testColumn(t testing.TB, name, kind string, outside policy.OutsideRule, domain ...string) *policy.Column {
+	t.Helper()
+	typ, typmod, err := policy.ParseType(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := policy.Rules{Nulls: policy.NullCell, Outside: outside}
+	c := &policy.Column{Name: name, Source: name, Type: typ, Typmod: typmod, Nulls: rules.Nulls, Outside: outside}
+	if typ.Textual() {
+		c.Domain, err = policy.Enumerate(typ, domain, rules)
+	} else {
+		var ends [3]policy.Value
+		for i := range ends {
+			if ends[i], err = policy.ParseValue(typ, domain[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step := policy.Step{}
+		step.Whole, _ = ends[2].(int64)
+		step.Decimal, _ = ends[2].(policy.Numeric)
+		c.Domain, err = policy.Steps(typ, typmod, ends[0], ends[1], step, rules)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// measure counts a table's rows by the cells of the named columns.
+func measure(t testing.TB, p *policy.Policy, table string, grain ...string) *planner.Measure {
+	m := &planner.Measure{Table: p.Datasets[0].Table("", table), Counters: []planner.Pred{nil}, Kind: "count"}
+	for _, g := range grain {
+		m.Grain = append(m.Grain, m.Table.Column(g))
+	}
+	copy(m.Digest[:], table+strings.Join(grain, ","))
+	m.Spec = mechanisms.Spec{Counters: 1, Cells: 1}
+	return m
+}
+
+func render(t testing.TB, m *planner.Measure, b Backend) rewrite.Query {
+	t.Helper()
+	q, err := rewrite.Render(m, b.Dialect())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// counts runs a query as Execute does, without the seal, and writes its groups as "cells: counts", sorted.
+func counts(t testing.TB, h *house, q rewrite.Query) []string {
+	t.Helper()
+	var list []string
+	for _, g := range settle(h.Backend.(engine), h.policy.Backend.Deadline, slog.New(slog.NewTextHandler(h.log, nil)), q) {
+		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
+	}
+	slices.Sort(list)
+	return list
+}
+
+// eachBackend runs a test on both databases.
+func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Run("DuckDB", func(t *testing.T) { test(t, duckHouse(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
+}
+
+func duckHouse(t *testing.T) *house {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "it's private.duckdb")
+	db, err := sql.Open("duckdb", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range rowsSQL {
+		if _, err := db.Exec(fmt.Sprintf(s, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := open(t, testPolicy(t, "duckdb:"+file))
+	h.crash = func() { h.Backend.(*DuckDB).db.Close() }
+	return h
+}
+
+func postgresHouse(t *testing.T) *house {
+	t.Helper()
+	server := pgtest.Shared(t)
+	role := server.Role(t, "")
+	database := server.Database(t)
+	for _, s := range rowsSQL {
+		server.Exec(t, database, fmt.Sprintf(s, "public."))
+	}
+	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	h := open(t, testPolicy(t, server.URLFor(role, database)))
+	h.change = func(statement string) { server.Exec(t, database, statement) }
+	return h
+}
+
+func open(t *testing.T, p *policy.Policy) *house {
+	t.Helper()
+	h := &house{policy: p, log: &logBook{}}
+	var err error
+	if h.Backend, err = Open(context.Background(), p, slog.New(slog.NewTextHandler(h.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		h.Close()
+		if strings.Contains(h.log.String(), canary) {
+			t.Error("the log holds a value of the private database")
+		}
+	})
+	return h
+}

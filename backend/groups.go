@@ -1,0 +1,55 @@
+package backend
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// collector checks the rows of a query as they come: cells in their range, counts not negative, no combination of cells
+// twice. A database that breaks this is at fault, whatever it means.
+type collector struct {
+	query  rewrite.Query
+	most   int // combinations of cells
+	seen   map[string]struct{}
+	groups []privacy.Group
+}
+
+func newCollector(q rewrite.Query) *collector {
+	most := 1
+	for i := range q.Grain() {
+		if size := q.Size(i); most > math.MaxInt/size {
+			most = math.MaxInt
+		} else {
+			most *= size
+		}
+	}
+	return &collector{query: q, most: most, seen: map[string]struct{}{}}
+}
+
+// add takes one row.
+func (c *collector) add(cells []int32, counts []int64) error {
+	if len(cells) != c.query.Grain() || len(counts) != c.query.Counters() || len(c.groups) >= c.most {
+		return errResult
+	}
+	key := make([]byte, 0, 4*len(cells))
+	for i, cell := range cells {
+		if cell < 0 || int(cell) >= c.query.Size(i) {
+			return errResult
+		}
+		key = binary.BigEndian.AppendUint32(key, uint32(cell))
+	}
+	for _, n := range counts {
+		if n < 0 {
+			return errResult
+		}
+	}
+	if _, twice := c.seen[string(key)]; twice {
+		return errResult
+	}
+	c.seen[string(key)] = struct{}{}
+	c.groups = append(c.groups, privacy.Group{Cells: cells, Counts: counts})
+	return nil
+}

@@ -1,0 +1,147 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// inspect returns the findings as lines, the fatal ones marked.
+func inspect(t *testing.T, h *house) string {
+	t.Helper()
+	findings, err := h.Inspect(context.Background(), h.policy.Datasets[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	for _, f := range findings {
+		fmt.Fprintf(&text, "fatal=%v %s\n", f.Fatal, f.Text)
+	}
+	return text.String()
+}
+
+func TestInspectAcceptsTheSchemaOfThePolicy(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		got := inspect(t, h)
+		if strings.Contains(got, "fatal=true") {
+			t.Errorf("got\n%s", got)
+		}
+		if !strings.Contains(got, "table people: a unique constraint on person_id proves one row per person") ||
+			!strings.Contains(got, "table visits: no constraint proves the rows per person; each query keeps the first 3") {
+			t.Errorf("nothing of the bounds:\n%s", got)
+		}
+	})
+}
+
+func TestInspectNamesWhatDiffers(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		d := h.policy.Datasets[0]
+		people := d.Table("", "people")
+		wide := *people.Column("income")
+		wide.Name, wide.Source, wide.Typmod = "narrow", "income", 10<<16|1+4
+		text := *people.Column("age")
+		text.Name, text.Source = "noted", "note"
+		gone := *people.Column("age")
+		gone.Name, gone.Source = "height", "height_cm"
+		people.Columns = append(people.Columns, &wide, &text, &gone)
+		d.Table("", "visits").UnitColumn = "patient"
+		d.Tables = append(d.Tables, &policy.Table{Dataset: d, Name: "beds", Source: policy.Source{Name: "beds"}, UnitColumn: "person_id", Columns: people.Columns[:1]})
+		got := inspect(t, h)
+		for _, want := range []string{
+			"fatal=true table people, column narrow: the policy says numeric(10,1)", "fatal=true table people, column noted: the policy says integer",
+			"fatal=true table people: column height (height_cm) does not exist", "fatal=true table visits: the unit's column patient does not exist",
+			"fatal=true table beds: ",
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no finding %q in\n%s", want, got)
+			}
+		}
+		if strings.Contains(got, canary) {
+			t.Error("a finding holds a value")
+		}
+	})
+}
+
+func TestInspectRefusesPublicViews(t *testing.T) {
+	h := postgresHouse(t)
+	h.change(`ALTER TABLE regions RENAME TO old; CREATE VIEW regions AS SELECT * FROM old; GRANT SELECT ON regions TO PUBLIC`)
+	if got := inspect(t, h); !strings.Contains(got, "fatal=true public table regions is a view") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestRolesThatAreTooStrong (T51): each bad set-up of the role is found.
+func TestRolesThatAreTooStrong(t *testing.T) {
+	server := pgtest.Shared(t)
+	for _, c := range []struct{ options, grant, want string }{
+		{"SUPERUSER", "", "fatal=true dpproxy's database role is a superuser"},
+		{"BYPASSRLS", "", "fatal=true dpproxy's database role bypasses row-level security"},
+		{"CREATEROLE", "", "fatal=true dpproxy's database role may create roles"},
+		{"", "GRANT CREATE ON DATABASE %[2]s TO %[1]s", "fatal=true dpproxy's database role may create objects in database"},
+		{"", "GRANT CREATE ON SCHEMA public TO %[1]s", "fatal=true dpproxy's database role may create objects in schema public"},
+		{"", "ALTER TABLE people OWNER TO %[1]s", "fatal=true dpproxy's database role owns public.people"},
+		{"", "GRANT INSERT ON people TO %[1]s", "fatal=true dpproxy's database role may change the rows of public.people"},
+		{"", "GRANT pg_write_server_files TO %[1]s", "fatal=true dpproxy's database role is a member of pg_write_server_files"},
+		{"", "GRANT pg_execute_server_program TO %[1]s", "fatal=true dpproxy's database role is a member of pg_execute_server_program"},
+		{"", "GRANT pg_read_server_files TO %[1]s", "fatal=true dpproxy's database role is a member of pg_read_server_files"},
+		{"", "GRANT pg_write_all_data TO %[1]s", "fatal=true dpproxy's database role is a member of pg_write_all_data"},
+		{"", "REVOKE SELECT ON people FROM %[1]s", "fatal=true dpproxy's database role may not read all columns of public.people"},
+		{"", "GRANT pg_read_all_data TO %[1]s", "fatal=false dpproxy's database role is a member of pg_read_all_data"},
+		{"", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "fatal=false table people has row-level security"},
+	} {
+		t.Run(c.options+c.grant, func(t *testing.T) {
+			role := server.Role(t, c.options)
+			database := server.Database(t)
+			for _, s := range rowsSQL {
+				server.Exec(t, database, fmt.Sprintf(s, "public."))
+			}
+			server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+			if c.grant != "" {
+				server.Exec(t, database, strings.NewReplacer("%[1]s", role, "%[2]s", database).Replace(c.grant))
+			}
+			h := open(t, testPolicy(t, server.URLFor(role, database)))
+			if got := inspect(t, h); !strings.Contains(got, c.want) {
+				t.Errorf("no finding %q in\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+// TestDriftIsFoundBeforeACharge (T42): after a change of the inspected schema Ready refuses.
+func TestDriftIsFoundBeforeACharge(t *testing.T) {
+	for _, change := range []string{
+		"ALTER TABLE people RENAME COLUMN age TO old", "ALTER TABLE people ALTER COLUMN age TYPE text",
+		"ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO PUBLIC",
+		"CREATE TABLE new (LIKE people); DROP TABLE people; ALTER TABLE new RENAME TO people; GRANT SELECT ON people TO PUBLIC",
+	} {
+		t.Run(change[:30], func(t *testing.T) {
+			h := postgresHouse(t)
+			inspect(t, h)
+			if err := h.Ready(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			h.change("ALTER TABLE people ADD COLUMN harmless integer")
+			if err := h.Ready(context.Background()); err != nil {
+				t.Fatalf("a column that the policy does not name: %v", err)
+			}
+			h.change(change)
+			if err := h.Ready(context.Background()); err != ErrDrift {
+				t.Errorf("Ready says %v, want %v", err, ErrDrift)
+			}
+		})
+	}
+}
+
+func TestOpenSaysWhatIsWrongWithoutSecrets(t *testing.T) {
+	for _, url := range []string{"postgres://u:" + canary + "@127.0.0.1:1/db?connect_timeout=2", "postgres://u:" + canary + "@127.0.0.1:bad/db", "duckdb:/nonexistent/x.duckdb"} {
+		p := testPolicy(t, url)
+		_, err := Open(context.Background(), p, discard())
+		if err == nil || strings.Contains(err.Error(), canary) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

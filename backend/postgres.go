@@ -1,0 +1,194 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// readyTimeout bounds the look at the database before a charge.
+const readyTimeout = 5 * time.Second
+
+// Postgres is a private PostgreSQL database.
+type Postgres struct {
+	pool     *pgxpool.Pool
+	deadline time.Duration
+	log      *slog.Logger
+
+	mu     sync.Mutex
+	pinned map[string]shape // by dataset, what Inspect saw
+}
+
+var _ Backend = (*Postgres)(nil)
+
+func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Postgres, error) {
+	config, err := pgxpool.ParseConfig(p.Backend.URL)
+	if err != nil {
+		return nil, errors.New("backend: the url is not one that PostgreSQL's clients read") // its text may hold a password
+	}
+	// One round trip a query, parameters as text of the types that the SQL names, nothing cached on the server.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
+		config.ConnConfig.RuntimeParams["application_name"] = "dpproxy"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, ErrUnavailable
+	}
+	b := &Postgres{pool: pool, deadline: p.Backend.Deadline, log: log, pinned: map[string]shape{}}
+	if err := b.Ready(ctx); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// Dialect is described at Backend.
+func (b *Postgres) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
+
+// Close ends all connections.
+func (b *Postgres) Close() error {
+	b.pool.Close()
+	return nil
+}
+
+// Execute is described at Backend.
+func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	return execute(b, b.deadline, b.log, query, receipt)
+}
+
+// Ready is described at Backend.
+func (b *Postgres) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	drifted := false
+	err := b.transaction(ctx, readyTimeout, func(tx pgx.Tx) error {
+		for _, pinned := range b.shapes() {
+			now, err := postgresShape(ctx, tx, pinned.places())
+			if err != nil {
+				return err
+			}
+			drifted = drifted || !maps.Equal(now, pinned)
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		b.log.Warn("the private database is not ready", "cause", cause(err))
+		return ErrUnavailable
+	case drifted:
+		b.log.Error("the private database's schema changed: run dpproxy check, then restart")
+		return ErrDrift
+	}
+	return nil
+}
+
+func (b *Postgres) shapes() []shape {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []shape
+	for _, s := range b.pinned {
+		list = append(list, s)
+	}
+	return list
+}
+
+// transaction runs do in a read-only transaction with one snapshot, in which no name is found without its schema and the
+// text forms of values are fixed. All of it ends with the transaction: nothing stays behind on the connection.
+func (b *Postgres) transaction(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
+	conn, err := b.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if conn.Conn().PgConn().ParameterStatus("standard_conforming_strings") != "on" {
+		return errors.New("backend: standard_conforming_strings is off")
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('search_path', '', true),
+			pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
+			pg_catalog.set_config('row_security', 'on', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
+			pg_catalog.set_config('timezone', 'UTC', true), pg_catalog.set_config('extra_float_digits', '3', true)`,
+			strconv.FormatInt(max(limit.Milliseconds(), 1), 10))
+		if err != nil {
+			return err
+		}
+		return do(tx)
+	})
+}
+
+// groups runs a query. Where a constraint proves, in the query's own snapshot, that no unit has two rows, the rows are not
+// numbered first (privacy rule 11).
+func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+	into := newCollector(query)
+	limit := b.deadline
+	if limit <= 0 {
+		limit = defaultDeadline
+	}
+	err := b.transaction(ctx, limit, func(tx pgx.Tx) error {
+		text, args := query.SQL(), query.Args()
+		if proven, same, ok := query.Proven(); ok {
+			unique, err := uniqueUnit(ctx, tx, query.Table())
+			if err != nil {
+				return err
+			}
+			if unique {
+				text, args = proven, same
+			}
+		}
+		rows, err := tx.Query(ctx, text, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return collectPostgres(rows, into)
+	})
+	return into.groups, err
+}
+
+// collectPostgres checks the types of the columns, then takes every row.
+func collectPostgres(rows pgx.Rows, into *collector) error {
+	first := true
+	for rows.Next() {
+		if fields := rows.FieldDescriptions(); first {
+			if len(fields) != into.query.Grain()+into.query.Counters() {
+				return errResult
+			}
+			for i, f := range fields {
+				if i < into.query.Grain() && f.DataTypeOID != pgtype.Int4OID || i >= into.query.Grain() && f.DataTypeOID != pgtype.Int8OID {
+					return errResult
+				}
+			}
+			first = false
+		}
+		cells, counts := make([]int32, into.query.Grain()), make([]int64, into.query.Counters())
+		targets := make([]any, 0, len(cells)+len(counts))
+		for i := range cells {
+			targets = append(targets, &cells[i])
+		}
+		for i := range counts {
+			targets = append(targets, &counts[i])
+		}
+		if err := rows.Scan(targets...); err != nil {
+			return errResult // its text would hold the value
+		}
+		if err := into.add(cells, counts); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

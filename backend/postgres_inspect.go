@@ -1,0 +1,129 @@
+package backend
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// The queries here read PostgreSQL's catalogs alone. They run with an empty search_path, so that operators and functions
+// are pg_catalog's.
+
+const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
+  CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
+    WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
+  pg_catalog.format_type(a.atttypid, NULL),
+  CASE WHEN a.atttypid = 'pg_catalog.numeric'::pg_catalog.regtype AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 2047 ELSE -1 END, a.attnotnull
+FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
+JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
+JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.attnum > 0 AND NOT a.attisdropped`
+
+// postgresShape reads what the catalog says of the places.
+func postgresShape(ctx context.Context, tx pgx.Tx, places []place) (shape, error) {
+	var schemas, tables, columns []string
+	for _, p := range places {
+		schemas, tables, columns = append(schemas, p.schema), append(tables, p.table), append(columns, p.column)
+	}
+	rows, err := tx.Query(ctx, shapeSQL, schemas, tables, columns)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	s := shape{}
+	for rows.Next() {
+		var at place
+		var c columnShape
+		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.scale, &c.notNull); err != nil {
+			return nil, errResult
+		}
+		s[at] = c
+	}
+	return s, rows.Err()
+}
+
+// Inspect is described at Backend.
+func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
+	defer cancel()
+	findings := b.linkFindings()
+	var have shape
+	err := b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+		role, err := roleFindings(ctx, tx, d)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, role...)
+		if have, err = postgresShape(ctx, tx, placesOf(d, rewrite.PostgreSQL)); err != nil {
+			return err
+		}
+		for _, t := range d.Tables {
+			proven := false
+			if t.UnitColumn != "" {
+				if proven, err = uniqueUnit(ctx, tx, t); err != nil {
+					return err
+				}
+			}
+			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
+			findings = append(findings, boundFinding(t, proven)...)
+		}
+		return nil
+	})
+	if err != nil {
+		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	if !fatal(findings) {
+		findings = append(findings, b.probe(ctx, d)...)
+	}
+	b.mu.Lock()
+	b.pinned[d.ID] = have
+	b.mu.Unlock()
+	return findings, nil
+}
+
+// probe has PostgreSQL parse, without running it, a query that uses each table as measures can.
+func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
+	var list []Finding
+	for _, t := range d.Tables {
+		if t.Public {
+			continue
+		}
+		q, err := rewrite.Probe(t, rewrite.PostgreSQL)
+		if err == nil {
+			err = b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+				_, err := tx.Prepare(ctx, "", q.SQL())
+				return err
+			})
+			if err != nil {
+				err = fmt.Errorf("PostgreSQL does not accept its queries (%s)", cause(err))
+			}
+		}
+		if err != nil {
+			list = append(list, Finding{true, fmt.Sprintf("table %s: %v", t.Name, err)})
+		}
+	}
+	return list
+}
+
+// linkFindings says whether the way to the database is protected.
+func (b *Postgres) linkFindings() []Finding {
+	config := b.pool.Config().ConnConfig
+	if config.Host == "" || config.Host[0] == '/' || config.Host == "localhost" || config.Host == "127.0.0.1" || config.Host == "::1" {
+		return nil
+	}
+	open := func(t *tls.Config) bool { return t == nil || t.InsecureSkipVerify && t.VerifyPeerCertificate == nil }
+	weak := open(config.TLSConfig)
+	for _, f := range config.Fallbacks {
+		weak = weak || open(f.TLSConfig)
+	}
+	if weak {
+		return []Finding{{false, "the connection to the database may be unencrypted or to an impostor: add sslmode=verify-full to the url"}}
+	}
+	return nil
+}

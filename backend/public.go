@@ -1,0 +1,114 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// A public table is copied through the text forms of its values, which both databases write alike.
+
+// copyTable checks the table, reads it by read and makes values of the texts. Its errors name the table's columns and
+// nothing else.
+func copyTable(t *policy.Table, d rewrite.Dialect, read func(sql string, add func(row []*string) error) error) (privacy.Released[[][]policy.Value], error) {
+	var none privacy.Released[[][]policy.Value]
+	sql, err := rewrite.Copy(t, d, t.MaxRows+1)
+	if err != nil {
+		return none, err
+	}
+	var rows [][]policy.Value
+	var bad error // the copy's own verdict, which the operator may see, unlike the database's errors
+	err = read(sql, func(texts []*string) error {
+		var row []policy.Value
+		if row, bad = publicRow(t, texts); bad == nil && len(rows) == t.MaxRows {
+			bad = fmt.Errorf("has more than max_rows, which is %d", t.MaxRows)
+		}
+		rows = append(rows, row)
+		return bad
+	})
+	switch {
+	case bad != nil:
+		return none, bad
+	case err != nil:
+		return none, fmt.Errorf("cannot be read (%s)", cause(err))
+	}
+	return privacy.Published(rows), nil
+}
+
+func publicRow(t *policy.Table, texts []*string) ([]policy.Value, error) {
+	if len(texts) != len(t.Columns) {
+		return nil, errResult
+	}
+	row := make([]policy.Value, len(texts))
+	for i, text := range texts {
+		if text == nil {
+			continue
+		}
+		v, err := publicValue(t.Columns[i].Type, *text)
+		if err != nil {
+			return nil, fmt.Errorf("column %s holds a value that is not of type %s, or is infinite or beyond the year 9999", t.Columns[i].Name, t.Columns[i].Type)
+		}
+		row[i] = v
+	}
+	return row, nil
+}
+
+// publicValue reads the text form of a value.
+func publicValue(t policy.Type, text string) (policy.Value, error) {
+	switch {
+	case t.Textual():
+		return text, nil
+	case t.Floating():
+		f, err := strconv.ParseFloat(text, 8*int(t.Length()))
+		if err != nil && !math.IsInf(f, 0) {
+			return nil, err
+		}
+		return f, nil
+	case t == policy.TimestampTZ:
+		at, err := time.Parse("2006-01-02 15:04:05.999999Z07", text)
+		return policy.Timestamptz(at.UnixMicro()), err
+	case t == policy.TimestampT:
+		at, err := time.Parse("2006-01-02 15:04:05.999999", text)
+		return policy.Timestamp(at.UnixMicro()), err
+	case t == policy.DateType:
+		text, _ = strings.CutSuffix(text, " 00:00:00") // a timestamp column at midnight
+	}
+	return policy.ParseValue(t, text)
+}
+
+// ReadPublic is described at Backend.
+func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
+	return copyTable(t, rewrite.PostgreSQL, func(sql string, add func([]*string) error) error {
+		return b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, sql)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				texts := make([]*string, len(rows.FieldDescriptions()))
+				into := make([]any, len(texts))
+				for i := range texts {
+					into[i] = &texts[i]
+				}
+				if err := rows.Scan(into...); err != nil {
+					return errors.Join(errResult, err)
+				}
+				if err := add(texts); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
+	})
+}

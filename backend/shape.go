@@ -1,0 +1,46 @@
+package backend
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// place names a column of the private database.
+type place struct{ schema, table, column string }
+
+// columnShape is what a database's catalog says of a column and its relation.
+type columnShape struct {
+	relation int64  // the relation's number, which a replaced table does not keep
+	kind     string // "table", "partitioned table", "view", "foreign table", …
+	kindOf   string // the column's type: "integer", "DECIMAL(12,2)"
+	scale    int    // of a numeric column, −1: none
+	notNull  bool
+}
+
+// shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.
+type shape map[place]columnShape
+
+// places are the columns that the shape has.
+func (s shape) places() []place { return slices.Collect(maps.Keys(s)) }
+
+// placesOf lists the columns that a dataset's tables read, the unit columns among them.
+func placesOf(d *policy.Dataset, dialect rewrite.Dialect) []place {
+	var list []place
+	for _, t := range d.Tables {
+		schema, name := rewrite.Relation(t.Source, dialect)
+		if t.UnitColumn != "" {
+			list = append(list, place{schema, name, t.UnitColumn})
+		}
+		for _, c := range t.Columns {
+			list = append(list, place{schema, name, c.Source})
+		}
+	}
+	slices.SortFunc(list, func(a, b place) int {
+		return strings.Compare(a.schema+"\x00"+a.table+"\x00"+a.column, b.schema+"\x00"+b.table+"\x00"+b.column)
+	})
+	return slices.Compact(list)
+}

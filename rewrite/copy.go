@@ -1,0 +1,41 @@
+package rewrite
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Copy writes the query that reads a public table: its columns in policy order, as text, at most most rows.
+func Copy(t *policy.Table, d Dialect, most int) (string, error) {
+	if !t.Public || d != PostgreSQL && d != DuckDB {
+		return "", errors.New("rewrite: only public tables are copied")
+	}
+	w := &writer{dialect: d, table: t}
+	items := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		items[i] = w.cast("t."+w.name(c.Source), "text")
+	}
+	sql := "SELECT " + strings.Join(items, ", ") + "\nFROM " + w.relation() + " AS t\nLIMIT " + strconv.Itoa(most)
+	return sql, w.err
+}
+
+// Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
+// never run: where the database accepts it, it accepts every measure of the table.
+func Probe(t *policy.Table, d Dialect) (Query, error) {
+	m := &planner.Measure{Table: t, Grain: t.Columns}
+	for _, c := range t.Columns {
+		if c.Domain == nil {
+			return Query{}, errors.New("rewrite: a private column without a domain")
+		}
+		m.Counters = append(m.Counters, planner.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
+	}
+	if len(m.Counters) == 0 {
+		m.Counters = []planner.Pred{nil}
+	}
+	return Render(m, d)
+}
