@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/invopop/jsonschema"
+
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -238,4 +240,37 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestDocument reads the example of docs/policy.md, and finds every key of the schema in its text.
+func TestDocument(t *testing.T) {
+	data, err := os.ReadFile("../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(data), "```yaml\n")
+	example, _, ok := strings.Cut(rest, "```\n")
+	if !ok {
+		t.Fatal("docs/policy.md has no example")
+	}
+	parsed(t, example)
+	var visit func(s *jsonschema.Schema)
+	visit = func(s *jsonschema.Schema) {
+		if s == nil {
+			return
+		}
+		for _, inner := range append([]*jsonschema.Schema{s.Items, s.AdditionalProperties}, s.AnyOf...) {
+			visit(inner)
+		}
+		if s.Properties == nil {
+			return
+		}
+		for pair := s.Properties.Oldest(); pair != nil; pair = pair.Next() {
+			if !strings.Contains(string(data), pair.Key) {
+				t.Errorf("docs/policy.md does not name %s", pair.Key)
+			}
+			visit(pair.Value)
+		}
+	}
+	visit(schema())
 }
