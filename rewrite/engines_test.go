@@ -15,6 +15,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -44,8 +46,26 @@ func TestEnginesAgreeWithTheTwin(t *testing.T) {
 	t.Run("DuckDB", func(t *testing.T) { compareAll(t, rewrite.DuckDB, engines, peopleRows, visitsRows) })
 }
 
+// withRandom adds measures with random predicates, grains and counters to the golden ones.
+func withRandom(t *testing.T) []feature {
+	list := features(t)
+	people, visits, rows := tables(t)
+	const seed = 77
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	for i := range 60 {
+		table := []*policy.Table{people, visits, rows}[i%3]
+		m := &planner.Measure{Table: table, Where: randomPred(r, table, 3), Counters: []planner.Pred{nil, randomPred(r, table, 2)}}
+		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
+			m.Grain = append(m.Grain, table.Columns[at])
+		}
+		list = append(list, feature{fmt.Sprintf("random_%d", i), m})
+	}
+	return list
+}
+
 func compareAll(t *testing.T, d rewrite.Dialect, engines map[rewrite.Dialect]engine, peopleRows, visitsRows []stored) {
-	for _, f := range features(t) {
+	for _, f := range withRandom(t) {
 		t.Run(f.name, func(t *testing.T) {
 			rows := peopleRows
 			if f.measure.Table.Name == "visits" {

@@ -1,0 +1,168 @@
+package rewrite_test
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// TestRenderRefuses: what cannot be written exactly is refused, before any charge.
+func TestRenderRefuses(t *testing.T) {
+	dialects := []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB}
+	for name, c := range map[string]struct {
+		dialects []rewrite.Dialect
+		spoil    func(m *planner.Measure)
+		want     string
+	}{
+		"no table":        {dialects, func(m *planner.Measure) { m.Table = nil }, "without a table"},
+		"public table":    {dialects, func(m *planner.Measure) { m.Table.Public = true }, "public"},
+		"no counters":     {dialects, func(m *planner.Measure) { m.Counters = nil }, "without counters"},
+		"no unit":         {dialects, func(m *planner.Measure) { m.Table.UnitColumn = "" }, "does not name its unit"},
+		"no bound":        {dialects, func(m *planner.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
+		"grain twice":     {dialects, func(m *planner.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
+		"foreign column":  {dialects, func(m *planner.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
+		"empty and":       {dialects, func(m *planner.Measure) { m.Where = planner.AllOf{} }, "empty"},
+		"no predicate":    {dialects, func(m *planner.Measure) { m.Where = planner.AnyOf{nil} }, "unknown kind"},
+		"unsorted cells":  {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
+		"overlapping":     {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
+		"cells beyond":    {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
+		"operator":        {dialects, func(m *planner.Measure) { m.Where = planner.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
+		"constant's type": {dialects, func(m *planner.Measure) { m.Where = planner.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
+		"compared text": {dialects, func(m *planner.Measure) {
+			m.Where = planner.Compare{Column: m.Table.Column("sex"), Op: "<", Value: "M"}
+		}, "comparison"},
+		"NUL in a value":   {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\x00b" }, "UTF-8"},
+		"bytes in a value": {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\xff" }, "UTF-8"},
+		"NUL in a name":    {dialects, func(m *planner.Measure) { m.Table.Source.Name = "a\x00b" }, "name"},
+		"a long name":      {dialects, func(m *planner.Measure) { m.Grain[0].Source = strings.Repeat("a", 64) }, "name"},
+		"no NULL rule":     {dialects, func(m *planner.Measure) { m.Grain[0].Nulls = 0; m.Grain[0].Domain.Null = -1 }, "NULL cell"},
+		"no outside rule":  {dialects, func(m *planner.Measure) { m.Grain[0].Outside = 0 }, "outside values"},
+		"too fine a float": {dialects, func(m *planner.Measure) {
+			c := m.Table.Column("score")
+			c.Domain.Step.Decimal = policy.Numeric{Coefficient: big.NewInt(1), Scale: 30}
+			m.Grain = []*policy.Column{c}
+		}, "too many digits"},
+		"DuckDB's decimals": {dialects[1:], func(m *planner.Measure) { m.Table.Column("income").Typmod = (50<<16 | 2) + 4 }, "38 digits"},
+		"the year 12000":    {dialects, func(m *planner.Measure) { m.Table.Column("hired").Domain.Max = policy.Date(3700000) }, "9999"},
+	} {
+		for _, d := range c.dialects {
+			people, _, _ := tables(t)
+			m := &planner.Measure{Table: people, Grain: []*policy.Column{people.Column("age")}, Counters: []planner.Pred{nil}}
+			c.spoil(m)
+			q, err := rewrite.Render(m, d)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s, %s: got %v, want an error with %q", name, d, err, c.want)
+			}
+			if q.Valid() || q.SQL() != "" {
+				t.Errorf("%s, %s: a refused query is valid", name, d)
+			}
+		}
+	}
+	if _, err := rewrite.Render(&planner.Measure{}, 0); err == nil {
+		t.Error("the zero dialect is not refused")
+	}
+}
+
+// TestNamesAreQuoted: whatever a policy calls its columns, they stay names.
+func TestNamesAreQuoted(t *testing.T) {
+	_, visits, _ := tables(t)
+	visits.Source = policy.Source{Schema: `s"; DROP TABLE x; --`, Name: `select`}
+	visits.UnitColumn = `per"son`
+	visits.Columns[0].Source = `'); --`
+	for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+		q, err := rewrite.Render(&planner.Measure{Table: visits, Counters: []planner.Pred{nil}}, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{`"s""; DROP TABLE x; --"."select"`, `"per""son"`, `"'); --"`} {
+			if !strings.Contains(q.SQL(), want) {
+				t.Errorf("%s: %s is not in\n%s", d, want, q.SQL())
+			}
+		}
+	}
+}
+
+// TestTextsTravelAsArguments: no text value of a policy or a query is in the SQL.
+func TestTextsTravelAsArguments(t *testing.T) {
+	for _, f := range features(t) {
+		for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+			q, err := rewrite.Render(f.measure, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, secret := range []string{"Female", "O'Hara", "Köln", "north", "a0eebc99"} {
+				if strings.Contains(q.SQL(), secret) {
+					t.Errorf("%s, %s: %s is in the SQL", f.name, d, secret)
+				}
+			}
+			for _, a := range q.Args() {
+				if _, ok := a.(string); !ok {
+					t.Errorf("%s, %s: an argument is a %T", f.name, d, a)
+				}
+			}
+		}
+	}
+}
+
+// randomPred makes a predicate over the columns of a table.
+func randomPred(r *rand.Rand, table *policy.Table, depth int) planner.Pred {
+	if depth > 0 && r.IntN(3) > 0 {
+		var parts []planner.Pred
+		for range 1 + r.IntN(3) {
+			parts = append(parts, randomPred(r, table, depth-1))
+		}
+		if r.IntN(2) == 0 {
+			return planner.AllOf(parts)
+		}
+		return planner.AnyOf(parts)
+	}
+	c := table.Columns[r.IntN(len(table.Columns))]
+	if v := value(r, c); c.Domain.Ordered() && r.IntN(3) == 0 {
+		if _, infinite := v.(endless); v != nil && !infinite && kind(v) == kind(c.Domain.Min) && v == v {
+			return planner.Compare{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], Value: v}
+		}
+	}
+	var list []mechanisms.Span
+	at := 0
+	for range 1 + r.IntN(4) {
+		from := at + r.IntN(max(c.Domain.Size()/3, 2))
+		to := from + 1 + r.IntN(max(c.Domain.Size()/4, 2))
+		if to > c.Domain.Size() {
+			break
+		}
+		list = append(list, mechanisms.Span{From: from, To: to})
+		at = to
+	}
+	if len(list) == 0 {
+		return planner.Never{}
+	}
+	return planner.InCells{Column: c, Spans: list}
+}
+
+// kind names the type of a value that can be written as a constant.
+func kind(v policy.Value) string {
+	switch v := v.(type) {
+	case int64:
+		return "integer"
+	case float64:
+		if v != v || v > 1e300 || v < -1e300 {
+			return "no finite number"
+		}
+		return "float"
+	case policy.Numeric:
+		return "numeric"
+	case policy.Date:
+		return "date"
+	case policy.Timestamp:
+		return "timestamp"
+	case policy.Timestamptz:
+		return "timestamptz"
+	}
+	return "other"
+}
