@@ -1,6 +1,12 @@
 // Package ledger remembers: who may spend how much of what, what was charged, and every release that was drawn. It is
 // the only durable, changing state of dpproxy. Each charge is one conditional update, durable before Charge returns,
 // and one link of a hash chain; nothing is ever given back.
+//
+// What enters are terms, requests and drawn releases; what leaves are receipts, saved releases and balances. One
+// goroutine writes; it commits all waiting work at once, so that many charges share one flush of the disk. The chain
+// is the truth: the accounts, which the charge updates under a CHECK, and everything held in memory are functions of
+// it, compared at each opening. A fault of the disk closes the ledger for writing until it is re-opened and compared
+// again. A witness file beside it (or better, on another disk) shows when an older copy was put back.
 package ledger
 
 import (
@@ -20,6 +26,23 @@ var (
 	ErrCap = errors.New("the dataset's budget is spent")
 	// ErrBound: a base relation or identity is bound otherwise (privacy rule 8).
 	ErrBound = errors.New("bound to another dataset")
+	// ErrPolicy: the request was planned under another policy than the one in force.
+	ErrPolicy = errors.New("the policy in force is another one")
+	// ErrUnavailable: the ledger's disk failed; nothing is charged or answered until it is re-opened, which each later
+	// call tries. ErrFull says in addition that it has no space.
+	ErrUnavailable = errors.New("the ledger is not available")
+	ErrFull        = errors.New("the ledger's disk is full")
+	// ErrLocked: another process has the ledger open.
+	ErrLocked = errors.New("the ledger is open in another process")
+	// ErrCorrupt: the chain, an account or a release is not what was written.
+	ErrCorrupt = errors.New("the ledger is damaged")
+	// ErrRollback: the witness has seen more than the ledger holds. ErrWitness: the witness is missing or unreadable.
+	ErrRollback = errors.New("the ledger is older than its witness")
+	ErrWitness  = errors.New("the ledger's witness cannot be read")
+	// ErrClosed: the ledger was closed.
+	ErrClosed = errors.New("the ledger is closed")
+	// ErrNotHeld: there is no such live release that the user has paid for.
+	ErrNotHeld = errors.New("no such release")
 )
 
 // Digest names a measure; it is planner.Digest.
@@ -93,7 +116,10 @@ type Ledger interface {
 	Abandon(r *Receipt)
 	// Load returns a saved release that the user has paid for.
 	Load(ctx context.Context, user string, id int64) (Release, error)
-	// Holdings returns the live releases that the user has paid for in a dataset, from memory.
+	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.
+	Revoke(ctx context.Context, id int64) error
+	// Holdings returns the live releases that the user has paid for in a dataset, from memory, oldest first. The slice is
+	// shared and must not be changed. Noisy is not set in it: Load has it.
 	Holdings(user, dataset string) []Release
 	// Balance returns a user's account; Balances those of all users (for admins); Cap the dataset's.
 	Balance(ctx context.Context, user, dataset string) (Balance, error)
@@ -101,8 +127,12 @@ type Ledger interface {
 	Cap(ctx context.Context, dataset string) (spent, limit privacy.Cost, err error)
 	// Charges returns the latest charges of a user (empty: of all users) in a dataset, newest first.
 	Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error)
-	// Verify walks the hash chain and recomputes every account.
+	// Verify walks the hash chain, recomputes every account and compares every saved release, as they stand on disk.
 	Verify(ctx context.Context) (rows int64, err error)
+	// Backup writes a consistent copy to path, which must not exist, while the ledger goes on.
+	Backup(ctx context.Context, path string) error
+	// Policy returns the digest of the policy in force, and false before the first Adopt of the ledger's life.
+	Policy() (Digest, bool)
 	// Now is the ledger's own time, which never runs backwards.
 	Now() time.Time
 	Close() error

@@ -5,13 +5,26 @@ import (
 	"sync/atomic"
 )
 
+// The states of a receipt. It only ever moves forward, but for a save that failed, which may be tried again.
+const (
+	receiptFresh int32 = 1 + iota
+	receiptSpent
+	receiptSaving
+	receiptClosed // saved or abandoned
+)
+
 // Receipt proves that one measure is paid for. It is spent once, by the execution of exactly that measure. The zero value
 // is invalid; only Charge makes receipts.
 type Receipt struct {
 	digest Digest
 	charge int64 // the charge's sequence number
-	key    string
-	state  atomic.Int32 // 0 invalid, 1 fresh, 2 spent, 3 closed (saved or abandoned)
+	at     int64 // the charge's time, which is the release's
+	key    flightKey
+	flight *flight
+	ds     int64
+	user   string
+	item   Item
+	state  atomic.Int32 // 0: invalid
 }
 
 // Spend uses the receipt up for the measure of that digest. It fails on a zero, spent or foreign receipt.
@@ -22,7 +35,7 @@ func (r *Receipt) Spend(d Digest) error {
 	if r.digest != d {
 		return errors.New("ledger: receipt of another measure")
 	}
-	if !r.state.CompareAndSwap(1, 2) {
+	if !r.state.CompareAndSwap(receiptFresh, receiptSpent) {
 		return errors.New("ledger: receipt already spent")
 	}
 	return nil

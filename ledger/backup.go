@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+)
+
+// Backup writes a copy to path: consistent, compact, verified, flushed, and only then under its name.
+func (f *file) Backup(ctx context.Context, path string) error {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ledger: backup: %s exists", path)
+	}
+	partial := path + ".partial"
+	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("ledger: backup: %w", err)
+	}
+	s, err := openStore(f.path, f.opts.vfs, false)
+	if err != nil {
+		return fmt.Errorf("ledger: backup: %w", openFailed(err))
+	}
+	defer s.close()
+	s.conn.SetInterrupt(ctx)
+	if err := s.conn.Exec("PRAGMA query_only = off"); err != nil {
+		return fmt.Errorf("ledger: backup: %w", openFailed(err))
+	}
+	err = s.run("VACUUM INTO ?", nil, partial)
+	if err == nil {
+		err = os.Chmod(partial, 0o600)
+	}
+	if err == nil {
+		err = flushFile(partial)
+	}
+	if err == nil {
+		_, err = verifyFile(ctx, partial, "", nil)
+	}
+	if err == nil {
+		err = os.Rename(partial, path)
+	}
+	if err == nil {
+		err = syncDir(path)
+	}
+	if err != nil {
+		os.Remove(partial)
+		return fmt.Errorf("ledger: backup: %w", err)
+	}
+	return nil
+}
+
+// Restore puts a backup in the place of the ledger at url, which no process may have open. What was there is kept beside
+// it with ".replaced" added. A backup that lacks rows which the witness has seen is refused with ErrRollback, unless
+// opts.AcceptRollback is set; the first Open must then be told the same, and forfeits what is missing.
+func Restore(ctx context.Context, backup, url string, opts Options) error {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return errors.New("ledger: url must be sqlite:path")
+	}
+	held, err := takeLock(path + "-lock")
+	if err != nil {
+		return fmt.Errorf("ledger: restore: %w", err)
+	}
+	defer held.release()
+	partial := path + ".partial"
+	err = copyFile(backup, partial)
+	if err == nil {
+		err = restorable(ctx, partial, path, opts)
+	}
+	if err != nil {
+		os.Remove(partial)
+		return fmt.Errorf("ledger: restore: %w", err)
+	}
+	// The old log must be gone before the new file has the name, or SQLite would play it into the wrong file. After a
+	// crash in between there is a ledger without its tail, or none, and the witness says so.
+	for _, suffix := range []string{"-wal", "-shm", ""} {
+		if err := os.Rename(path+suffix, path+suffix+".replaced"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("ledger: restore: %w", err)
+		}
+	}
+	if err := errors.Join(syncDir(path), os.Rename(partial, path), syncDir(path)); err != nil {
+		return fmt.Errorf("ledger: restore: %w", err)
+	}
+	return nil
+}
+
+// restorable verifies the copy and holds it against the witness of the ledger that it is to replace.
+func restorable(ctx context.Context, partial, path string, opts Options) error {
+	place := opts.Witness
+	if place == "" {
+		place = path + "-witness"
+	}
+	seen, _, present, err := readWitness(place)
+	if err == nil && !present {
+		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)
+	}
+	lost := err
+	b, err := verifyFile(ctx, partial, "", []mark{seen})
+	if err != nil {
+		return err
+	}
+	if lost != nil && (opts.AcceptRollback || opts.VouchForLedger) || opts.AcceptRollback {
+		return nil
+	}
+	if lost != nil {
+		return lost
+	}
+	return errBehind(b, seen)
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+func flushFile(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

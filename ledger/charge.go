@@ -1,0 +1,331 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// flightKey names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch. Of a saved release it
+// is the unique key on disk.
+type flightKey [sha256.Size]byte
+
+// flight is one item under way between its charge and its save. done is closed when it has landed or was given up.
+type flight struct {
+	key  flightKey
+	done chan struct{}
+}
+
+// flights are the items under way. A request takes off for all of its items at once or for none, so two requests never
+// wait for each other.
+type flights struct {
+	mu      sync.Mutex
+	running map[flightKey]*flight
+	closed  bool
+}
+
+func (f *flights) land(fl *flight) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.running[fl.key] == fl {
+		delete(f.running, fl.key)
+		close(fl.done)
+	}
+}
+
+func (f *flights) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for key, fl := range f.running {
+		delete(f.running, key)
+		close(fl.done)
+	}
+}
+
+// specKey gives equal specs equal strings.
+func specKey(s mechanisms.Spec) string {
+	var e encoder
+	e.spec(s)
+	return string(e.b)
+}
+
+// part is one item of a request on its way through Charge.
+type part struct {
+	item   *Item
+	cost   amounts
+	free   int64 // the saved release that the user has paid for
+	joins  int64 // the saved shared release that she pays her share of
+	key    flightKey
+	flight *flight
+	charge int64
+}
+
+// Charge pays for the items of one statement at once. See Ledger.
+func (f *file) Charge(ctx context.Context, r Request) ([]Outcome, error) {
+	if err := checkRequest(r); err != nil {
+		return nil, err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		parts, ds, wait, err := f.takeOff(r)
+		if err != nil {
+			return nil, err
+		}
+		if wait == nil {
+			return f.pay(ctx, r, ds, parts)
+		}
+		select {
+		case <-wait.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func checkRequest(r Request) error {
+	if r.User == "" || r.User == "*" || r.Dataset == "" || len(r.Items) == 0 {
+		return errors.New("ledger: a request needs a user, a dataset and items")
+	}
+	if len(r.Items) > 1<<12 {
+		return errors.New("ledger: too many items")
+	}
+	for i := range r.Items {
+		it := &r.Items[i]
+		c := amountsOf(it.Cost)
+		if c.eps < 0 || c.rho < 0 || c.delta < 0 || c.eps == 0 && c.rho == 0 {
+			return errors.New("ledger: the cost of an item must be greater than zero")
+		}
+		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || it.Spec.Noise.Num <= 0 || it.Spec.Noise.Den <= 0 {
+			return errors.New("ledger: malformed item")
+		}
+		if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
+			return errors.New("ledger: item too long")
+		}
+	}
+	return nil
+}
+
+// takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
+// it begins none and returns that flight to wait for.
+func (f *file) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
+	now := f.tick()
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.flights.closed {
+		return nil, 0, nil, ErrClosed
+	}
+	if ds, err = f.book.lookup(r); err != nil {
+		return nil, 0, nil, err
+	}
+	parts = make([]part, len(r.Items))
+	started := map[flightKey]bool{}
+	for i := range r.Items {
+		p := &parts[i]
+		*p = f.book.part(ds, r.User, &r.Items[i], now)
+		if p.free != 0 {
+			continue
+		}
+		if fl := f.flights.running[p.key]; fl != nil {
+			return nil, 0, fl, nil
+		}
+		if started[p.key] {
+			return nil, 0, nil, errors.New("ledger: one item twice in a request")
+		}
+		started[p.key] = true
+	}
+	for i := range parts {
+		if p := &parts[i]; p.free == 0 {
+			p.flight = &flight{key: p.key, done: make(chan struct{})}
+			f.flights.running[p.key] = p.flight
+		}
+	}
+	return parts, ds, nil, nil
+}
+
+// lookup finds the dataset and checks that the request was planned under the policy in force.
+func (b *book) lookup(r Request) (int64, error) {
+	if !b.ruled || b.policy != r.PolicyDigest {
+		return 0, fmt.Errorf("ledger: %w", ErrPolicy)
+	}
+	ds, ok := b.find(r.Dataset)
+	if !ok || !b.active[ds] {
+		return 0, fmt.Errorf("ledger: %w: no dataset %s in it", ErrPolicy, r.Dataset)
+	}
+	for i := range r.Items {
+		if err := measures(b.sets[ds].terms.Accountant, r.Items[i].Cost); err != nil {
+			return 0, fmt.Errorf("ledger: item %s: %w", r.Items[i].Name, err)
+		}
+	}
+	if _, ok := b.sets[ds].budget(r.User); !ok {
+		return 0, fmt.Errorf("ledger: %w: no budget in dataset %s", ErrExhausted, r.Dataset)
+	}
+	return ds, nil
+}
+
+// part tells how one item would be served: free, by joining a saved shared release, or by a new draw.
+func (b *book) part(ds int64, user string, it *Item, now int64) part {
+	p := part{item: it, cost: amountsOf(it.Cost)}
+	holder := user
+	if it.Shared {
+		holder = ""
+	}
+	spec := specKey(it.Spec)
+	for _, rec := range b.byMeasure[measureKey{ds, holder, it.Digest}] {
+		if rec.spec != spec || !rec.current(it, now) {
+			continue
+		}
+		if _, ok := b.paid[paidKey{rec.ID, user}]; ok {
+			p.free = rec.ID
+			return p
+		}
+		p.joins = max(p.joins, rec.ID)
+	}
+	var e encoder
+	e.i64(ds)
+	e.str(holder)
+	e.digest(it.Digest)
+	e.str(spec)
+	e.i64(int64(it.Refresh))
+	if it.Refresh > 0 {
+		e.i64(now / int64(it.Refresh))
+	}
+	if p.joins != 0 {
+		e.i64(p.joins)
+		e.str(user)
+	}
+	p.key = sha256.Sum256(e.b)
+	return p
+}
+
+// current tells whether a saved release is of the epoch in which it is asked for.
+func (r *record) current(it *Item, now int64) bool {
+	return it.Refresh == 0 || r.At.UnixNano()/int64(it.Refresh) == now/int64(it.Refresh)
+}
+
+// pay charges for the parts that are not free. Whatever fails, their flights end here.
+func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
+	var at int64
+	err := error(nil)
+	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
+		err = f.do(ctx, &job{run: func(t *batch) error {
+			at = t.now
+			return f.charge(t, r, ds, parts)
+		}})
+	}
+	out := make([]Outcome, len(parts))
+	for i := range parts {
+		p := &parts[i]
+		switch {
+		case p.free != 0:
+			out[i] = Outcome{ID: p.free}
+		case err != nil:
+			f.flights.land(p.flight)
+		case p.joins != 0:
+			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
+			f.flights.land(p.flight)
+		default:
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
+			receipt.state.Store(receiptFresh)
+			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
+func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
+	b := f.book
+	if now, err := b.lookup(r); err != nil || now != ds {
+		return refusal{errors.Join(err, ErrPolicy)}
+	}
+	if err := f.bind(t, ds); err != nil {
+		return err
+	}
+	var all, drawn amounts
+	var allAlt, drawnAlt int64
+	for i := range parts {
+		p := &parts[i]
+		if p.free != 0 {
+			continue
+		}
+		if p.joins != 0 && (b.releases[p.joins] == nil || b.releases[p.joins].Revoked) {
+			return refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
+		}
+		all, allAlt = all.plus(p.cost), saturating(allAlt, altOf(p.cost))
+		if p.joins == 0 {
+			drawn, drawnAlt = drawn.plus(p.cost), saturating(drawnAlt, altOf(p.cost))
+		}
+	}
+	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
+		cost, alt, spent := all, allAlt, ErrExhausted
+		if key.scope == scopeCap {
+			cost, alt, spent = drawn, drawnAlt, ErrCap
+		}
+		if _, ok := b.accounts[key]; !ok {
+			if err := t.store.openAccount(key, b.opening(key, t.now)); err != nil {
+				return err
+			}
+		}
+		ok, err := false, error(nil)
+		if cost.eps != math.MaxInt64 && cost.rho != math.MaxInt64 && cost.delta != math.MaxInt64 {
+			ok, err = t.store.charge(key, cost, alt, t.now, b.ends(key, t.now))
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return refusal{fmt.Errorf("ledger: %w", spent)}
+		}
+	}
+	return addCharges(t, r, ds, parts)
+}
+
+func addCharges(t *batch, r Request, ds int64, parts []part) error {
+	for i := range parts {
+		p := &parts[i]
+		if p.free != 0 {
+			continue
+		}
+		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
+			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, joins: p.joins}
+		row, err := t.add(rowCharge, ds, r.User, body.encode())
+		if err != nil {
+			return err
+		}
+		p.charge = row.seq
+	}
+	return nil
+}
+
+// bind makes the dataset's base relations its own, with the first charge.
+func (f *file) bind(t *batch, ds int64) error {
+	var free []string
+	for _, relation := range f.book.sets[ds].terms.Relations {
+		owner, ok := f.book.bound[relation]
+		if ok && owner != ds {
+			return refusal{errBoundBy("relation %s belongs to dataset %s", relation, f.book.sets[owner].id)}
+		}
+		if !ok {
+			free = append(free, relation)
+		}
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	_, err := t.add(rowBind, ds, "", encodeRelations(free))
+	return err
+}

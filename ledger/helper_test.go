@@ -1,0 +1,167 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		child()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+var (
+	ctx     = context.Background()
+	policyA = Digest{1}
+)
+
+// clock is a hand-set clock.
+type clock struct{ now time.Time }
+
+func newClock() *clock { return &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func (c *clock) read() time.Time         { return c.now }
+func (c *clock) forward(d time.Duration) { c.now = c.now.Add(d) }
+
+func eps(micro int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro)} }
+func rho(pico int64) privacy.Cost  { return privacy.Cost{Rho: privacy.PicoRho(pico)} }
+
+// census is a pure dataset with a cap of 10 and a budget of 3 for each user.
+func census() DatasetTerms {
+	return DatasetTerms{ID: "census", Accountant: privacy.Pure, Neighbors: privacy.AddRemove, Unit: "person people.id",
+		Relations: []string{"public.people"}, Cap: eps(10e6), Budgets: map[string]BudgetTerms{"*": {Limit: eps(3e6)}}}
+}
+
+func terms(sets ...DatasetTerms) Terms { return Terms{PolicyDigest: policyA, Datasets: sets} }
+
+// item is a count; n names the measure.
+func item(n byte, cost privacy.Cost) Item {
+	return Item{Digest: sha256.Sum256([]byte{n}), Kind: "count", Name: "count", Table: "public.people", Cost: cost, Spec: spec(1, 10)}
+}
+
+func spec(num, den int64) mechanisms.Spec {
+	return mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity},
+		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: den}}
+}
+
+func shared(n byte, cost privacy.Cost) Item {
+	it := item(n, cost)
+	it.Shared = true
+	return it
+}
+
+func request(user string, items ...Item) Request {
+	return Request{User: user, Dataset: "census", Statement: Digest{9}, Items: items, PolicyDigest: policyA}
+}
+
+func noisy(values ...int64) privacy.Released[mechanisms.Noisy] {
+	return privacy.Published(mechanisms.Noisy{Observations: values})
+}
+
+// place is a path for a ledger of one test.
+func place(t testing.TB) string { return filepath.Join(t.TempDir(), "test.ledger") }
+
+func open(t testing.TB, path string, o Options) *file {
+	t.Helper()
+	l, err := Open(ctx, "sqlite:"+path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.(*file)
+}
+
+// fresh is a new ledger with the given datasets adopted.
+func fresh(t testing.TB, o Options, sets ...DatasetTerms) *file {
+	t.Helper()
+	f := open(t, place(t), o)
+	adopt(t, f, sets...)
+	return f
+}
+
+func adopt(t testing.TB, f *file, sets ...DatasetTerms) {
+	t.Helper()
+	if err := f.Adopt(ctx, terms(sets...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func charge(t testing.TB, f *file, r Request) []Outcome {
+	t.Helper()
+	out, err := f.Charge(ctx, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// buy charges for one item, draws and saves it.
+func buy(t testing.TB, f *file, user string, it Item, values ...int64) int64 {
+	t.Helper()
+	out := charge(t, f, request(user, it))
+	if out[0].Receipt == nil {
+		t.Fatalf("no receipt: %+v", out[0])
+	}
+	return keep(t, f, out[0].Receipt, values...)
+}
+
+func keep(t testing.TB, f *file, r *Receipt, values ...int64) int64 {
+	t.Helper()
+	if err := r.Spend(r.digest); err != nil {
+		t.Fatal(err)
+	}
+	id, err := f.Save(ctx, r, noisy(values...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func wantErr(t testing.TB, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Fatalf("error is %v, must be %v", err, want)
+	}
+}
+
+func verify(t testing.TB, f *file) {
+	t.Helper()
+	if _, err := f.Verify(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// spent is what a user and the cap have spent, in micro-ε.
+func spent(t testing.TB, f *file, user string) (own, pool int64) {
+	t.Helper()
+	b, err := f.Balance(ctx, user, "census")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := f.Cap(ctx, "census")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.LifeSpent.Epsilon.Micro(), c.Epsilon.Micro()
+}
+
+func wantSpent(t testing.TB, f *file, user string, own, pool int64) {
+	t.Helper()
+	gotOwn, gotPool := spent(t, f, user)
+	if gotOwn != own || gotPool != pool {
+		t.Fatalf("%s has spent %d, the cap %d; must be %d and %d", user, gotOwn, gotPool, own, pool)
+	}
+}

@@ -1,0 +1,5 @@
+package ledger
+
+const childEnv = "DPPROXY_LEDGER_CHILD"
+
+func child() {}

@@ -1,0 +1,192 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Options say how a ledger is opened. The zero value is the usual way.
+type Options struct {
+	Clock func() time.Time // nil: time.Now
+	Log   *slog.Logger     // nil: nothing is logged
+	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state at
+	// Open; whatever would write is refused.
+	ReadOnly bool
+	// Witness is the path of the witness file; empty: the ledger's path with "-witness" added. It is worth most on
+	// another disk than the ledger's.
+	Witness string
+	// SyncWitness flushes the witness at each commit rather than each second, for a second flush a commit.
+	SyncWitness bool
+	// AcceptRollback opens a ledger that is older than its witness, or whose witness is lost. The charges that are
+	// missing are not known, so every account of every dataset, also those not opened yet, forfeits what the witness saw
+	// charged in all and the ledger does not hold; if there is no readable witness, all that is left. A row says so.
+	AcceptRollback bool
+	// VouchForLedger opens a ledger whose witness is lost without forfeits: the operator vouches, in a row of the chain,
+	// that no charge is missing. It does not help against a witness that says otherwise.
+	VouchForLedger bool
+	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
+	CacheBytes int64
+
+	vfs   string       // tests: the SQLite file system
+	probe func() error // tests: whether the disk has come back
+}
+
+// file is a Ledger on one SQLite file.
+type file struct {
+	path string
+	opts Options
+	log  *slog.Logger
+	seen atomic.Int64 // the ledger's time never shown smaller than this
+
+	mu    sync.RWMutex // guards book, which the writer alone changes
+	book  *book
+	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
+
+	// the writer's own
+	lock    *lock
+	store   *store
+	witness *witness
+	retry   time.Time // not to be re-opened before
+
+	queue   chan *job
+	closing chan struct{}
+	stopped chan struct{}
+	once    sync.Once
+
+	flights flights
+	cache   cache
+	reading sync.Mutex
+	reader  *store
+}
+
+// Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
+// accounts, the witness. It refuses a ledger that another process has open for writing.
+func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return nil, fmt.Errorf("ledger: url must be sqlite:path; other ledgers are not available yet")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
+	}
+	f := &file{path: path, opts: opts, log: opts.Log, book: newBook(),
+		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
+	if f.opts.Clock == nil {
+		f.opts.Clock = time.Now
+	}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	if f.opts.Witness == "" {
+		f.opts.Witness = path + "-witness"
+	}
+	if f.opts.CacheBytes == 0 {
+		f.opts.CacheBytes = 256 << 20
+	}
+	f.cache.limit, f.flights.running = f.opts.CacheBytes, map[flightKey]*flight{}
+	if opts.ReadOnly {
+		return f.openReadOnly(ctx)
+	}
+	if f.lock, err = takeLock(path + "-lock"); err != nil {
+		return nil, err
+	}
+	if err := f.open(ctx, mark{}); err != nil {
+		f.shut()
+		return nil, errors.Join(err, f.lock.release())
+	}
+	go f.write()
+	return f, nil
+}
+
+func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
+	s, err := f.read()
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	defer f.reading.Unlock()
+	b, err := replay(ctx, s, nil)
+	if err == nil {
+		err = s.compareAccounts(b)
+	}
+	if err != nil {
+		f.closeReader()
+		return nil, err
+	}
+	f.book = b
+	f.seen.Store(b.last.at)
+	close(f.stopped)
+	return f, nil
+}
+
+// Now is the ledger's own time.
+func (f *file) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
+
+// tick returns the clock's time, or the largest time seen so far if the clock has gone back.
+func (f *file) tick() int64 {
+	now := max(0, f.opts.Clock().UnixNano())
+	for {
+		seen := f.seen.Load()
+		if now <= seen {
+			return seen
+		}
+		if f.seen.CompareAndSwap(seen, now) {
+			return now
+		}
+	}
+}
+
+// Policy returns the digest of the policy in force.
+func (f *file) Policy() (Digest, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	return f.book.policy, f.book.ruled
+}
+
+// Close ends the writer after the work in hand and closes the file.
+func (f *file) Close() error {
+	var err error
+	f.once.Do(func() {
+		close(f.closing)
+		<-f.stopped
+		f.flights.close()
+		f.reading.Lock()
+		err = f.closeReader()
+		f.reading.Unlock()
+		if f.lock == nil {
+			return
+		}
+		if f.store != nil {
+			_, _, cerr := f.store.conn.WALCheckpoint("main", checkpointTruncate)
+			if cerr != nil {
+				f.log.Warn("ledger: last checkpoint", "error", cerr)
+			}
+		}
+		err = errors.Join(err, f.shut(), f.lock.release())
+	})
+	return err
+}
+
+// shut closes what open has opened.
+func (f *file) shut() error {
+	var err error
+	if f.store != nil {
+		err = f.store.close()
+		f.store = nil
+	}
+	if f.witness != nil {
+		err = errors.Join(err, f.witness.close())
+		f.witness = nil
+	}
+	return err
+}

@@ -1,0 +1,152 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// find returns the dataset that goes under an id now.
+func (b *book) find(id string) (int64, bool) {
+	ds, ok := b.ids[id]
+	return ds, ok && b.sets[ds].id == id
+}
+
+// Holdings returns what the user holds in a dataset. It takes no disk and makes no garbage.
+func (f *file) Holdings(user, dataset string) []Release {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	ds, ok := f.book.find(dataset)
+	if !ok {
+		return nil
+	}
+	list := f.book.held[holderKey{ds, user}]
+	return list[:len(list):len(list)]
+}
+
+// Balance returns one user's account.
+func (f *file) Balance(_ context.Context, user, dataset string) (Balance, error) {
+	now := f.tick()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	ds, ok := f.book.find(dataset)
+	if !ok {
+		return Balance{}, fmt.Errorf("ledger: no dataset %s", dataset)
+	}
+	if _, ok := f.book.sets[ds].budget(user); !ok {
+		return Balance{}, fmt.Errorf("ledger: no budget in dataset %s", dataset)
+	}
+	return f.book.balance(ds, user, now), nil
+}
+
+func (b *book) balance(ds int64, user string, now int64) Balance {
+	set := b.sets[ds]
+	terms, _ := set.budget(user)
+	life := b.account(accountKey{ds, scopeLife, user}, now)
+	out := Balance{User: user, Dataset: set.id, LifeSpent: set.shown(life.spent), LifeLimit: life.limit.cost()}
+	out.Spent, out.Limit = out.LifeSpent, out.LifeLimit
+	if terms.Refresh > 0 {
+		window := b.account(accountKey{ds, scopeWindow, user}, now)
+		out.Spent, out.Limit, out.WindowEnds = set.shown(window.spent), window.limit.cost(), time.Unix(0, window.ends).UTC()
+	}
+	return out
+}
+
+// account is an account as it stands at now.
+func (b *book) account(key accountKey, now int64) account {
+	a, ok := b.accounts[key]
+	if !ok {
+		a = b.opening(key, now)
+	}
+	return a.rolled(now, b.ends(key, now))
+}
+
+// shown leaves out the unit that the dataset's accountant does not count in.
+func (d *dataset) shown(a amounts) privacy.Cost {
+	if d.terms.Accountant == privacy.Pure {
+		a.rho = 0
+	} else {
+		a.eps = 0
+	}
+	return a.cost()
+}
+
+// Balances returns the accounts of all users who are named in the terms or have been charged, by name.
+func (f *file) Balances(_ context.Context, dataset string) ([]Balance, error) {
+	now := f.tick()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	ds, ok := f.book.find(dataset)
+	if !ok {
+		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
+	}
+	var users []string
+	for user := range f.book.sets[ds].terms.Budgets {
+		if user != "*" {
+			users = append(users, user)
+		}
+	}
+	for key := range f.book.accounts {
+		if key.ds == ds && key.scope == scopeLife {
+			users = append(users, key.holder)
+		}
+	}
+	slices.Sort(users)
+	var out []Balance
+	for _, user := range slices.Compact(users) {
+		out = append(out, f.book.balance(ds, user, now))
+	}
+	return out, nil
+}
+
+// Cap returns the dataset's account.
+func (f *file) Cap(_ context.Context, dataset string) (spent, limit privacy.Cost, err error) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	ds, ok := f.book.find(dataset)
+	if !ok {
+		return spent, limit, fmt.Errorf("ledger: no dataset %s", dataset)
+	}
+	a := f.book.accounts[accountKey{ds, scopeCap, ""}]
+	return f.book.sets[ds].shown(a.spent), a.limit.cost(), nil
+}
+
+// Charges returns the latest charges, as they were priced when they were made.
+func (f *file) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
+	f.mu.RLock()
+	ds, ok := f.book.find(dataset)
+	upTo := f.book.last.seq
+	f.mu.RUnlock()
+	if !ok {
+		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
+	}
+	s, err := f.read()
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	defer f.reading.Unlock()
+	sql, args := "SELECT seq, at, holder, body FROM chain WHERE kind = 6 AND ds = ? AND seq <= ?", []any{ds, upTo}
+	if user != "" {
+		sql, args = sql+" AND holder = ?", append(args, user)
+	}
+	var out []Charge
+	err = s.run(sql+" ORDER BY seq DESC LIMIT ?", func(st *sqlite3.Stmt) error {
+		c, err := decodeCharge(st.ColumnRawBlob(3))
+		if err != nil {
+			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, st.ColumnInt64(0), err)
+		}
+		out = append(out, Charge{Seq: st.ColumnInt64(0), At: time.Unix(0, st.ColumnInt64(1)).UTC(), User: st.ColumnText(2), Dataset: dataset,
+			Kind: c.kind, Name: c.name, Cost: c.cost})
+		return ctx.Err()
+	}, append(args, int64(max(0, limit)))...)
+	if err != nil {
+		f.closeReader()
+		return nil, fmt.Errorf("ledger: %w", openFailed(err))
+	}
+	return out, nil
+}

@@ -1,0 +1,253 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const checkpointTruncate = sqlite3.CHECKPOINT_TRUNCATE
+
+// open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
+// it knows something the operator's options no longer apply.
+func (f *file) open(ctx context.Context, known mark) error {
+	began := time.Now()
+	accept, vouch := f.opts.AcceptRollback && known.seq == 0, f.opts.VouchForLedger && known.seq == 0
+	seen, turn, present, err := readWitness(f.opts.Witness)
+	lostWitness := err != nil || !present
+	if err != nil && !accept && !vouch {
+		return err
+	}
+	if err := rewriteLog(f.path + "-wal"); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	if f.store, err = openStore(f.path, f.opts.vfs, true); err != nil {
+		return openFailed(err)
+	}
+	marks := []mark{known}
+	if !lostWitness {
+		marks = append(marks, seen)
+	}
+	b, err := f.load(ctx, marks)
+	if err != nil {
+		return err
+	}
+	if f.witness, err = openWitness(f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	behind := errBehind(b, seen)
+	switch {
+	case known.seq > 0 && errBehind(b, known) != nil:
+		return errBehind(b, known)
+	case lostWitness && b.last.seq > 1:
+		if !accept && !vouch {
+			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
+		}
+		err = f.own(b, seen, true)
+	case !lostWitness && behind != nil:
+		if !accept {
+			return behind
+		}
+		err = f.own(b, seen, false)
+	}
+	if err != nil {
+		return err
+	}
+	return f.settle(b, began)
+}
+
+// settle makes what was loaded durable and current.
+func (f *file) settle(b *book, began time.Time) error {
+	if err := f.witness.write(markOf(b)); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	err := errors.Join(f.witness.flush(), os.Chmod(f.path, 0o600), os.Chmod(f.path+"-wal", 0o600), os.Chmod(f.path+"-shm", 0o600),
+		syncDir(f.path), syncDir(f.opts.Witness))
+	if err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	if _, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	if f.store.data, err = f.store.dataVersion(); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	f.mu.Lock()
+	f.book = b
+	f.mu.Unlock()
+	f.seen.Store(max(f.seen.Load(), b.last.at))
+	if behind := b.last.at - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
+		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))
+	}
+	f.fault.Store(nil)
+	f.log.Info("ledger open", "rows", b.last.seq, "charges", b.charges, "took", time.Since(began))
+	return nil
+}
+
+func markOf(b *book) mark { return mark{b.name, b.last.seq, b.last.hash, b.total} }
+
+// load folds the chain of the open store, making a new one if there is none.
+func (f *file) load(ctx context.Context, marks []mark) (*book, error) {
+	fresh, err := f.store.empty()
+	if err != nil {
+		return nil, openFailed(err)
+	}
+	if fresh {
+		for _, m := range marks {
+			if m.seq > 0 && !f.opts.AcceptRollback {
+				return nil, fmt.Errorf("%w: the ledger is gone, and its witness has seen row %d", ErrRollback, m.seq)
+			}
+		}
+		if err := f.genesis(); err != nil {
+			return nil, fmt.Errorf("%w: %w", unavailable(err), err)
+		}
+	}
+	b, err := replay(ctx, f.store, marks)
+	if err != nil {
+		return nil, err
+	}
+	return b, f.store.compareAccounts(b)
+}
+
+func (f *file) genesis() error {
+	var name Digest
+	rand.Read(name[:])
+	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: name[:]}
+	r.hash = r.link(Digest{})
+	if err := f.store.conn.Exec("BEGIN IMMEDIATE;" + schema); err != nil {
+		return err
+	}
+	if err := f.store.insert(r); err != nil {
+		return err
+	}
+	return f.store.conn.Exec("COMMIT")
+}
+
+// own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
+func (f *file) own(b *book, seen mark, lost bool) error {
+	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
+	if err := f.store.conn.Exec("BEGIN IMMEDIATE"); err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	var e encoder
+	kind := rowVouch
+	if f.opts.AcceptRollback {
+		kind = rowForfeit
+		missing := seen.total.minus(b.total)
+		e.cost(missing.cost())
+		e.boolean(lost || seen.name != b.name)
+	}
+	r, err := t.add(kind, 0, "", e.b)
+	if err == nil {
+		err = b.apply(r)
+	}
+	if err == nil {
+		err = f.store.rewriteAccounts(b.accounts)
+	}
+	if err == nil {
+		err = f.store.conn.Exec("COMMIT")
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", unavailable(err), err)
+	}
+	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == rowForfeit)
+	return nil
+}
+
+// replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
+func replay(ctx context.Context, s *store, marks []mark) (*book, error) {
+	b := newBook()
+	err := s.rows(ctx, 0, func(r row) error {
+		if err := b.check(r); err != nil {
+			return err
+		}
+		if err := b.apply(r); err != nil {
+			return err
+		}
+		for _, m := range marks {
+			if m.seq == r.seq && m.hash == r.hash && m.name == b.name {
+				b.passed = append(b.passed, m.seq)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, openFailed(err)
+	}
+	if b.last.seq == 0 {
+		return nil, fmt.Errorf("%w: the chain is empty", ErrCorrupt)
+	}
+	return b, nil
+}
+
+// errBehind tells whether the chain of b lacks the row of a mark.
+func errBehind(b *book, m mark) error {
+	for _, seq := range b.passed {
+		if seq == m.seq {
+			return nil
+		}
+	}
+	if m.name != b.name {
+		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)
+	}
+	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.seq, m.seq)
+}
+
+// rewriteLog writes the write-ahead log's bytes over themselves and flushes them. After a failed flush the kernel may hold
+// pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get there
+// before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
+// checkpoint has flushed them.
+func rewriteLog(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	buf := make([]byte, 1<<20)
+	for off := int64(0); ; {
+		n, err := f.ReadAt(buf, off)
+		if n > 0 {
+			if _, err := f.WriteAt(buf[:n], off); err != nil {
+				return err
+			}
+			off += int64(n)
+		}
+		if err == io.EOF {
+			return f.Sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// openFailed names the error of opening or reading the file.
+func openFailed(err error) error {
+	switch {
+	case errors.Is(err, ErrCorrupt) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.ERROR) || errors.Is(err, sqlite3.CONSTRAINT):
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	case errors.Is(err, sqlite3.BUSY):
+		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	return fmt.Errorf("%w: %w", unavailable(err), err)
+}
+
+// unavailable is ErrUnavailable, with ErrFull where the disk has no space.
+func unavailable(err error) error {
+	if diskFull(err) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
+	}
+	return ErrUnavailable
+}

@@ -1,0 +1,160 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// The kinds of rows. Numbers are on disk: never change one.
+const (
+	rowGenesis int64 = 1 + iota // a ledger begins: its random name
+	rowPolicy                   // a policy is in force
+	rowTerms                    // the terms of one dataset: grants, caps, unit, neighbours, accountant
+	rowRename                   // a dataset goes on under another id
+	rowBind                     // base relations belong to a dataset from now on
+	rowCharge                   // one item was paid for
+	rowSave                     // one release was drawn and stored
+	rowRevoke                   // one release is withdrawn
+	rowForfeit                  // budget given up for an accepted rollback
+	rowVouch                    // the operator vouches that nothing is missing, though the witness was lost
+)
+
+// row is one link of the chain.
+type row struct {
+	seq, kind, at, ds int64
+	holder            string
+	body              []byte
+	hash              Digest
+}
+
+// link computes the row's hash from its predecessor's. Every field has a fixed place or a length before it, so no two
+// different rows have the same bytes.
+func (r *row) link(previous Digest) Digest {
+	e := encoder{b: make([]byte, 0, 128+len(r.holder)+len(r.body))}
+	e.b = append(e.b, previous[:]...)
+	e.i64(r.seq)
+	e.i64(r.kind)
+	e.i64(r.at)
+	e.i64(r.ds)
+	e.str(r.holder)
+	e.bytes(r.body)
+	return sha256.Sum256(e.b)
+}
+
+// encoder writes the canonical bytes of a row's body.
+type encoder struct{ b []byte }
+
+func (e *encoder) i64(v int64)     { e.b = binary.BigEndian.AppendUint64(e.b, uint64(v)) }
+func (e *encoder) digest(d Digest) { e.b = append(e.b, d[:]...) }
+func (e *encoder) bytes(p []byte)  { e.i64(int64(len(p))); e.b = append(e.b, p...) }
+func (e *encoder) str(s string)    { e.i64(int64(len(s))); e.b = append(e.b, s...) }
+func (e *encoder) boolean(v bool) {
+	if v {
+		e.i64(1)
+	} else {
+		e.i64(0)
+	}
+}
+
+func (e *encoder) cost(c privacy.Cost) {
+	e.i64(c.Epsilon.Micro())
+	e.i64(c.Rho.Pico())
+	e.i64(c.Delta.Atto())
+}
+
+func (e *encoder) spec(s mechanisms.Spec) {
+	e.i64(int64(s.Counters))
+	e.i64(int64(s.Cells))
+	e.i64(int64(s.Strategy.Kind))
+	e.i64(int64(len(s.Strategy.Radices)))
+	for _, r := range s.Strategy.Radices {
+		e.i64(int64(r))
+	}
+	e.i64(int64(s.Noise.Kind))
+	e.i64(s.Noise.Num)
+	e.i64(s.Noise.Den)
+}
+
+// decoder reads what encoder wrote. The first fault sticks in err; everything read after it is zero.
+type decoder struct {
+	b   []byte
+	err error
+}
+
+var errBody = errors.New("malformed row")
+
+func (d *decoder) take(n int) []byte {
+	if d.err != nil || n < 0 || n > len(d.b) {
+		d.err = errBody
+		return nil
+	}
+	p := d.b[:n]
+	d.b = d.b[n:]
+	return p
+}
+
+func (d *decoder) i64() int64 {
+	p := d.take(8)
+	if p == nil {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(p))
+}
+
+func (d *decoder) digest() (v Digest) {
+	copy(v[:], d.take(len(v)))
+	return v
+}
+
+func (d *decoder) bytes() []byte {
+	n := d.i64()
+	if n < 0 || n > int64(len(d.b)) {
+		d.err = errBody
+		return nil
+	}
+	return slices.Clone(d.take(int(n)))
+}
+
+func (d *decoder) str() string   { return string(d.bytes()) }
+func (d *decoder) boolean() bool { return d.i64() == 1 }
+
+func (d *decoder) cost() privacy.Cost {
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(d.i64()), Rho: privacy.PicoRho(d.i64()), Delta: privacy.AttoDelta(d.i64())}
+}
+
+// count reads a length of things that take at least eight bytes each.
+func (d *decoder) count() int {
+	n := d.i64()
+	if n < 0 || n > int64(len(d.b)/8) {
+		d.err = errBody
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) spec() mechanisms.Spec {
+	s := mechanisms.Spec{Counters: int(d.i64()), Cells: int(d.i64())}
+	s.Strategy.Kind = mechanisms.StrategyKind(d.i64())
+	if n := d.count(); n > 0 {
+		s.Strategy.Radices = make([]int, n)
+		for i := range s.Strategy.Radices {
+			s.Strategy.Radices[i] = int(d.i64())
+		}
+	}
+	s.Noise.Kind = mechanisms.NoiseKind(d.i64())
+	s.Noise.Num, s.Noise.Den = d.i64(), d.i64()
+	return s
+}
+
+// end reports the first fault, or that bytes are left over.
+func (d *decoder) end() error {
+	if d.err == nil && len(d.b) != 0 {
+		d.err = errBody
+	}
+	return d.err
+}

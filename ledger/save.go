@@ -1,0 +1,227 @@
+package ledger
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
+// first call was durable after all, the second one finds it.
+func (f *file) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
+	if r == nil || r.state.Load() == 0 || r.flight == nil {
+		return 0, errors.New("ledger: not a receipt")
+	}
+	if !noisy.Valid() {
+		return 0, errors.New("ledger: nothing was released")
+	}
+	if !r.state.CompareAndSwap(receiptSpent, receiptSaving) {
+		return 0, errors.New("ledger: only a spent receipt can be saved, and once")
+	}
+	blob := encodeNoisy(noisy.Value())
+	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
+	var id int64
+	err := f.do(ctx, &job{run: func(t *batch) error {
+		var err error
+		id, err = f.save(t, r, body, blob)
+		return err
+	}})
+	if err != nil {
+		r.state.Store(receiptSpent)
+		return 0, err
+	}
+	r.state.Store(receiptClosed)
+	f.cache.put(id, noisy)
+	f.flights.land(r.flight)
+	return id, nil
+}
+
+func (f *file) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, error) {
+	if id, ok := f.book.byCharge[r.charge]; ok {
+		if f.book.releases[id].noisy != body.noisy {
+			return 0, refusal{errors.New("ledger: another release was saved on this charge")}
+		}
+		return id, nil
+	}
+	if o, ok := f.book.open[r.charge]; !ok || o.digest != r.digest {
+		return 0, refusal{errors.New("ledger: receipt of another ledger")}
+	}
+	holder := r.user
+	if r.item.Shared {
+		holder = ""
+	}
+	row, err := t.add(rowSave, r.ds, holder, body.encode())
+	if err != nil {
+		return 0, err
+	}
+	return row.seq, t.store.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, row.seq, r.charge, body.key[:], blob)
+}
+
+// Abandon gives a receipt up.
+func (f *file) Abandon(r *Receipt) {
+	if r == nil || r.flight == nil {
+		return
+	}
+	if r.state.CompareAndSwap(receiptFresh, receiptClosed) || r.state.CompareAndSwap(receiptSpent, receiptClosed) {
+		f.flights.land(r.flight)
+	}
+}
+
+// Load returns a saved release.
+func (f *file) Load(ctx context.Context, user string, id int64) (Release, error) {
+	f.mu.RLock()
+	rec := f.book.releases[id]
+	_, paid := f.book.paid[paidKey{id, user}]
+	f.mu.RUnlock()
+	if rec == nil || rec.Revoked || !paid {
+		return Release{}, fmt.Errorf("ledger: %w", ErrNotHeld)
+	}
+	out := rec.Release
+	noisy, ok := f.cache.get(id)
+	if !ok {
+		var err error
+		if noisy, err = f.fetch(ctx, rec); err != nil {
+			return Release{}, err
+		}
+		f.cache.put(id, noisy)
+	}
+	out.Noisy = noisy
+	return out, nil
+}
+
+// fetch reads the observations of a release from disk and holds them against the chain's hash.
+func (f *file) fetch(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	s, err := f.read()
+	if err != nil {
+		return none, fmt.Errorf("ledger: %w", err)
+	}
+	defer f.reading.Unlock()
+	var blob []byte
+	err = s.run("SELECT noisy FROM release WHERE id = ?", func(st *sqlite3.Stmt) error { blob = st.ColumnBlob(0, nil); return nil }, rec.ID)
+	if err != nil {
+		f.closeReader()
+		return none, fmt.Errorf("ledger: %w", openFailed(err))
+	}
+	return decodeStored(rec, blob)
+}
+
+func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.Noisy], _ error) {
+	if sha256.Sum256(blob) != rec.noisy {
+		return none, fmt.Errorf("ledger: %w: release %d is not what was saved", ErrCorrupt, rec.ID)
+	}
+	noisy, err := decodeNoisy(blob)
+	if err != nil {
+		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
+	}
+	return privacy.Published(noisy), nil
+}
+
+// read returns the connection for reading, locked; the caller unlocks f.reading.
+func (f *file) read() (*store, error) {
+	f.reading.Lock()
+	if f.reader == nil {
+		s, err := openStore(f.path, f.opts.vfs, false)
+		if err != nil {
+			f.reading.Unlock()
+			return nil, openFailed(err)
+		}
+		f.reader = s
+	}
+	return f.reader, nil
+}
+
+// closeReader needs f.reading.
+func (f *file) closeReader() error {
+	if f.reader == nil {
+		return nil
+	}
+	err := f.reader.close()
+	f.reader = nil
+	return err
+}
+
+// Revoke withdraws a release.
+func (f *file) Revoke(ctx context.Context, id int64) error {
+	err := f.do(ctx, &job{alone: true, run: func(t *batch) error {
+		rec := f.book.releases[id]
+		if rec == nil || rec.Revoked {
+			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
+		}
+		var e encoder
+		e.i64(id)
+		if _, err := t.add(rowRevoke, rec.ds, "", e.b); err != nil {
+			return err
+		}
+		return t.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, id)
+	}})
+	if err == nil {
+		f.cache.drop(id)
+	}
+	return err
+}
+
+// cache keeps decoded releases, least recently used first out.
+type cache struct {
+	mu          sync.Mutex
+	limit, size int64
+	byID        map[int64]*list.Element
+	order       list.List
+}
+
+type cached struct {
+	id    int64
+	noisy privacy.Released[mechanisms.Noisy]
+	size  int64
+}
+
+func (c *cache) get(id int64) (none privacy.Released[mechanisms.Noisy], _ bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.byID[id]
+	if e == nil {
+		return none, false
+	}
+	c.order.MoveToBack(e)
+	return e.Value.(*cached).noisy, true
+}
+
+func (c *cache) put(id int64, noisy privacy.Released[mechanisms.Noisy]) {
+	size := int64(8*len(noisy.Value().Observations) + 128)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byID == nil {
+		c.byID = map[int64]*list.Element{}
+	}
+	if c.byID[id] != nil || size > c.limit {
+		return
+	}
+	c.byID[id] = c.order.PushBack(&cached{id, noisy, size})
+	for c.size += size; c.size > c.limit; {
+		c.remove(c.order.Front())
+	}
+}
+
+func (c *cache) drop(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.byID[id]; e != nil {
+		c.remove(e)
+	}
+}
+
+func (c *cache) remove(e *list.Element) {
+	old := c.order.Remove(e).(*cached)
+	delete(c.byID, old.id)
+	c.size -= old.size
+}

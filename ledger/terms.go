@@ -1,0 +1,248 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// errBoundBy makes an error of privacy rule 8.
+func errBoundBy(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrBound, fmt.Sprintf(format, args...))
+}
+
+// budget returns the terms that bind a user, "*" standing for each one who is not named.
+func (d *dataset) budget(user string) (BudgetTerms, bool) {
+	if t, ok := d.terms.Budgets[user]; ok {
+		return t, true
+	}
+	t, ok := d.terms.Budgets["*"]
+	return t, ok
+}
+
+// life is the limit that the guarantee names.
+func (t BudgetTerms) life() privacy.Cost {
+	if t.Refresh == 0 {
+		return t.Limit
+	}
+	return t.Lifetime
+}
+
+// limit is the granted limit of an account.
+func (b *book) limit(key accountKey) amounts {
+	set := b.sets[key.ds]
+	if key.scope == scopeCap {
+		return amountsOf(set.terms.Cap)
+	}
+	t, ok := set.budget(key.holder)
+	if !ok {
+		return amounts{}
+	}
+	if key.scope == scopeLife {
+		return amountsOf(t.life())
+	}
+	return amountsOf(t.Limit)
+}
+
+// ends is when the window that holds now is over; 0 for other scopes.
+func (b *book) ends(key accountKey, now int64) int64 {
+	if key.scope != scopeWindow {
+		return 0
+	}
+	if t, ok := b.sets[key.ds].budget(key.holder); ok && t.Refresh > 0 {
+		return windowEnd(now, t.Refresh)
+	}
+	return 0
+}
+
+// opening is an account of which the chain has not heard before. What an accepted rollback has lost may have been its.
+func (b *book) opening(key accountKey, now int64) account {
+	a := account{limit: b.limit(key), ends: b.ends(key, now)}
+	if b.lostAll || b.lost != (amounts{}) {
+		a = a.forfeited(b.lost, b.lostAll, b.sets[key.ds].terms)
+	}
+	return a
+}
+
+// payers are the accounts that a charge moves.
+func (b *book) payers(ds int64, user string, capped bool) []accountKey {
+	keys := make([]accountKey, 0, 3)
+	if t, ok := b.sets[ds].budget(user); ok && t.Refresh > 0 {
+		keys = append(keys, accountKey{ds, scopeWindow, user})
+	}
+	keys = append(keys, accountKey{ds, scopeLife, user})
+	if capped {
+		keys = append(keys, accountKey{ds, scopeCap, ""})
+	}
+	return keys
+}
+
+func (b *book) applyRename(r row) error {
+	d := decoder{b: r.body}
+	id := d.str()
+	if err := d.end(); err != nil {
+		return err
+	}
+	set := b.sets[r.ds]
+	if _, used := b.ids[id]; used || set == nil {
+		return ErrBound
+	}
+	next := *set
+	next.id = id
+	next.terms.ID = id
+	b.sets[r.ds], b.ids[id] = &next, r.ds
+	return nil
+}
+
+// applyTerms gives a dataset its terms. Spending already done is re-priced where the accountant or the neighbours change
+// in the allowed direction; the other direction never gets a row.
+func (b *book) applyTerms(r row) error {
+	t, err := decodeTerms(r.body)
+	if err != nil {
+		return err
+	}
+	set := b.sets[r.ds]
+	if set == nil {
+		if _, used := b.ids[t.ID]; used || r.ds != r.seq {
+			return ErrBound
+		}
+		b.ids[t.ID] = r.ds
+		set = &dataset{id: t.ID, terms: t}
+	}
+	if set.id != t.ID {
+		return errBody
+	}
+	if err := set.change(t); err != nil {
+		return err
+	}
+	next := *set
+	next.terms, next.encoded = t, string(r.body)
+	b.sets[r.ds] = &next
+	for key, a := range b.accounts {
+		if key.ds == r.ds {
+			b.regrant(key, a, set.terms, r.at)
+		}
+	}
+	key := accountKey{r.ds, scopeCap, ""}
+	if _, ok := b.accounts[key]; !ok {
+		b.accounts[key] = b.opening(key, r.at)
+	}
+	return nil
+}
+
+// repriced carries spending from old terms to new ones.
+func (a account) repriced(old, now DatasetTerms) account {
+	if old.Neighbors == privacy.AddRemove && now.Neighbors == privacy.ReplaceOne {
+		a = a.doubled()
+	}
+	if old.Accountant == privacy.Pure && now.Accountant == privacy.ZCDP {
+		a = a.concentrated()
+	}
+	return a
+}
+
+// regrant gives an existing account the limits and the window of new terms.
+func (b *book) regrant(key accountKey, a account, old DatasetTerms, now int64) {
+	a = a.rolled(now, 0)
+	if key.scope == scopeWindow {
+		ends := b.ends(key, now)
+		if ends == 0 {
+			delete(b.accounts, key)
+			return
+		}
+		a.ends = ends
+	}
+	b.accounts[key] = a.repriced(old, b.sets[key.ds].terms).limited(b.limit(key))
+}
+
+// change tells whether privacy rule 8 lets terms follow those of d.
+func (d *dataset) change(t DatasetTerms) error {
+	if !d.charged {
+		return nil
+	}
+	old := d.terms
+	switch {
+	case old.Unit != t.Unit:
+		return errBoundBy("dataset %s protects %q; its unit cannot change to %q once budget is spent", t.ID, old.Unit, t.Unit)
+	case old.Accountant == privacy.ZCDP && t.Accountant == privacy.Pure:
+		return errBoundBy("dataset %s is accounted by zcdp; it cannot go back to pure once budget is spent", t.ID)
+	case old.Neighbors == privacy.ReplaceOne && t.Neighbors == privacy.AddRemove:
+		return errBoundBy("dataset %s has replace-one neighbors; they cannot become add-remove once budget is spent", t.ID)
+	case old.Neighbors == privacy.AddRemove && t.Neighbors == privacy.ReplaceOne && d.delta:
+		return errBoundBy("dataset %s has spent δ under add-remove neighbors, which has no price under replace-one", t.ID)
+	}
+	return nil
+}
+
+func (b *book) applyForfeit(r row) error {
+	d := decoder{b: r.body}
+	lost := amountsOf(d.cost())
+	all := d.boolean()
+	if err := d.end(); err != nil {
+		return err
+	}
+	if lost.eps < 0 || lost.rho < 0 || lost.delta < 0 {
+		return errBody
+	}
+	for key, a := range b.accounts {
+		a = a.rolled(r.at, b.ends(key, r.at))
+		b.accounts[key] = a.forfeited(lost, all, b.sets[key.ds].terms)
+	}
+	for ds, set := range b.sets {
+		next := *set
+		next.charged = true
+		b.sets[ds] = &next
+	}
+	b.lost, b.lostAll, b.total = b.lost.plus(lost), b.lostAll || all, b.total.plus(lost)
+	return nil
+}
+
+// sound checks terms before they are written.
+func (t DatasetTerms) sound() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("ledger: dataset %s: %s", t.ID, fmt.Sprintf(format, args...))
+	}
+	if t.ID == "" || t.Unit == "" || len(t.Relations) == 0 {
+		return fail("an id, a unit and a base relation are needed")
+	}
+	if t.Accountant != privacy.Pure && t.Accountant != privacy.ZCDP {
+		return fail("invalid accountant")
+	}
+	if t.Neighbors != privacy.AddRemove && t.Neighbors != privacy.ReplaceOne {
+		return fail("invalid neighbors")
+	}
+	if err := measures(t.Accountant, t.Cap); err != nil {
+		return fail("cap: %v", err)
+	}
+	for user, b := range t.Budgets {
+		if user == "" {
+			return fail("a budget without a user")
+		}
+		if err := measures(t.Accountant, b.Limit); err != nil {
+			return fail("budget of %s: %v", user, err)
+		}
+		if err := measures(t.Accountant, b.Lifetime); err != nil {
+			return fail("lifetime of %s: %v", user, err)
+		}
+		if b.Refresh < 0 || b.Refresh > 0 && b.Refresh < time.Second {
+			return fail("budget of %s: a refresh window of %s", user, b.Refresh)
+		}
+		if b.Refresh > 0 && b.Lifetime.IsZero() {
+			return fail("budget of %s: refresh requires lifetime", user)
+		}
+	}
+	return nil
+}
+
+// measures checks that c is not negative and in the accountant's unit.
+func measures(a privacy.Accountant, c privacy.Cost) error {
+	n := amountsOf(c)
+	switch {
+	case n.eps < 0 || n.rho < 0 || n.delta < 0:
+		return fmt.Errorf("a negative amount")
+	case a == privacy.Pure && n.rho != 0 || a == privacy.ZCDP && n.eps != 0:
+		return fmt.Errorf("an amount in the unit of another accountant")
+	}
+	return nil
+}

@@ -1,0 +1,321 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	mostJobs      = 256                    // one commit covers at most so many
+	checkpointAt  = 1000                   // pages in the log before it is copied into the file
+	witnessFlush  = time.Second            // how long a mark may stay unflushed
+	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
+)
+
+// job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
+type job struct {
+	run   func(*batch) error
+	after func()
+	alone bool // shares its commit with no other
+	state atomic.Int32
+	err   error
+	done  chan struct{}
+}
+
+// The states of a job: whoever moves it from waiting first decides.
+const (
+	jobWaiting int32 = iota
+	jobTaken
+	jobWithdrawn
+)
+
+// refusal is an error of one job: its rows are taken back, the others of the batch go on.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
+
+// batch is one transaction in the making.
+type batch struct {
+	store *store
+	last  row
+	now   int64
+	rows  []row
+}
+
+// add writes the next row of the chain.
+func (t *batch) add(kind, ds int64, holder string, body []byte) (row, error) {
+	r := row{seq: t.last.seq + 1, kind: kind, at: t.now, ds: ds, holder: holder, body: body}
+	r.hash = r.link(t.last.hash)
+	if err := t.store.insert(r); err != nil {
+		return row{}, err
+	}
+	t.last = r
+	t.rows = append(t.rows, r)
+	return r, nil
+}
+
+func (s *store) insert(r row) error {
+	return s.run("INSERT INTO chain (seq, kind, at, ds, holder, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", nil,
+		r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash[:])
+}
+
+// do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
+// waited for, because only its outcome tells whether it was charged.
+func (f *file) do(ctx context.Context, j *job) error {
+	if f.opts.ReadOnly {
+		return errors.New("ledger: opened for reading only")
+	}
+	j.done = make(chan struct{})
+	select {
+	case f.queue <- j:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-f.closing:
+		return ErrClosed
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		if j.state.CompareAndSwap(jobWaiting, jobWithdrawn) {
+			return ctx.Err()
+		}
+	case <-f.stopped:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-f.stopped:
+	}
+	select {
+	case <-j.done:
+		return j.err
+	default:
+		return ErrClosed
+	}
+}
+
+// write is the one goroutine that writes. It takes whatever waits and commits it at once.
+func (f *file) write() {
+	defer close(f.stopped)
+	tick := time.NewTicker(witnessFlush)
+	defer tick.Stop()
+	var carry *job
+	for {
+		var jobs []*job
+		if carry != nil {
+			jobs, carry = append(jobs, carry), nil
+		} else {
+			select {
+			case j := <-f.queue:
+				jobs = append(jobs, j)
+			case <-tick.C:
+				f.rest()
+				continue
+			case <-f.closing:
+				return
+			}
+		}
+		if !jobs[0].alone {
+			jobs, carry = f.gather(jobs)
+		}
+		f.serve(jobs)
+	}
+}
+
+// gather takes more waiting jobs, up to one that must be alone.
+func (f *file) gather(jobs []*job) (more []*job, carry *job) {
+	for len(jobs) < mostJobs {
+		select {
+		case j := <-f.queue:
+			if j.alone {
+				return jobs, j
+			}
+			jobs = append(jobs, j)
+		default:
+			return jobs, nil
+		}
+	}
+	return jobs, nil
+}
+
+// rest is what the writer does between jobs.
+func (f *file) rest() {
+	if f.store == nil || f.witness == nil {
+		return
+	}
+	if err := f.witness.flush(); err != nil {
+		f.fail(fmt.Errorf("flush of the witness: %w", err))
+	}
+}
+
+// serve runs the jobs in one transaction and answers each. Any fault that is not a job's own refusal closes the ledger:
+// all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
+func (f *file) serve(jobs []*job) {
+	jobs = taken(jobs)
+	if len(jobs) == 0 {
+		return
+	}
+	err := f.ready()
+	if err == nil {
+		err = f.transact(jobs)
+		if err != nil {
+			f.fail(err)
+			err = fmt.Errorf("ledger: %w", unavailable(err))
+		}
+	}
+	for _, j := range jobs {
+		if err != nil {
+			j.err = err
+		}
+		close(j.done)
+	}
+	if err == nil {
+		if err := f.checkpoint(); err != nil {
+			f.fail(fmt.Errorf("checkpoint: %w", err))
+		}
+	}
+}
+
+func taken(jobs []*job) []*job {
+	kept := jobs[:0]
+	for _, j := range jobs {
+		if j.state.CompareAndSwap(jobWaiting, jobTaken) {
+			kept = append(kept, j)
+		} else {
+			close(j.done)
+		}
+	}
+	return kept
+}
+
+// ready opens the ledger again after a fault, if it is time.
+func (f *file) ready() error {
+	if f.store != nil {
+		return nil
+	}
+	cause := *f.fault.Load()
+	if time.Now().Before(f.retry) {
+		return cause
+	}
+	began := time.Now()
+	f.mu.RLock()
+	known := markOf(f.book)
+	f.mu.RUnlock()
+	err := f.tryDisk()
+	if err == nil {
+		err = f.open(context.Background(), known)
+	}
+	if err != nil {
+		f.fail(err)
+		f.retry = time.Now().Add(reopenNotSoon + time.Since(began))
+		return *f.fault.Load()
+	}
+	return nil
+}
+
+// fail closes the store. Nothing is written until ready has opened and compared it again.
+func (f *file) fail(err error) {
+	f.log.Error("ledger: not available", "error", err)
+	f.shut()
+	kept := err
+	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
+		kept = unavailable(err)
+	}
+	kept = fmt.Errorf("ledger: %w", kept)
+	f.fault.Store(&kept)
+	f.retry = time.Now().Add(reopenNotSoon)
+	f.reading.Lock()
+	f.closeReader()
+	f.reading.Unlock()
+}
+
+// transact is one commit. The jobs' own errors are set; the error returned is the disk's.
+func (f *file) transact(jobs []*job) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in the database: %v", r)
+		}
+	}()
+	if data, err := f.store.dataVersion(); err != nil || data != f.store.data {
+		return errors.Join(err, errors.New("the file was changed by another program"))
+	}
+	f.mu.RLock()
+	t := &batch{store: f.store, last: f.book.last}
+	f.mu.RUnlock()
+	if err := f.store.run("BEGIN IMMEDIATE", nil); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
+			return err
+		}
+	}
+	if len(t.rows) == 0 {
+		return f.store.run("ROLLBACK", nil)
+	}
+	if err := f.store.run("COMMIT", nil); err != nil {
+		return err
+	}
+	if err := f.accept(t); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if j.err == nil && j.after != nil {
+			j.after()
+		}
+	}
+	return nil
+}
+
+// attempt runs one job inside a savepoint.
+func (t *batch) attempt(j *job, now int64) error {
+	t.now = now
+	last, rows := t.last, len(t.rows)
+	if err := t.store.run("SAVEPOINT job", nil); err != nil {
+		return err
+	}
+	err := j.run(t)
+	if err == nil {
+		return t.store.run("RELEASE job", nil)
+	}
+	var refused refusal
+	if !errors.As(err, &refused) {
+		return err
+	}
+	j.err = refused.error
+	t.last, t.rows = last, t.rows[:rows]
+	if err := t.store.run("ROLLBACK TO job", nil); err != nil {
+		return err
+	}
+	return t.store.run("RELEASE job", nil)
+}
+
+// accept takes what was committed into memory, and lets the witness know before anybody is told.
+func (f *file) accept(t *batch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range t.rows {
+		if err := f.book.check(r); err != nil {
+			return err
+		}
+		if err := f.book.apply(r); err != nil {
+			return err
+		}
+	}
+	return f.witness.write(markOf(f.book))
+}
+
+// checkpoint copies the log into the file when it has grown. Its faults count: SQLite itself would pass over them.
+func (f *file) checkpoint() error {
+	if f.store.pages < checkpointAt {
+		return nil
+	}
+	_, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+	return err
+}
