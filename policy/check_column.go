@@ -119,7 +119,7 @@ func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
 	}
 	d, err := Enumerate(col.Type, values, rules)
 	if err == nil {
-		err = d.CheckLength(col.Typmod)
+		err = d.checkLength(col.Typmod)
 	}
 	if err != nil {
 		here.problem("%v", err)

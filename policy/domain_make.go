@@ -174,8 +174,8 @@ func (r Rules) check() error {
 	return nil
 }
 
-// CheckLength refuses enumerated values that a varchar(n) column cannot hold.
-func (d *Domain) CheckLength(typmod int32) error {
+// checkLength refuses enumerated values that a varchar(n) column cannot hold.
+func (d *Domain) checkLength(typmod int32) error {
 	if d.Type != Varchar || typmod < 4 {
 		return nil
 	}
