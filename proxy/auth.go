@@ -21,6 +21,8 @@ const (
 	mechanism     = "SCRAM-SHA-256"
 	mechanismPlus = "SCRAM-SHA-256-PLUS"
 	saltBytes     = 16
+
+	stateWrongPassword = "28P01"
 )
 
 // credentials reads a verifier as PostgreSQL writes it: SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
@@ -168,7 +170,7 @@ func receiveSASL(back *pgproto3.Backend, kind uint32) (pgproto3.FrontendMessage,
 }
 
 func rejected(user string) error {
-	return failure("28P01", fmt.Sprintf("password authentication failed for user %q", user)).fatal()
+	return failure(stateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).fatal()
 }
 
 // channelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for

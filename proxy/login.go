@@ -118,7 +118,9 @@ func (c *session) authenticate(o *opening, address string) error {
 		s.brake.succeeded(c.user, address)
 		s.metrics.logins.WithLabelValues("ok").Inc()
 	case !errors.Is(err, errSilent):
-		s.brake.failed(c.user, address, time.Now())
+		if describe(err).SQLState == stateWrongPassword {
+			s.brake.failed(c.user, address, time.Now())
+		}
 		s.metrics.logins.WithLabelValues("failed").Inc()
 		c.log.Warn("login failed")
 	}

@@ -1,0 +1,501 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+func query(text string) pgproto3.FrontendMessage { return &pgproto3.Query{String: text} }
+
+func parse(name, text string, oids ...uint32) pgproto3.FrontendMessage {
+	return &pgproto3.Parse{Name: name, Query: text, ParameterOIDs: oids}
+}
+
+func bind(portal, stmt string, values ...string) pgproto3.FrontendMessage {
+	b := &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: stmt, ResultFormatCodes: []int16{0}}
+	for _, v := range values {
+		b.Parameters = append(b.Parameters, []byte(v))
+	}
+	return b
+}
+
+func execute(portal string, most uint32) pgproto3.FrontendMessage {
+	return &pgproto3.Execute{Portal: portal, MaxRows: most}
+}
+
+func describing(kind byte, name string) pgproto3.FrontendMessage {
+	return &pgproto3.Describe{ObjectType: kind, Name: name}
+}
+
+var (
+	syncs   = &pgproto3.Sync{}
+	flushed = &pgproto3.Flush{}
+)
+
+// step is some messages sent at once, what ends the reply, and the reply.
+type step struct {
+	send []pgproto3.FrontendMessage
+	want string
+}
+
+func one(m pgproto3.FrontendMessage, want string) step {
+	return step{[]pgproto3.FrontendMessage{m}, want}
+}
+
+func many(want string, m ...pgproto3.FrontendMessage) step { return step{m, want} }
+
+// play sends the steps on one session; each reply ends with the last word of what is wanted.
+func (r *raw) play(name string, steps []step) {
+	r.t.Helper()
+	for i, s := range steps {
+		for _, m := range s.send {
+			r.Send(m)
+		}
+		words := strings.Split(s.want, " ")
+		last := words[len(words)-1]
+		times := strings.Count(" "+s.want, " "+last)
+		var got []string
+		for range times {
+			part := r.upTo(last)
+			got = append(got, part)
+			if strings.HasSuffix(part, "EOF") {
+				break
+			}
+			if strings.HasPrefix(strings.Join(got, " "), s.want) {
+				break
+			}
+		}
+		if all := strings.Join(got, " "); all != s.want {
+			r.t.Errorf("%s, step %d:\ngot  %s\nwant %s", name, i+1, all, s.want)
+			return
+		}
+	}
+}
+
+// TestMessageOrder follows the recordings of psql, psycopg, asyncpg, pgjdbc, node-postgres and pgx against PostgreSQL.
+func TestMessageOrder(t *testing.T) {
+	b := start(t)
+	flows := map[string][]step{
+		"psql": {
+			one(query("begin;"), "C(BEGIN) Z(T)"),
+			one(query("select count(*) from people;"), "N(00000) T1 D C(SELECT 1) Z(T)"),
+			one(query("savepoint a;"), "C(SAVEPOINT) Z(T)"),
+			one(query("select bad;"), "E(42703) Z(E)"),
+			one(query("select 1;"), "E(25P02) Z(E)"),
+			one(query(";"), "I Z(E)"),
+			one(query("rollback to savepoint a;"), "C(ROLLBACK) Z(T)"),
+			one(query("release a;"), "C(RELEASE) Z(T)"),
+			one(query("commit;"), "C(COMMIT) Z(I)"),
+			one(query("select 1; select 2;"), "T1 D C(SELECT 1) T1 D C(SELECT 1) Z(I)"),
+			one(query("x"), "E(42601) Z(I)"),
+			one(query(""), "I Z(I)"), one(query("-- ping"), "I Z(I)"), one(query(";;"), "I Z(I)"),
+			one(query("commit"), "N(25P01) C(COMMIT) Z(I)"),
+			one(query("rollback"), "N(25P01) C(ROLLBACK) Z(I)"),
+			one(query("begin; begin"), "C(BEGIN) N(25001) C(BEGIN) Z(T)"),
+			one(query("select bad"), "E(42703) Z(E)"),
+			one(query("commit"), "C(ROLLBACK) Z(I)"),
+			one(query("start transaction isolation level repeatable read read only"), "C(START TRANSACTION) Z(T)"),
+			one(query("show transaction_isolation"), "T1 D C(SHOW) Z(T)"),
+			one(query("abort"), "C(ROLLBACK) Z(I)"),
+			one(query("savepoint a"), "E(25P01) Z(I)"), one(query("release a"), "E(25P01) Z(I)"), one(query("rollback to a"), "E(25P01) Z(I)"),
+			one(query("begin; savepoint a; rollback to b"), "C(BEGIN) C(SAVEPOINT) E(3B001) Z(E)"),
+			one(query("end"), "C(ROLLBACK) Z(I)"),
+			one(query("select 1; select bad; select 2"), "T1 D C(SELECT 1) E(42703) Z(I)"),
+			one(query("insert into people values (1)"), "E(42501) Z(I)"),
+			one(query("select 'x'"), "T1 D C(SELECT 1) Z(I)"),
+			one(query("select \xff"), "E(22021) Z(I)"),
+			one(&pgproto3.FunctionCall{}, "E(0A000) Z(I)"),
+			many("T1 D C(SELECT 1) Z(I)", &pgproto3.CopyDone{}, &pgproto3.CopyFail{}, &pgproto3.CopyData{Data: []byte("x")}, query("select 1")),
+		},
+		"psql 18, extended": {
+			many("1 2 T2 D C(SELECT 1) Z(I)", parse("", "select $1::int as a, $2::text"), bind("", "", "1", "x"), describing('P', ""), execute("", 0), syncs),
+			many("1 Z(I)", parse("st1", "select count(*) from people where sex = $1"), syncs),
+			many("2 T1 D C(SELECT 1) Z(I)", bind("", "st1", "Female"), describing('P', ""), execute("", 0), syncs),
+			many("E(42P05) Z(I)", parse("st1", "select 1"), syncs),
+			many("3 Z(I)", &pgproto3.Close{ObjectType: 'S', Name: "st1"}, syncs),
+			many("E(26000) Z(I)", bind("", "st1", "x"), syncs),
+			many("3 Z(I)", &pgproto3.Close{ObjectType: 'S', Name: "never was"}, syncs),
+			many("1 2 T1 D C(SELECT 1) 1 2 T1 D C(SELECT 1) Z(I) E(42703) Z(I)",
+				parse("", "select 1"), bind("", ""), describing('P', ""), execute("", 0),
+				parse("", "select $1::int"), bind("", "", "5"), describing('P', ""), execute("", 0), syncs,
+				parse("", "select nope"), bind("", ""), describing('P', ""), execute("", 0),
+				parse("", "select 1"), bind("", ""), execute("", 0), query("select 2"), syncs),
+		},
+		"asyncpg": {
+			many("1 t[23] T1", parse("s1", "select $1::int"), describing('S', "s1"), flushed),
+			many("2 D C(SELECT 1) Z(I)", bind("", "s1", "7"), execute("", 0), syncs),
+			many("1 t[] T1", parse("s2", "select n from ten"), describing('S', "s2"), flushed),
+			many("2 D s Z(I)", bind("", "s2"), execute("", 1), syncs),
+			many("E(34000) Z(I)", execute("", 1), syncs),
+		},
+		"portals": {
+			one(query("begin"), "C(BEGIN) Z(T)"),
+			many("1 2 D D D D s Z(T)", parse("s", "select n from ten"), bind("c", "s"), execute("c", 4), syncs),
+			one(query("select 1"), "T1 D C(SELECT 1) Z(T)"),
+			many("T1 D D D D s Z(T)", describing('P', "c"), execute("c", 4), syncs),
+			many("E(42P03) Z(E)", bind("c", "s"), syncs),
+			one(query("rollback"), "C(ROLLBACK) Z(I)"),
+			many("E(34000) Z(I)", execute("c", 4), syncs),
+			one(query("begin"), "C(BEGIN) Z(T)"),
+			many("2 D D D D D D D D D D s C(SELECT 0) C(SELECT 0) Z(T)", bind("c", "s"), execute("c", 10), execute("c", 0), execute("c", 0), syncs),
+			many("3 E(34000) Z(E)", &pgproto3.Close{ObjectType: 'P', Name: "c"}, describing('P', "c"), syncs),
+			one(query("rollback"), "C(ROLLBACK) Z(I)"),
+			many("2 D D D D D D D s D D D C(SELECT 3) Z(I)", bind("", "s"), execute("", 7), execute("", 7), syncs),
+		},
+		"commands by extended messages": {
+			many("1 t[] n 2 n C(BEGIN) Z(T)", parse("", "begin"), describing('S', ""), bind("", ""), describing('P', ""), execute("", 0), syncs),
+			many("1 2 C(SET) E(55000) Z(E)", parse("", "set dp.epsilon = 0.3"), bind("", ""), execute("", 0), execute("", 0), syncs),
+			many("E(25P02) Z(E)", parse("", "select 1"), syncs),
+			many("1 2 C(ROLLBACK) Z(I)", parse("", "rollback"), bind("", ""), execute("", 0), syncs),
+			many("1 t[] n 2 n I Z(I)", parse("", ""), describing('S', ""), bind("", ""), describing('P', ""), execute("", 0), syncs),
+			many("1 t[] T1 2 D C(SHOW) Z(I)", parse("", "show dp.epsilon"), describing('S', ""), bind("", ""), execute("", 0), syncs),
+			many("E(42601) Z(I)", parse("", "select 1; select 2"), syncs),
+			many("1 Z(I)", parse("keep", "select 1"), syncs),
+			one(query("deallocate keep"), "C(DEALLOCATE) Z(I)"),
+			one(query("deallocate keep"), "E(26000) Z(I)"),
+			many("1 Z(I)", parse("keep", "select 1"), syncs),
+			one(query("deallocate all"), "C(DEALLOCATE ALL) Z(I)"),
+			many("1 2 Z(I)", parse("keep", "select 1"), bind("", "keep"), syncs),
+			one(query("discard all"), "C(DISCARD ALL) Z(I)"),
+			many("E(26000) Z(I)", bind("", "keep"), syncs),
+			many("1 E(08P01) Z(I)", parse("", "select $1::int"), bind("", ""), syncs),
+			many("1 E(08P01) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{0, 1}}, syncs),
+			many("1 E(22023) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{2}}, syncs),
+			many("1 E(22P03) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{1}, Parameters: [][]byte{{1, 2}}}, syncs),
+			many("1 E(22P02) Z(I)", parse("", "select $1::int"), bind("", "", "x"), syncs),
+			many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{Parameters: [][]byte{nil}}, execute("", 0), syncs),
+			many("E(42501) Z(I)", parse("", "drop table people"), syncs),
+			many("E(08P01) Z(I)", describing('X', ""), syncs),
+			many("E(26000) Z(I)", describing('S', "none"), syncs),
+		},
+		"pgjdbc, everything in one flight": {
+			many("C(BEGIN) Z(T) 1 2 T1 D C(SELECT 1) Z(T)", query("BEGIN"), parse("", "select 1"), bind("", ""), describing('P', ""), execute("", 0), syncs),
+			one(query("COMMIT"), "C(COMMIT) Z(I)"),
+		},
+	}
+	for name, steps := range flows {
+		b.raw(t).play(name, steps)
+	}
+}
+
+// TestDrawnOnce: the pipeline answers once per Bind and Execute, however the rows are fetched.
+func TestDrawnOnce(t *testing.T) {
+	b := start(t)
+	r := b.raw(t)
+	r.play("fetch", []step{
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("1 2 D D s D D s T1 D D s Z(T)", parse("s", "select n from ten"), bind("c", "s"), execute("c", 2), execute("c", 2), describing('P', "c"), execute("c", 2), syncs),
+	})
+	if n := b.pipeline.answers.Load(); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+	r.play("again", []step{many("2 D s Z(T)", bind("d", "s"), execute("d", 1), syncs)})
+	if n := b.pipeline.answers.Load(); n != 2 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+func TestPgxModes(t *testing.T) {
+	b := start(t)
+	for _, mode := range []string{"cache_statement", "cache_describe", "describe_exec", "exec", "simple_protocol"} {
+		conn := b.pgx(t, "default_query_exec_mode="+mode)
+		for range 3 {
+			if mode == "simple_protocol" || mode == "exec" {
+				break // pgx itself rewrites or guesses parameters there
+			}
+			var a int32
+			var s string
+			if err := conn.QueryRow(t.Context(), "select $1::int as a, $2::text", 5, "it's").Scan(&a, &s); err != nil || a != 5 || s != "it's" {
+				t.Errorf("%s: %d %q %v", mode, a, s, err)
+			}
+		}
+		var n int64
+		if err := conn.QueryRow(t.Context(), "select count(*) from people").Scan(&n); err != nil || n != 1234 {
+			t.Errorf("%s: %d %v", mode, n, err)
+		}
+		var count int
+		rows, err := conn.Query(t.Context(), "select n from many")
+		for err == nil && rows.Next() {
+			count++
+		}
+		if err != nil || rows.Err() != nil || count != 100_000 {
+			t.Errorf("%s: %d rows, %v", mode, count, err)
+		}
+		var pg *pgconn.PgError
+		if _, err := conn.Exec(t.Context(), "select nope"); !errors.As(err, &pg) || pg.Code != "42703" || pg.Position != 8 {
+			t.Errorf("%s: %v", mode, err)
+		}
+	}
+	conn := b.pgx(t, "")
+	batch := &pgx.Batch{}
+	for i := range 50 {
+		batch.Queue("select $1::int", i)
+	}
+	results := conn.SendBatch(t.Context(), batch)
+	for i := range 50 {
+		var n int
+		if err := results.QueryRow().Scan(&n); err != nil || n != i {
+			t.Fatalf("%d: %d, %v", i, n, err)
+		}
+	}
+	if err := results.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFaults: what goes wrong inside gets one constant text, and where it was a panic ends that session and no other.
+func TestFaults(t *testing.T) {
+	b := start(t)
+	other := b.raw(t)
+	r := b.raw(t)
+	r.play("error", []step{one(query("select error"), "E(XX000) Z(I)")})
+	r.play("panic", []step{one(query("select panic"), "E(XX000) EOF")})
+	other.play("other", []step{one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
+	if log := b.log.String(); !strings.Contains(log, "panic") || strings.Contains(log, "secret 42") {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	b := start(t)
+	conn := b.pgx(t, "")
+	pid, key := conn.PgConn().PID(), conn.PgConn().SecretKey()
+	cancel := func(pid uint32, key []byte) {
+		c := b.dial(t)
+		_, _ = c.Write(startupPacketOf(pid, key))
+		if n, err := c.Read(make([]byte, 1)); n != 0 || err == nil {
+			t.Error("a cancel request was answered")
+		}
+	}
+	cancel(pid, key) // nothing runs: nothing happens
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(context.Background(), "select slow")
+		ended <- err
+	}()
+	for b.pipeline.answers.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	for i := range 200 { // wrong keys, and right keys of nobody
+		cancel(pid, []byte{key[0], key[1], key[2], key[3] ^ byte(i+1)})
+		cancel(pid+1, key)
+	}
+	cancel(pid, append(key, 0))
+	cancel(pid, nil)
+	select {
+	case err := <-ended:
+		t.Fatalf("cancelled by a wrong key: %v", err)
+	default:
+	}
+	cancel(pid, key)
+	var pg *pgconn.PgError
+	if err := <-ended; !errors.As(err, &pg) || pg.Code != "57014" || pg.Message != "canceling statement due to user request" {
+		t.Errorf("%v", err)
+	}
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func startupPacketOf(pid uint32, key []byte) []byte {
+	m := &pgproto3.CancelRequest{ProcessID: pid, SecretKey: key}
+	b, err := m.Encode(nil)
+	if err != nil {
+		return short(codeCancel)
+	}
+	return b
+}
+
+func TestStatementTimeout(t *testing.T) {
+	b := start(t)
+	r := b.raw(t, "statement_timeout", "50ms")
+	r.play("timeout", []step{
+		one(query("select slow"), "E(57014) Z(I)"),
+		many("1 2 E(57014) Z(I)", parse("", "select slow"), bind("", ""), execute("", 0), syncs),
+		one(query("select 1"), "T1 D C(SELECT 1) Z(I)"),
+		one(query("set idle_session_timeout = 30"), "C(SET) Z(I) E(57P05) EOF"),
+	})
+	r = b.raw(t, "options", "-c idle_in_transaction_session_timeout=30ms")
+	r.play("idle in transaction", []step{one(query("begin"), "C(BEGIN) Z(T) E(25P03) EOF")})
+}
+
+// TestShutdown: the running statement ends, then the session; idle sessions end at once.
+func TestShutdown(t *testing.T) {
+	b := start(t)
+	release := make(chan struct{})
+	b.pipeline.fixtures["select held"] = fixture{columns: standardFixtures()["select 1"].columns,
+		answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+			<-release
+			return [][]policy.Value{{int64(1)}}, nil
+		}}
+	idle, busy := b.raw(t), b.raw(t)
+	busy.Send(query("select held"))
+	busy.flush()
+	for b.pipeline.answers.Load() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		ended <- b.Shutdown(ctx)
+	}()
+	if got := idle.upTo("EOF"); got != "E(57P01) EOF" {
+		t.Error(got)
+	}
+	close(release)
+	if got := busy.upTo("EOF"); got != "T1 D C(SELECT 1) Z(I) E(57P01) EOF" {
+		t.Error(got)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPolicyChange: a session lives by the policy in force at each statement.
+func TestPolicyChange(t *testing.T) {
+	b := start(t)
+	r := b.raw(t)
+	r.play("before", []step{one(query("set dp.epsilon = 0.9"), "C(SET) Z(I)"), one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
+	tighter := testPolicy(t)
+	tighter.Datasets[0].Defaults.MaxEpsilon = epsilon(t, "0.5")
+	b.policy.Store(tighter)
+	r.play("tighter", []step{one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
+	if s := b.pipeline.last; s.Policy != tighter || s.Settings.Epsilon != epsilon(t, "0.5") {
+		t.Errorf("epsilon %s", s.Settings.Epsilon)
+	}
+	removed := testPolicy(t)
+	removed.Users = removed.Users[1:]
+	b.policy.Store(removed)
+	r.play("removed", []step{one(query("show dp.epsilon"), "E(28000) EOF")})
+	r2 := b.rawUser(t, "grafana", "panel")
+	closed := testPolicy(t)
+	closed.Datasets[0].Budgets = nil
+	b.policy.Store(closed)
+	r2.play("no budget", []step{many("E(3D000) EOF", parse("", "select 1"), syncs)})
+}
+
+func (b *bench) rawUser(t *testing.T, user, password string) *raw {
+	t.Helper()
+	conn := b.dial(t)
+	r := &raw{t: t, conn: conn, Frontend: pgproto3.NewFrontend(conn, conn)}
+	r.Send(&pgproto3.StartupMessage{ProtocolVersion: 3 << 16, Parameters: map[string]string{"user": user, "database": "census"}})
+	r.login(password)
+	r.upTo("Z")
+	return r
+}
+
+// TestCachedTypes: a prepared statement whose columns change under a new setting is prepared again, not misread.
+func TestCachedTypes(t *testing.T) {
+	b := start(t)
+	r := b.raw(t)
+	r.play("prepare", []step{many("1 Z(I)", parse("s", "select 1"), syncs)})
+	f := b.pipeline.fixtures["select 1"]
+	f.columns = []sandbox.Column{column("a", policy.Text)}
+	f.rows = [][]policy.Value{{"x"}}
+	b.pipeline.fixtures["select 1"] = f
+	r.play("changed", []step{many("2 E(0A000) Z(I)", bind("", "s"), execute("", 0), syncs)})
+	r.play("renewed", []step{one(query("set dp.epsilon = 0.3"), "C(SET) Z(I)"), many("2 T1 D C(SELECT 1) Z(I)", bind("", "s"), describing('P', ""), execute("", 0), syncs)})
+}
+
+func TestLimits(t *testing.T) {
+	b := start(t, func(c *Config) {
+		c.Limits = Limits{Connections: 2, Statements: 3, Portals: 2, Rate: 3}
+	})
+	r := b.raw(t)
+	r.play("statements", []step{
+		many("1 1 1 E(53400) Z(I)", parse("a", "select 1"), parse("b", "select 1"), parse("c", "select 1"), parse("d", "select 1"), syncs),
+		many("2 2 E(53400) Z(I)", bind("a", "a"), bind("b", "a"), bind("c", "a"), syncs),
+		one(query("select 1;select 1;select 1"), "T1 D C(SELECT 1) T1 D C(SELECT 1) T1 D C(SELECT 1) Z(I)"),
+		one(query("select 1;select 1"), "E(53400) Z(I)"),
+	})
+	b.raw(t)
+	if _, e := b.attempt(t, "alice", "wonderland", "census"); e == nil || e.Code != "53300" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestRunningLimit: a user's statements beyond the limit wait, also behind one that nobody waits for any more.
+func TestRunningLimit(t *testing.T) {
+	b := start(t, func(c *Config) { c.Limits.Running = 1 })
+	release := make(chan struct{})
+	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns,
+		answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+			<-release // paid: goes on, whatever the client does
+			return numbers(1), nil
+		}}
+	a, c := b.raw(t, "statement_timeout", "30"), b.raw(t, "statement_timeout", "30")
+	a.play("paid", []step{one(query("select paid"), "E(57014) Z(I)")})
+	c.play("waits", []step{one(query("select 1"), "E(57014) Z(I)")})
+	close(release)
+	c.play("free", []step{one(query("set statement_timeout = 0; select 1"), "C(SET) T1 D C(SELECT 1) Z(I)")})
+}
+
+func TestListenAddress(t *testing.T) {
+	p := testPolicy(t)
+	c := Config{Listen: "0.0.0.0:0", Policy: func() *policy.Policy { return p }, Pipeline: &fakePipeline{}}
+	if _, err := New(c); err == nil || !strings.Contains(err.Error(), "loopback") {
+		t.Errorf("%v", err)
+	}
+	c.TLS = certificate(t, false)
+	if _, err := New(c); err != nil {
+		t.Error(err)
+	}
+	for address, want := range map[string]bool{"127.0.0.1": true, "::1": true, "localhost": true, "0.0.0.0": false, "": false, "10.1.2.3": false, "example.org": false} {
+		if isLoopback(address) != want {
+			t.Errorf("%q: %v", address, !want)
+		}
+	}
+}
+
+func TestCommands(t *testing.T) {
+	for text, want := range map[string]string{
+		"set search_path = a, \"B c\", public":           `SET search_path=a, "B c", public`,
+		"set datestyle to iso, dmy":                      "SET datestyle=iso, dmy",
+		"set time zone interval '+00:00' hour to minute": "SET timezone=+00:00",
+		"set time zone -3":                               "SET timezone=-3",
+		"set names 'utf8'":                               "SET client_encoding=utf8",
+		"set session characteristics as transaction isolation level serializable": "SET default_transaction_isolation=serializable",
+		"set transaction read only":  "SET LOCAL transaction_read_only=1",
+		"set local dp.epsilon = 0.5": "SET LOCAL dp.epsilon=0.5",
+		"set dp.error_columns = on":  "SET dp.error_columns=on",
+		"begin read only":            "BEGIN transaction_read_only=1",
+	} {
+		commands, refusal := parseCommands(text)
+		if refusal != nil || len(commands) != 1 {
+			t.Errorf("%s: %v", text, refusal)
+			continue
+		}
+		k := commands[0]
+		got := "SET "
+		if k.Kind == planner.KindBegin {
+			got = "BEGIN "
+		}
+		if k.local {
+			got += "LOCAL "
+		}
+		if len(k.modes) > 0 {
+			got += fmt.Sprintf("%s=%s", k.modes[0][0], k.modes[0][1])
+		} else {
+			got += k.name + "=" + k.value
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,332 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// startupPacket writes a start-up packet of any version.
+func startupPacket(code uint32, words ...string) []byte {
+	body := binary.BigEndian.AppendUint32(nil, code)
+	for _, w := range words {
+		body = append(append(body, w...), 0)
+	}
+	if code>>16 <= 3 {
+		body = append(body, 0)
+	}
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body)+4)), body...)
+}
+
+func short(code uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), code)
+}
+
+func read(b []byte) (startup, error) {
+	if len(b) == 0 {
+		return startup{}, errSilent
+	}
+	p, err := readPacket(b[0], bytes.NewReader(b[1:]))
+	if err != nil {
+		return startup{}, err
+	}
+	return parseStartup(p)
+}
+
+func TestStartupPackets(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		state string // of the error; "silent"
+		check func(s startup) bool
+	}{
+		{"3.0", startupPacket(3<<16, "user", "alice", "database", "census", "application_name", "psql"), "",
+			func(s startup) bool {
+				return s.user == "alice" && s.database == "census" && len(s.settings) == 1 && s.negotiation() == nil
+			}},
+		{"database is the user", startupPacket(3<<16, "user", "alice"), "", func(s startup) bool { return s.database == "alice" }},
+		{"3.2", startupPacket(3<<16|2, "user", "a"), "", func(s startup) bool { return s.minor == 2 && s.negotiation() == nil }},
+		{"3.1", startupPacket(3<<16|1, "user", "a"), "", func(s startup) bool { return s.minor == 0 && s.negotiation().NewestMinorProtocol == 3<<16 }},
+		{"3.9999 with options", startupPacket(3<<16|9999, "user", "a", "_pq_.z", "1", "_pq_.a", ""), "", func(s startup) bool {
+			n := s.negotiation()
+			return s.minor == 2 && n.NewestMinorProtocol == 3<<16|2 && slices.Equal(n.UnrecognizedOptions, []string{"_pq_.a", "_pq_.z"}) && len(s.settings) == 0
+		}},
+		{"2.0", startupPacket(2<<16, "user", "a"), "0A000", nil},
+		{"4.0", startupPacket(4<<16, "user", "a"), "0A000", nil},
+		{"no user", startupPacket(3<<16, "database", "a"), "28000", nil},
+		{"replication", startupPacket(3<<16, "user", "a", "replication", "database"), "42501", nil},
+		{"no replication", startupPacket(3<<16, "user", "a", "replication", "off"), "", func(s startup) bool { return true }},
+		{"not UTF-8", startupPacket(3<<16, "user", "\xff"), "22021", nil},
+		{"odd number of words", startupPacket(3<<16, "user"), "08P01", nil},
+		{"empty name", startupPacket(3<<16, "", "x"), "08P01", nil},
+		{"no terminator", append(binary.BigEndian.AppendUint32(nil, 12), 0, 3, 0, 0, 'u', 's', 'e', 'r'), "08P01", nil},
+		{"no body", short(3 << 16), "08P01", nil},
+		{"too short", []byte{0, 0, 0, 4, 0, 0, 0, 0}, "silent", nil},
+		{"too long", []byte{0, 0, 0x27, 0x11, 0, 3, 0, 0}, "silent", nil},
+		{"negative", []byte{0xff, 0xff, 0xff, 0xff, 0, 3, 0, 0}, "silent", nil},
+		{"cut", startupPacket(3<<16, "user", "alice")[:12], "silent", nil},
+	} {
+		s, err := read(c.bytes)
+		switch {
+		case c.state == "silent":
+			if !errors.Is(err, errSilent) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		case c.state != "":
+			if err == nil || describe(err).SQLState != c.state || !isFatal(err) {
+				t.Errorf("%s: %v, want a fatal %s", c.name, err, c.state)
+			}
+		case err != nil || !c.check(s):
+			t.Errorf("%s: %+v, %v", c.name, s, err)
+		}
+	}
+}
+
+func TestOptionStrings(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"-c dp.epsilon=0.05", "dp.epsilon=0.05"},
+		{"-cdp.epsilon=0.05  --search-path=a", "dp.epsilon=0.05 search_path=a"},
+		{`-c application_name=a\ b\\c`, `application_name=a b\c`},
+		{"-c x=", "x="},
+		{"-c=", "!"}, {"-c", "!"}, {"-c x", "!"}, {"-x", "!"}, {"--=", "!"}, {"\\", ""}, {"-c = =", "!"}, {"stray", "!"},
+	} {
+		pairs, err := splitOptions(c.text)
+		var got []string
+		for _, p := range pairs {
+			got = append(got, p[0]+"="+p[1])
+		}
+		if s := strings.Join(got, " "); (err != nil) != (c.want == "!") || err == nil && s != c.want {
+			t.Errorf("%q: %q, %v", c.text, s, err)
+		}
+	}
+}
+
+// FuzzStartup: any bytes are a silent end, a fatal error, or a start-up whose parts came from the bytes.
+func FuzzStartup(f *testing.F) {
+	f.Add(startupPacket(3<<16, "user", "alice", "options", "-c a=b"))
+	f.Add(startupPacket(3<<16|9999, "user", "alice", "_pq_.x", "y"))
+	f.Add(short(codeSSL))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := read(b)
+		if err != nil {
+			if !isFatal(err) {
+				t.Fatalf("not fatal: %v", err)
+			}
+			return
+		}
+		if s.user == "" || s.minor > newestMinor || !bytes.Contains(b, []byte(s.user)) {
+			t.Fatalf("%+v", s)
+		}
+		if _, err := splitOptions(s.options); err != nil && !isFatal(err) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func certificate(t testing.TB, ed bool) *tls.Config {
+	t.Helper()
+	var public, private any
+	if ed {
+		pub, key, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, private = pub, key
+	} else {
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		public, private = &key.PublicKey, key
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: private}}}
+}
+
+func TestTLS(t *testing.T) {
+	for _, ed := range []bool{false, true} {
+		b := start(t, func(c *Config) { c.TLS = certificate(t, ed) })
+		bindings := []string{"prefer", "disable"}
+		if !ed {
+			bindings = append(bindings, "require")
+		}
+		for _, binding := range bindings {
+			got := b.psql(t, b.url("alice", "wonderland", "census", "sslmode=require&channel_binding="+binding), "select 1;")
+			if !strings.HasPrefix(got, "?column?\n1\n") {
+				t.Errorf("ed25519 %v, channel binding %s: %q", ed, binding, got)
+			}
+		}
+		conn := b.pgxTLS(t, "sslmode=require&sslnegotiation=direct")
+		if err := conn.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestDirectTLSNeedsALPN(t *testing.T) {
+	b := start(t, func(c *Config) { c.TLS = certificate(t, false) })
+	for _, c := range []struct {
+		protocols []string
+		ok        bool
+	}{{[]string{alpnProtocol}, true}, {nil, false}, {[]string{"http/1.1"}, false}} {
+		secure := tls.Client(b.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: c.protocols})
+		_, err := secure.Write(startupPacket(3<<16, "user", "alice", "database", "census"))
+		if err == nil {
+			_, err = secure.Read(make([]byte, 1))
+		}
+		if (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.protocols, err)
+		}
+	}
+}
+
+// TestPlainBytesBeforeTLS: what is sent in plain behind an SSLRequest is never taken for something that came through TLS.
+func TestPlainBytesBeforeTLS(t *testing.T) {
+	b := start(t, func(c *Config) { c.TLS = certificate(t, false) })
+	all := slices.Concat(short(codeSSL), startupPacket(3<<16, "user", "alice", "database", "census"), []byte("Q\x00\x00\x00\x0dselect 1\x00"))
+	for cut := 8; cut <= len(all); cut += 3 {
+		conn := b.dial(t)
+		if _, err := conn.Write(all[:cut]); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write(all[cut:]); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			continue // closed already
+		}
+		got, _ := io.ReadAll(conn)
+		if len(got) < 1 || got[0] != 'S' || bytes.Contains(got, []byte("SCRAM")) || bytes.Contains(got, []byte("alice")) {
+			t.Fatalf("cut %d: %q", cut, got)
+		}
+	}
+	if n := b.pipeline.answers.Load(); n != 0 {
+		t.Errorf("%d statements ran", n)
+	}
+}
+
+func TestEncryptionRequests(t *testing.T) {
+	b := start(t)
+	for _, order := range [][]uint32{{codeSSL, codeGSS}, {codeGSS, codeSSL}, {codeSSL}, {codeGSS}} {
+		conn := b.dial(t)
+		for _, code := range order {
+			if _, err := conn.Write(short(code)); err != nil {
+				t.Fatal(err)
+			}
+			var reply [1]byte
+			if _, err := io.ReadFull(conn, reply[:]); err != nil || reply[0] != 'N' {
+				t.Fatalf("%v: %q, %v", order, reply, err)
+			}
+		}
+		b.rawOn(t, conn, pgproto3.ProtocolVersion30)
+	}
+	conn := b.dial(t) // asking twice is not part of the protocol
+	_, _ = conn.Write(slices.Concat(short(codeSSL), short(codeSSL)))
+	if got, _ := io.ReadAll(conn); !bytes.HasPrefix(got, []byte("NE")) || !bytes.Contains(got, []byte("0A000")) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestProtocol32(t *testing.T) {
+	b := start(t)
+	if r := b.rawOn(t, b.dial(t), pgproto3.ProtocolVersion32); len(r.key.SecretKey) != keyBytes32 {
+		t.Errorf("key of %d bytes", len(r.key.SecretKey))
+	}
+	if r := b.raw(t); len(r.key.SecretKey) != keyBytes30 {
+		t.Errorf("key of %d bytes", len(r.key.SecretKey))
+	}
+	conn := b.dial(t)
+	if _, err := conn.Write(startupPacket(3<<16|9999, "user", "alice", "database", "census", "_pq_.test", "1")); err != nil {
+		t.Fatal(err)
+	}
+	msg, err := pgproto3.NewFrontend(conn, conn).Receive()
+	n, ok := msg.(*pgproto3.NegotiateProtocolVersion)
+	if err != nil || !ok || n.NewestMinorProtocol != 3<<16|2 || !slices.Equal(n.UnrecognizedOptions, []string{"_pq_.test"}) {
+		t.Errorf("%+v, %v", msg, err)
+	}
+}
+
+// TestStartupThatNeverEnds: the deadline covers everything before the login.
+func TestStartupThatNeverEnds(t *testing.T) {
+	b := start(t, func(c *Config) { c.Limits.LoginTime = 300 * time.Millisecond })
+	for name, begin := range map[string][]byte{
+		"nothing": nil, "one byte": {0}, "half a packet": startupPacket(3<<16, "user", "alice")[:10],
+		"no password": startupPacket(3<<16, "user", "alice", "database", "census"), "TLS": {tlsRecord, 3, 1},
+	} {
+		conn := b.dial(t)
+		_, _ = conn.Write(begin)
+		if _, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: still open", name)
+		}
+	}
+}
+
+// TestCrowdOfSilentClients: a crowd that never logs in does not keep a client out that does.
+func TestCrowdOfSilentClients(t *testing.T) {
+	b := start(t, func(c *Config) { c.Limits.EarlyPerAddress = 20 })
+	for range 100 {
+		b.dial(t)
+	}
+	r := b.raw(t)
+	r.Send(&pgproto3.Query{String: "select 1"})
+	if got := r.upTo("Z"); got != "T1 D C(SELECT 1) Z(I)" {
+		t.Error(got)
+	}
+}
+
+// TestLengthField is threat T52: an announced length takes no memory.
+func TestLengthField(t *testing.T) {
+	b := start(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	logged := b.raw(t)
+	var conns []net.Conn
+	for range 200 {
+		conn := b.dial(t)
+		_, _ = conn.Write([]byte{'Q', 0x7f, 0xff, 0xff, 0xff})
+		conns = append(conns, conn)
+	}
+	for _, length := range [][]byte{{0x7f, 0xff, 0xff, 0xff}, {0xff, 0xff, 0xff, 0xff}, {0, 0, 0, 0}, {0, 0, 0, 3}, {0, 0x10, 0, 5}} {
+		r := b.raw(t)
+		_, _ = r.conn.Write(append([]byte{'Q'}, length...))
+		if got := r.upTo("Z"); !strings.HasPrefix(got, "E(54000) EOF") && !strings.HasPrefix(got, "E(08P01) EOF") {
+			t.Errorf("length %x: %s", length, got)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.Sys) - int64(before.Sys); grown > 64<<20 {
+		t.Errorf("%d MiB taken", grown>>20)
+	}
+	for _, conn := range conns {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		if _, err := conn.Write([]byte{0}); err != nil {
+			continue
+		}
+	}
+	logged.Send(&pgproto3.Query{String: "select 1"})
+	if got := logged.upTo("Z"); got != "T1 D C(SELECT 1) Z(I)" {
+		t.Error(got)
+	}
+}
