@@ -20,7 +20,7 @@ const (
 
 func (c *checker) dataset(f *datasetT, at place) {
 	at = at.within("dataset", f.ID)
-	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, ShareAll: f.Sharing == "all", Neighbors: privacy.AddRemove, Accountant: privacy.Pure}
+	d := &Dataset{ID: f.ID, RenamedFrom: f.RenamedFrom, Neighbors: privacy.AddRemove, Accountant: privacy.Pure}
 	if c.policy.Dataset(f.ID) != nil {
 		at.key("id").problem("id is given twice")
 	}

@@ -74,7 +74,7 @@ type datasetT struct {
 	Neighbors   string             `yaml:"neighbors" jsonschema:"enum=add-remove,enum=replace-one,default=add-remove" jsonschema_description:"What protecting a unit means: its rows may be absent, or different. replace-one makes the number of units public."`
 	Units       integer            `yaml:"units" jsonschema_description:"replace-one only: the public number of units."`
 	Accountant  string             `yaml:"accountant" jsonschema:"required,enum=pure,enum=zcdp" jsonschema_description:"How costs add up: pure adds epsilon; zcdp adds rho, converted once from (epsilon, delta)."`
-	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,enum=all,default=declared" jsonschema_description:"Who may reuse bought releases: those declared below (declared) or every one (all)."`
+	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,default=declared" jsonschema_extras:"x-later=all" jsonschema_description:"Who may reuse bought releases: declared shares those declared below."`
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
 	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
 	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
@@ -121,7 +121,7 @@ type tableT struct {
 	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
-	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change."`
+	Static           later      `yaml:"static"`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
 	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`

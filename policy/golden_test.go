@@ -151,11 +151,11 @@ func TestSchemaGolden(t *testing.T) {
 // TestWarningsGolden shows what `dpproxy check` says of the base policy and of one with more to say.
 func TestWarningsGolden(t *testing.T) {
 	odd := strings.NewReplacer(
-		"neighbors: add-remove", "neighbors: replace-one\n    units: 400000\n    sharing: all",
+		"neighbors: add-remove", "neighbors: replace-one\n    units: 400000",
 		"accountant: pure", "accountant: zcdp",
 		"name: age", "name: Age", "[age]", "[Age]", "age], epsilon: 0.5", "Age], epsilon: 5",
 		"[Female, Male]", "[Female, Male, other]",
-		"max_rows_per_unit: 10", "max_rows_per_unit: 5000\n        static: true",
+		"max_rows_per_unit: 10", "max_rows_per_unit: 5000",
 		"cap: {epsilon: 20", "cap: {epsilon: 0.5",
 		"max_epsilon: 1,", "max_epsilon: 2,",
 		"listen: 127.0.0.1:6432", "listen: localhost:0\n  admin: 0.0.0.0:9090",

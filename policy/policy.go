@@ -61,7 +61,6 @@ type Dataset struct {
 	Neighbors   privacy.Neighbors
 	Units       int64 // replace-one: the public number of units
 	Accountant  privacy.Accountant
-	ShareAll    bool // sharing: all
 	Cap         Allowance
 	Budgets     map[string]Budget // by user name, "*" for each other user
 	Defaults    Defaults
@@ -105,7 +104,6 @@ type Table struct {
 	Source         Source
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
 	Public         bool
-	Static         bool
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit
 	MaxRowsPerUnit int64  // at least 1

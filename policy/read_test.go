@@ -39,7 +39,7 @@ func TestReadBase(t *testing.T) {
 		t.Errorf("users: %+v", p.Users)
 	}
 	d := p.Dataset("census")
-	if d == nil || d.Unit != (Unit{Name: "person", Table: "people", Column: "person_id"}) || d.Neighbors != privacy.AddRemove || d.Accountant != privacy.Pure || d.ShareAll {
+	if d == nil || d.Unit != (Unit{Name: "person", Table: "people", Column: "person_id"}) || d.Neighbors != privacy.AddRemove || d.Accountant != privacy.Pure {
 		t.Fatalf("dataset: %+v", d)
 	}
 	if d.Cap.Cost != (privacy.Cost{Epsilon: privacy.MicroEpsilon(20e6), Delta: privacy.AttoDelta(1e12)}) {

@@ -46,9 +46,6 @@ func (p *Policy) reads(file string) bool {
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 	p.budgetWarnings(d, say)
-	if d.ShareAll {
-		say("sharing is all: assumed that what analysts choose to ask tells nobody anything; each learns which releases others have bought")
-	}
 	if d.Neighbors == privacy.ReplaceOne {
 		say("replace-one: the number of units, %d, is published", d.Units)
 	}
@@ -147,9 +144,6 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	}
 	if t.MaxRowsPerUnit >= 1000 {
 		say("table %s: max_rows_per_unit is %d, and noise grows with it: a count is off by thousands", t.Name, t.MaxRowsPerUnit)
-	}
-	if t.Static {
-		say("assumed: the rows of table %s never change", t.Name)
 	}
 	for _, c := range t.Columns {
 		if c.Name != strings.ToLower(c.Name) {
