@@ -60,6 +60,9 @@ func commandOf(s planner.Statement) command {
 			k.modes = pairs("default_", s.Values)
 		default:
 			k.value = joined(s.Name, s.Values)
+			if s.Name == "timezone" && strings.Contains(strings.ToLower(s.Text), "interval") {
+				k.value = intervalPrefix + k.value + "'" // no zone's name has this word, so it is the type
+			}
 		}
 	case planner.KindBegin:
 		k.modes = pairs("", s.Values)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -162,6 +163,11 @@ func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 		return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:], nil
 	case policy.NumericType:
 		return readBinaryNumeric(raw)
+	case oidChar:
+		if len(raw) != 1 || raw[0] > 127 {
+			return nil, errBinary
+		}
+		return strings.TrimSuffix(string(raw), "\x00"), nil
 	case oidJSONB:
 		if len(raw) == 0 || raw[0] != 1 {
 			return nil, errBinary

@@ -467,7 +467,7 @@ func TestCommands(t *testing.T) {
 	for text, want := range map[string]string{
 		"set search_path = a, \"B c\", public":           `SET search_path=a, "B c", public`,
 		"set datestyle to iso, dmy":                      "SET datestyle=iso, dmy",
-		"set time zone interval '+00:00' hour to minute": "SET timezone=+00:00",
+		"set time zone interval '+00:00' hour to minute": "SET timezone=INTERVAL '+00:00'",
 		"set time zone -3":                               "SET timezone=-3",
 		"set names 'utf8'":                               "SET client_encoding=utf8",
 		"set session characteristics as transaction isolation level serializable": "SET default_transaction_isolation=serializable",

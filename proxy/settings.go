@@ -298,7 +298,7 @@ func (s *settings) typed() planner.Settings {
 		SearchPath:   searchPath(s.value("search_path"), s.user),
 		Zone:         time.UTC,
 	}
-	if zone, ok := parseZone(s.value("timezone")); ok {
+	if zone, _, ok := parseZone(s.value("timezone")); ok {
 		t.Zone = zone
 	}
 	var highest privacy.Epsilon

@@ -134,10 +134,10 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *Failure
 	case "DateStyle":
 		return checkDateStyle(v, value, limits.dateStyle)
 	case "TimeZone":
-		if _, ok := parseZone(value); !ok {
-			return "", invalidValue(v, value)
+		if _, name, ok := parseZone(value); ok {
+			return name, nil
 		}
-		return value, nil
+		return "", invalidValue(v, value)
 	case "search_path":
 		return value, nil
 	case "role":
@@ -217,56 +217,77 @@ func checkDateStyle(v *variable, value, inForce string) (string, *Failure) {
 	return "ISO, " + order, nil
 }
 
-// parseZone reads a time zone: a name of the tz database in any case, or an offset in hours east of UTC.
-func parseZone(value string) (*time.Location, bool) {
+// parseZone reads a time zone as PostgreSQL does, and returns the name under which it is kept: a name of the tz database
+// in any case; hours east of UTC, as a number or INTERVAL '…'; or an offset in POSIX form, whose sign means west.
+func parseZone(value string) (zone *time.Location, name string, ok bool) {
 	value = strings.TrimSpace(value)
-	if value == "" || strings.EqualFold(value, "local") || len(value) > 64 {
-		return nil, false
+	if value == "" || len(value) > 64 {
+		return nil, "", false
 	}
-	if zone, ok := offsetZone(value); ok {
-		return zone, true
+	if inner, found := strings.CutPrefix(value, "<"); found { // <-03>+03
+		inner, _, found = strings.Cut(inner, ">")
+		seconds, good := offset(inner)
+		return time.FixedZone(inner, seconds), value, found && good
+	}
+	if inner, found := strings.CutPrefix(value, intervalPrefix); found {
+		seconds, good := offset(strings.TrimSuffix(inner, "'"))
+		return fixedEast(seconds, good)
+	}
+	if seconds, good := offset(value); good {
+		if strings.Contains(value, ":") {
+			return time.FixedZone(value, -seconds), value, true
+		}
+		return fixedEast(seconds, true)
 	}
 	for _, name := range []string{value, strings.ToUpper(value), titled(value)} {
 		if strings.EqualFold(name, "local") {
 			continue
 		}
 		if zone, err := time.LoadLocation(name); err == nil {
-			return zone, true
+			return zone, name, true
 		}
 	}
-	return nil, false
+	return nil, "", false
 }
 
-// offsetZone reads hours, hours:minutes, or the form <+02>-02 in which PostgreSQL shows a fixed offset.
-func offsetZone(value string) (*time.Location, bool) {
-	if strings.HasPrefix(value, "<") {
-		inner, _, ok := strings.Cut(value[1:], ">")
-		if !ok {
-			return nil, false
-		}
-		value = inner
+const intervalPrefix = "INTERVAL '"
+
+// fixedEast names an offset east of UTC as PostgreSQL does: <+02>-02, the second part in POSIX's sign.
+func fixedEast(seconds int, ok bool) (*time.Location, string, bool) {
+	east, west := byte('+'), byte('-')
+	size := seconds
+	if seconds < 0 {
+		east, west, size = '-', '+', -seconds
 	}
+	digits := appendPadded(nil, size/3600, 2)
+	if size%3600 != 0 {
+		digits = appendPadded(append(digits, ':'), size%3600/60, 2)
+	}
+	name := "<" + string(east) + string(digits) + ">" + string(west) + string(digits)
+	return time.FixedZone(name, seconds), name, ok
+}
+
+// offset reads [+-]hours[:minutes[:00]] in seconds, or hours with a fraction.
+func offset(value string) (seconds int, ok bool) {
 	sign, digits := 1, strings.TrimPrefix(value, "+")
 	if strings.HasPrefix(value, "-") {
 		sign, digits = -1, value[1:]
 	}
 	hours, minutes, hasMinutes := strings.Cut(digits, ":")
-	if strings.HasSuffix(minutes, ":00") {
-		minutes = strings.TrimSuffix(minutes, ":00")
-	}
+	minutes = strings.TrimSuffix(minutes, ":00")
 	h, err := strconv.ParseFloat(hours, 64)
-	if err != nil || !(h >= 0 && h <= 15) || strings.ContainsAny(hours, "eExX+-_") {
-		return nil, false
+	if err != nil || !(h >= 0 && h <= 15) || strings.Trim(hours, "0123456789.") != "" {
+		return 0, false
 	}
-	seconds := int(math.Round(h * 3600))
+	seconds = int(math.Round(h * 3600))
 	if hasMinutes {
-		m, err := strconv.Atoi(minutes)
-		if err != nil || m < 0 || m > 59 {
-			return nil, false
+		m, err := strconv.ParseUint(minutes, 10, 8)
+		if err != nil || m > 59 {
+			return 0, false
 		}
-		seconds += m * 60
+		seconds += int(m) * 60
 	}
-	return time.FixedZone(value, sign*seconds), true
+	return sign * seconds, true
 }
 
 // titled writes each part of a zone's name with a capital: europe/berlin, america/new_york.

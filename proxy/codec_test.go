@@ -1,0 +1,184 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"io"
+	"math/rand"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	v2 "github.com/jackc/pgproto3/v2"
+	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/xdg-go/scram"
+)
+
+func newFrontend(conn net.Conn) *pgproto3.Frontend { return pgproto3.NewFrontend(conn, conn) }
+
+func dataRow(msg pgproto3.BackendMessage) (string, bool) {
+	row, ok := msg.(*pgproto3.DataRow)
+	if !ok || len(row.Values) == 0 {
+		return "", false
+	}
+	return string(row.Values[0]), true
+}
+
+// TestSecondCodec speaks with the server through another implementation of the protocol's messages.
+func TestSecondCodec(t *testing.T) {
+	b := start(t)
+	conn := b.dial(t)
+	f := v2.NewFrontend(v2.NewChunkReader(conn), conn)
+	send := func(m v2.FrontendMessage) {
+		t.Helper()
+		if err := f.Send(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive := func() v2.BackendMessage {
+		t.Helper()
+		m, err := f.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	send(&v2.StartupMessage{ProtocolVersion: v2.ProtocolVersionNumber, Parameters: map[string]string{"user": "alice", "database": "census"}})
+	if m, ok := receive().(*v2.AuthenticationSASL); !ok || len(m.AuthMechanisms) != 1 || m.AuthMechanisms[0] != mechanism {
+		t.Fatalf("%+v", m)
+	}
+	client, err := scram.SHA256.NewClient("", "wonderland", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	talk := client.NewConversation()
+	first, _ := talk.Step("")
+	send(&v2.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte(first)})
+	cont, ok := receive().(*v2.AuthenticationSASLContinue)
+	if !ok {
+		t.Fatal("no challenge")
+	}
+	final, err := talk.Step(string(cont.Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(&v2.SASLResponse{Data: []byte(final)})
+	end, ok := receive().(*v2.AuthenticationSASLFinal)
+	if !ok {
+		t.Fatal("no end")
+	}
+	if _, err := talk.Step(string(end.Data)); err != nil || !talk.Valid() {
+		t.Fatalf("the server did not prove itself: %v", err)
+	}
+	for {
+		if _, ok := receive().(*v2.ReadyForQuery); ok {
+			break
+		}
+	}
+	send(&v2.Parse{Query: "select $1::int as a, $2::text"})
+	send(&v2.Bind{Parameters: [][]byte{[]byte("5"), nil}, ResultFormatCodes: []int16{1, 0}})
+	send(&v2.Describe{ObjectType: 'P'})
+	send(&v2.Execute{})
+	send(&v2.Sync{})
+	var seen []string
+	for done := false; !done; {
+		switch m := receive().(type) {
+		case *v2.RowDescription:
+			if m.Fields[0].DataTypeOID != 23 || m.Fields[0].Format != 1 || m.Fields[0].DataTypeSize != 4 || m.Fields[1].TableOID != 0 || string(m.Fields[1].Name) != "text" {
+				t.Errorf("%+v", m.Fields)
+			}
+			seen = append(seen, "T")
+		case *v2.DataRow:
+			if binary.BigEndian.Uint32(m.Values[0]) != 5 || m.Values[1] != nil {
+				t.Errorf("%v", m.Values)
+			}
+			seen = append(seen, "D")
+		case *v2.ReadyForQuery:
+			done = true
+		}
+	}
+	if strings.Join(seen, "") != "TD" {
+		t.Error(seen)
+	}
+	send(&v2.Query{String: "select nope"})
+	if m, ok := receive().(*v2.ErrorResponse); !ok || m.Severity != "ERROR" || m.SeverityUnlocalized != "ERROR" || m.Code != "42703" || m.Position != 8 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// TestRandomFrames is threat T53: sessions of random frames after a good login neither hang nor hurt another session.
+func TestRandomFrames(t *testing.T) {
+	const seed, sessions = 53, 300
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewSource(seed))
+	b := start(t)
+	other := b.raw(t)
+	valid := []pgproto3.FrontendMessage{query("select 1"), query("begin"), query("select bad"), parse("s", "select $1::int"), bind("", "s", "1"), bind("p", ""),
+		describing('S', "s"), describing('P', "p"), execute("", 0), execute("p", 1), syncs, flushed, &pgproto3.Close{ObjectType: 'S', Name: "s"}, &pgproto3.CopyDone{}}
+	for range sessions {
+		r := b.raw(t)
+		var out []byte
+		for range random.Intn(12) {
+			m, err := valid[random.Intn(len(valid))].Encode(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if random.Intn(3) == 0 { // damage it
+				m[random.Intn(len(m))] = byte(random.Intn(256))
+			}
+			out = append(out, m...)
+		}
+		_, _ = r.conn.Write(out)
+		if tcp, ok := r.conn.(*net.TCPConn); ok {
+			_ = tcp.CloseWrite()
+		}
+		_ = r.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := io.ReadAll(r.conn); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Fatalf("%x: %v", out, err)
+		}
+		_ = r.conn.Close()
+	}
+	other.play("other", []step{one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
+	if strings.Contains(b.log.String(), "panic") {
+		t.Error(b.log.String())
+	}
+}
+
+func TestAdmin(t *testing.T) {
+	b := start(t, func(c *Config) { c.Admin = freeAddress(t) })
+	r := b.raw(t)
+	r.play("some", []step{one(query("select 1; select nope"), "T1 D C(SELECT 1) E(42703) Z(I)")})
+	b.metrics.Charged("census", "count")
+	get := func(path string) string {
+		t.Helper()
+		c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		response, err := c.Get("http://" + b.config.Admin + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		body, _ := io.ReadAll(response.Body)
+		return string(body)
+	}
+	if got := get("/healthz"); got != "ok\n" {
+		t.Error(got)
+	}
+	all := get("/metrics")
+	for _, want := range []string{"dpproxy_connections 1", `dpproxy_statements_total{kind="select"} 2`, `dpproxy_refusals_total{id="unknown-column"} 1`,
+		`dpproxy_logins_total{outcome="ok"} 1`, `dpproxy_errors_total{sqlstate="42703"} 1`, `dpproxy_charges_total{dataset="census",kind="count"} 1`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("no %s in\n%s", want, all)
+		}
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
