@@ -1,85 +1,133 @@
-// Package mechanisms turns true counts into releases. A Spec says what is measured, by which strategy and with which
-// noise; it is a function of public things alone. Release opens the sealed counts, adds the noise and forgets them.
-// Estimate reads any sum of cells from a release; Error says, before any data, how far such a sum will be off.
-// The package knows neither SQL nor users.
 package mechanisms
 
 import (
+	"errors"
 	"io"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// StrategyKind names how the cells of a measure are observed.
-type StrategyKind uint8
-
-// The strategies. The zero value is invalid.
+// The ends of what a release can say. They are far enough apart and inside of the int64 range that clipping the noise
+// there, as the samplers do, never shows: a true sum is in [0, MostCount], so noise clipped at ±2^63 ends at ±MostNoisy
+// either way, and every observation is a function of its exact true sum plus exact noise.
 const (
-	Identity StrategyKind = 1 + iota // each cell once
-	Tree                             // the nodes of a mixed-radix tree over the cells, root left out
+	MostCount = 1 << 61
+	MostNoisy = 1 << 62
 )
-
-// Strategy is what is observed of a vector of cells.
-type Strategy struct {
-	Kind    StrategyKind
-	Radices []int // Tree: the branching factors from the root down; their product is at least the number of cells
-}
-
-// NoiseKind names a noise distribution.
-type NoiseKind uint8
-
-// The noise distributions. The zero value is invalid.
-const (
-	DiscreteLaplace  NoiseKind = 1 + iota // P(k) ∝ exp(−|k|/t), t = Num/Den
-	DiscreteGaussian                      // P(k) ∝ exp(−k²/(2σ²)), σ² = Num/Den
-)
-
-// Noise is a distribution with a rational parameter Num/Den > 0: the scale t of the discrete Laplace, the
-// variance parameter σ² of the discrete Gaussian.
-type Noise struct {
-	Kind     NoiseKind
-	Num, Den int64
-}
-
-// Spec is all of a measurement that is public. Two equal Specs over equal measures are the same release.
-type Spec struct {
-	Counters int      // counts per cell (count(*), count(*) FILTER …), at least 1
-	Cells    int      // cells per counter, 1 to 2^20
-	Strategy Strategy // how each counter's cells are observed
-	Noise    Noise    // of every observation
-}
-
-// Placement maps one group to the cell that its count belongs to, for one counter; −1 leaves it out. It is a function
-// of public things alone, total, and says the same each time.
-type Placement func(cells []int32, counter int) int
-
-// Contribution bounds what one unit puts into a measure.
-type Contribution struct {
-	Rows      int64 // rows a unit, at least 1, enforced in the SQL or proved by a constraint
-	Neighbors privacy.Neighbors
-}
-
-// Noisy is the outcome of a measurement: per counter, the observations of the strategy in its order
-// (Identity: the cells; Tree: level by level from the top, each left to right), noise added.
-type Noisy struct {
-	Observations []int64
-}
-
-// Span is the half-open range [From, To) of cells.
-type Span struct{ From, To int }
-
-// Confidence is the probability, in (0, 1), that an interval holds the true value.
-type Confidence struct{ p float64 }
-
-// Error is how far a sum of cells read from a release is off: noise alone, per value.
-type Error struct {
-	Variance  float64
-	HalfWidth int64 // the smallest k with P(|rounded estimate − truth| > k) ≤ 1 − confidence
-}
 
 // Release opens the sealed groups, observes them by the spec's strategy and adds the spec's noise from random.
 // Unknown placements, counts outside the int64 range and a failing source of randomness are handled without
 // regard to the counts: sums saturate, and an error of random is returned before anything is opened or not at all.
+//
+// Claim: the release is ε-DP (discrete Laplace) or ρ-zCDP (discrete Gaussian) for the contribution and the cost that
+// the spec was made of.
+// Neighbours and sensitivity: those of the contribution; see Spec.Sensitivity, which bounds the observations' change.
+// Theorem: discrete Laplace of scale t on each of integers that move by at most L1 together is L1/t-DP (Ghosh,
+// Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP (Canonne, Kamath,
+// Steinke 2020, Theorem 4 with independent coordinates).
+// Proof: a count enters the cells by addition, a cell its nodes by addition, each sum cut at MostCount; cutting brings
+// no two values further apart, so the sensitivity of the exact observations holds. The noise is drawn before the groups
+// are opened and added to every observation; cutting at ±MostNoisy afterwards is post-processing.
+// Limits: the time that the samplers take depends on the noise, and the time of observing on the number of groups;
+// privacy of timing is the proxy's. A placement that panics leaves its group out.
 func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {
-	panic("to be written")
+	var none privacy.Released[Noisy]
+	if err := spec.check(); err != nil {
+		return none, err
+	}
+	if place == nil {
+		return none, errors.New("placement is nil, must be a function")
+	}
+	if !truth.Valid() {
+		return none, errors.New("truth was never sealed")
+	}
+	observations, err := spec.draw(random)
+	if err != nil {
+		return none, err
+	}
+	width := spec.observed()
+	for counter := range spec.Counters {
+		cells := make([]int64, spec.Cells)
+		for _, g := range sealed.Open(truth) {
+			if counter >= len(g.Counts) {
+				continue
+			}
+			if cell := cellOf(place, g.Cells, counter, spec.Cells); cell >= 0 {
+				cells[cell] = addCount(cells[cell], g.Counts[counter])
+			}
+		}
+		spec.observe(cells, observations[counter*width:(counter+1)*width])
+	}
+	return sealed.Release(Noisy{Observations: observations}), nil
+}
+
+// draw returns the noise of every observation.
+func (s Spec) draw(random io.Reader) ([]int64, error) {
+	d, err := s.Noise.distribution()
+	if err != nil {
+		return nil, err
+	}
+	reader := noise.NewReader(random)
+	drawn := make([]int64, s.Counters*s.observed())
+	for i := range drawn {
+		drawn[i] = d.Sample(reader)
+	}
+	if err := reader.Err(); err != nil {
+		return nil, err
+	}
+	return drawn, nil
+}
+
+// observe adds what the strategy sees of the cells to the noise.
+func (s Spec) observe(cells, noisy []int64) {
+	if s.Strategy.Kind == Identity {
+		for i, c := range cells {
+			noisy[i] = addNoise(c, noisy[i])
+		}
+		return
+	}
+	tree := s.tree()
+	for level := range tree.Levels() {
+		nodes := noisy[tree.Offset(level):]
+		block := tree.Block(level)
+		for from := 0; from < len(cells); from += block {
+			sum := int64(0)
+			for _, c := range cells[from:min(from+block, len(cells))] {
+				sum = addCount(sum, c)
+			}
+			nodes[from/block] = addNoise(sum, nodes[from/block])
+		}
+	}
+}
+
+// cellOf returns the cell of a group, or −1 if there is none. A placement is total by contract; one that is not must not
+// turn what the database holds into an error.
+func cellOf(place Placement, cells []int32, counter, limit int) (cell int) {
+	defer func() {
+		if recover() != nil {
+			cell = -1
+		}
+	}()
+	if cell = place(cells, counter); cell >= limit {
+		return -1
+	}
+	return cell
+}
+
+// addCount returns sum+n, n counting as 0 below it, cut at MostCount.
+func addCount(sum, n int64) int64 {
+	if n <= 0 {
+		return sum
+	}
+	return min(sum+min(n, MostCount), MostCount)
+}
+
+// addNoise returns count+noise, cut at ±MostNoisy. Since 0 ≤ count ≤ MostCount, only the upper end can overflow.
+func addNoise(count, noise int64) int64 {
+	if noise >= MostNoisy {
+		return MostNoisy
+	}
+	return min(max(count+noise, -MostNoisy), MostNoisy)
 }

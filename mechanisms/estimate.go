@@ -1,0 +1,212 @@
+package mechanisms
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
+)
+
+// Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
+// gives it. It needs no data. The variance is the exact one of the least-squares reading before it is rounded; for
+// Identity the half-width is exact, for Tree it is certified and at most some percent above the least (noise.HalfWidthOf).
+// The isotonic step of a Tree is not part of either: it lowers the error on the whole, by how much depends on the counts.
+func (s Spec) Error(spans []Span, confidence Confidence) Error {
+	if confidence.p == 0 {
+		panic("mechanisms: error at a confidence that NewConfidence did not make")
+	}
+	if err := s.check(); err != nil {
+		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
+	}
+	d, _ := s.Noise.distribution()
+	alpha := noise.Probability(1 - confidence.p)
+	spans = normal(spans, s.Cells)
+	if s.Strategy.Kind == Identity {
+		count := 0
+		for _, span := range spans {
+			count += span.To - span.From
+		}
+		return Error{Variance: float64(count) * d.Variance(), HalfWidth: d.HalfWidthOfSum(count, alpha)}
+	}
+	terms := s.tree().Terms(rangeSpans(spans))
+	squares := 0.0
+	for _, t := range terms {
+		squares += float64(t.Count) * t.Weight * t.Weight
+	}
+	return Error{Variance: squares * d.Variance(), HalfWidth: d.HalfWidthOf(terms, alpha)}
+}
+
+func rangeSpans(spans []Span) []ranges.Span {
+	same := make([]ranges.Span, len(spans))
+	for i, s := range spans {
+		same[i] = ranges.Span(s)
+	}
+	return same
+}
+
+// normal returns the union of spans within the cells as sorted spans with gaps between them.
+func normal(spans []Span, cells int) []Span {
+	ordered := slices.Clone(spans)
+	slices.SortFunc(ordered, func(a, b Span) int { return a.From - b.From })
+	union := ordered[:0]
+	for _, s := range ordered {
+		s = Span{max(s.From, 0), min(s.To, cells)}
+		switch n := len(union); {
+		case s.From >= s.To:
+		case n > 0 && s.From <= union[n-1].To:
+			union[n-1].To = max(union[n-1].To, s.To)
+		default:
+			union = append(union, s)
+		}
+	}
+	return union
+}
+
+// Estimate is the best linear reading of a release: least squares over all its observations; for Tree also isotonic on
+// prefixes. It is post-processing. It is safe for concurrent use.
+type Estimate struct {
+	spec   Spec
+	counts [][]wide    // Identity: per counter, the sums of the first 0, 1, … cells
+	smooth [][]float64 // Tree: the same, as least squares and the isotonic step read them
+}
+
+// wide is a signed integer of 128 bits: a sum of up to 2^20 observations need not fit in 64.
+type wide struct {
+	high int64
+	low  uint64
+}
+
+func (w wide) plus(n int64) wide {
+	low, carry := bits.Add64(w.low, uint64(n), 0)
+	return wide{w.high + n>>63 + int64(carry), low}
+}
+
+func (w wide) add(v wide) wide {
+	low, carry := bits.Add64(w.low, v.low, 0)
+	return wide{w.high + v.high + int64(carry), low}
+}
+
+func (w wide) minus(v wide) wide {
+	low, borrow := bits.Sub64(w.low, v.low, 0)
+	return wide{w.high - v.high - int64(borrow), low}
+}
+
+// cut returns w, cut at ±MostNoisy.
+func (w wide) cut() int64 {
+	switch n := int64(w.low); {
+	case w.high != n>>63 && w.high < 0 || w.high == n>>63 && n < -MostNoisy:
+		return -MostNoisy
+	case w.high != n>>63 || n > MostNoisy:
+		return MostNoisy
+	default:
+		return n
+	}
+}
+
+// NewEstimate reads a release made by spec. It fails if the number of observations is not the spec's.
+func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error) {
+	if err := spec.check(); err != nil {
+		return nil, err
+	}
+	if !released.Valid() {
+		return nil, fmt.Errorf("release was never released")
+	}
+	observations := released.Value().Observations
+	width := spec.observed()
+	if len(observations) != spec.Counters*width {
+		return nil, fmt.Errorf("number of observations is %d, must be the %d of the spec", len(observations), spec.Counters*width)
+	}
+	e := &Estimate{spec: spec}
+	for counter := range spec.Counters {
+		own := observations[counter*width : (counter+1)*width]
+		if spec.Strategy.Kind == Identity {
+			sums := make([]wide, len(own)+1)
+			for i, n := range own {
+				sums[i+1] = sums[i].plus(n)
+			}
+			e.counts = append(e.counts, sums)
+			continue
+		}
+		prefixes := ranges.Prefixes(spec.tree().Fit(own))
+		ranges.Isotonic(prefixes)
+		e.smooth = append(e.smooth, prefixes)
+	}
+	return e, nil
+}
+
+// Sum returns the estimated sum of the cells in spans (disjoint, sorted) of one counter, rounded to a whole number.
+func (e *Estimate) Sum(counter int, spans []Span) privacy.Released[int64] {
+	if counter < 0 || counter >= e.spec.Counters {
+		panic(fmt.Sprintf("mechanisms: sum of counter %d of %d", counter, e.spec.Counters))
+	}
+	spans = normal(spans, e.spec.Cells)
+	if e.spec.Strategy.Kind == Identity {
+		sum := wide{}
+		for _, s := range spans {
+			sum = sum.add(e.counts[counter][s.To].minus(e.counts[counter][s.From]))
+		}
+		return sealed.Release(sum.cut())
+	}
+	sum := 0.0
+	for _, s := range spans {
+		sum += e.smooth[counter][s.To] - e.smooth[counter][s.From]
+	}
+	return sealed.Release(rounded(sum))
+}
+
+// rounded returns the nearest integer, cut at ±MostNoisy.
+func rounded(x float64) int64 {
+	return int64(math.Round(min(max(x, -MostNoisy), MostNoisy)))
+}
+
+// Redraw returns an Estimate around the released one with fresh noise on every observation: what a bootstrap of computed
+// columns reruns the outer query on. It is post-processing; random need not be cryptographic. It panics if random fails.
+func (e *Estimate) Redraw(random RandomSource) *Estimate {
+	observations, err := e.spec.draw(random)
+	if err != nil {
+		panic("mechanisms: redraw: " + err.Error())
+	}
+	width := e.spec.observed()
+	for counter := range e.spec.Counters {
+		own := observations[counter*width : (counter+1)*width]
+		for i, span := range e.spec.observedSpans() {
+			own[i] = wide{}.plus(e.Sum(counter, []Span{span}).Value()).plus(own[i]).cut()
+		}
+	}
+	again, err := NewEstimate(e.spec, sealed.Release(Noisy{observations}))
+	if err != nil {
+		panic("mechanisms: redraw: " + err.Error())
+	}
+	return again
+}
+
+// observedSpans yields the cells of each observation of one counter.
+func (s Spec) observedSpans() func(yield func(int, Span) bool) {
+	return func(yield func(int, Span) bool) {
+		blocks := []int{1}
+		if s.Strategy.Kind == Tree {
+			tree := s.tree()
+			blocks = blocks[:0]
+			for l := range tree.Levels() {
+				blocks = append(blocks, tree.Block(l))
+			}
+		}
+		i := 0
+		for _, block := range blocks {
+			for from := 0; from < s.Cells; from += block {
+				if !yield(i, Span{from, min(from+block, s.Cells)}) {
+					return
+				}
+				i++
+			}
+		}
+	}
+}
+
+// RandomSource yields random bytes; crypto/rand.Reader in production.
+type RandomSource = interface{ Read(p []byte) (int, error) }

@@ -1,0 +1,211 @@
+package noise
+
+import "math"
+
+// Term is Count independent noises, each times Weight.
+type Term struct {
+	Weight float64
+	Count  int
+}
+
+const (
+	// leastTail is the least tail probability for which 1 − (a sum of cosines) is computed with digits to spare; below it
+	// the Chernoff bound stands alone.
+	leastTail = 1e-10
+	rounding  = 1e-13 // a bound of the floating-point error of such a sum, measured below 1e-14
+	kaiser    = 36    // the shape of the smoothing density: its transform falls below 1e-15
+)
+
+// HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
+//
+// Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha.
+// One discrete Laplace has the tail 2q^(k+1)/(1+q). Otherwise the characteristic function φ^count is inverted: on the
+// integers modulo an odd P, P(|X| ≤ k) = (1/P) Σ_n φ(2πn/P)^count sin((k+½)2πn/P)/sin(πn/P). What the modulus folds
+// back is at most P(|X| ≥ P−k), bounded by Chernoff; the terms left out are bounded because φ falls on [0, π]. Both
+// bounds are added to the tail.
+func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
+	switch {
+	case count <= 0 || alpha >= 1:
+		return 0
+	case count == 1 && d.kind == Laplace:
+		return d.laplaceHalfWidth(alpha)
+	}
+	t := d.inversion([]Term{{1, count}}, alpha, true)
+	return t.smallest(alpha)
+}
+
+// HalfWidthOf returns a k with P(|X| ≥ k+½) ≤ alpha, X the sum of the terms: half the width of an interval around the
+// rounded X.
+//
+// Claim: the smallest such k for a noise that is wider by c, which is a hundredth of X's deviation and at least 1/16.
+// Weighted noise has no lattice, so X is smoothed by an independent Z with a density on [−c, c]:
+// P(|X| ≥ a) ≤ P(|X+Z| ≥ a−c). With the Kaiser density its transform is known and below 1e-15 after √2·36/c, so that
+// the inversion of HalfWidthOfSum, on a circle of length P, is a short sum whatever X's characteristic function does.
+func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
+	kept := make([]Term, 0, len(terms))
+	for _, t := range terms {
+		if t.Weight != 0 && t.Count > 0 {
+			kept = append(kept, Term{math.Abs(t.Weight), t.Count})
+		}
+	}
+	if len(kept) == 0 || alpha >= 1 {
+		return 0
+	}
+	t := d.inversion(kept, alpha, false)
+	return t.smallest(alpha)
+}
+
+func (d Distribution) laplaceHalfWidth(alpha Probability) int64 {
+	t := d.parameter()
+	tail := func(k float64) float64 { return 2 * math.Exp(-(k+1)/t) / (1 + math.Exp(-1/t)) * (1 + 1e-12) }
+	k := max(0, math.Floor(t*math.Log(2/(float64(alpha)*(1+math.Exp(-1/t)))))-2)
+	for tail(k) > float64(alpha) {
+		k++
+	}
+	return int64(k)
+}
+
+// inversion is a tail as a sum of sines: tail(a) = 1 − (2a + Σ sines)/P + slack.
+type inversion struct {
+	period   float64
+	smoothed float64 // c, or 0 on the integers
+	reach    float64 // P(|X| ≥ reach) ≤ alpha by Chernoff alone
+	slack    float64
+	at, size []float64 // the sum's frequencies, and the factors of sin(a·frequency)
+}
+
+func (d Distribution) inversion(terms []Term, alpha Probability, integers bool) inversion {
+	t := inversion{reach: d.reach(terms, alpha)}
+	if alpha < leastTail {
+		return t
+	}
+	folded := float64(alpha) * 1e-5
+	t.slack = folded + rounding
+	t.period = t.reach + 2 + d.reach(terms, Probability(folded))
+	if integers {
+		t.period = 2*math.Ceil(t.period/2) + 1
+		t.addIntegers(d.characteristic(), terms[0].Count, float64(alpha)*1e-5)
+		return t
+	}
+	t.smoothed = max(1./16, math.Sqrt(d.Variance()*squares(terms))/100)
+	t.addSmoothed(d.characteristic(), terms)
+	return t
+}
+
+func squares(terms []Term) float64 {
+	sum := 0.0
+	for _, t := range terms {
+		sum += t.Weight * t.Weight * float64(t.Count)
+	}
+	return sum
+}
+
+// addIntegers adds frequencies until those left out, at most φ^count·Σ 1/n, are below enough.
+func (t *inversion) addIntegers(phi func(float64) float64, count int, enough float64) {
+	last := math.Floor(t.period / 2)
+	for n := 1.0; n <= last; n++ {
+		u := 2 * math.Pi * n / t.period
+		value := math.Pow(phi(u), float64(count))
+		rest := value * (1 + math.Log(last/n))
+		if rest < enough {
+			t.slack += rest
+			return
+		}
+		t.at = append(t.at, u)
+		t.size = append(t.size, 2*value/math.Sin(u/2))
+	}
+}
+
+// addSmoothed adds frequencies until the transform of the smoothing density bounds those left out.
+func (t *inversion) addSmoothed(phi func(float64) float64, terms []Term) {
+	const negligible = 1e-20
+	last := math.Ceil(math.Sqrt2 * kaiser * t.period / (2 * math.Pi * t.smoothed))
+	for n := 1.0; n <= last; n++ {
+		u := 2 * math.Pi * n / t.period
+		value := kaiserTransform(t.smoothed * u)
+		for _, term := range terms {
+			if math.Abs(value) < negligible {
+				break
+			}
+			value *= math.Pow(phi(term.Weight*u), float64(term.Count))
+		}
+		if math.Abs(value) < negligible {
+			continue // all of them together are below the bound of the rounding
+		}
+		t.at = append(t.at, u)
+		t.size = append(t.size, 4*value/u)
+	}
+}
+
+// kaiserTransform is E cos(x·Z) for Z with the density ∝ I0(36·√(1−z²)) on [−1, 1].
+func kaiserTransform(x float64) float64 {
+	const scale = 2 * kaiser // of sinh(β)/β = e^β/(2β), but for 1e-31
+	under := kaiser*kaiser - x*x
+	switch root := math.Sqrt(math.Abs(under)); {
+	case root < 1e-9:
+		return scale * math.Exp(-kaiser)
+	case under > 0:
+		return scale * (math.Exp(root-kaiser) - math.Exp(-root-kaiser)) / (2 * root)
+	default:
+		return scale * math.Exp(-kaiser) * math.Sin(root) / root
+	}
+}
+
+// tail bounds P(|X| > k), or P(|X| ≥ k+½), from above.
+func (t *inversion) tail(k float64) float64 {
+	a := k + .5 - t.smoothed
+	sum := 2 * a
+	for i, u := range t.at {
+		sum += t.size[i] * math.Sin(a*u)
+	}
+	return 1 - sum/t.period + t.slack
+}
+
+// smallest returns the least k that the bounds prove.
+func (t *inversion) smallest(alpha Probability) int64 {
+	low, high := -1., math.Ceil(t.reach) // high is proved by Chernoff, low is not
+	if t.period == 0 {
+		return int64(high)
+	}
+	for high-low > 1 {
+		middle := math.Floor(low + (high-low)/2)
+		if t.tail(middle) <= float64(alpha) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return int64(high)
+}
+
+// reach returns an x with P(|X| ≥ x) ≤ alpha: the least (ln(2/alpha) + ln E exp(θX))/θ over θ. Every θ proves its own.
+func (d Distribution) reach(terms []Term, alpha Probability) float64 {
+	moment, limit := d.logMoment()
+	widest := 0.0
+	for _, t := range terms {
+		widest = max(widest, t.Weight)
+	}
+	goal := math.Log(2 / float64(alpha))
+	at := func(logTheta float64) float64 {
+		theta := math.Exp(logTheta)
+		sum := goal
+		for _, t := range terms {
+			sum += float64(t.Count) * moment(t.Weight*theta)
+		}
+		return sum / theta
+	}
+	center := .5 * math.Log(2*goal/(d.Variance()*squares(terms))) // the Gaussian's optimum
+	low, high := center-8, min(center+8, math.Log(limit/widest))
+	if low >= high {
+		low = high - 8
+	}
+	for range 60 {
+		a, b := low+(high-low)*.382, low+(high-low)*.618
+		if at(a) <= at(b) {
+			high = b
+		} else {
+			low = a
+		}
+	}
+	return at(low+(high-low)/2) * (1 + 1e-9)
+}

@@ -1,0 +1,133 @@
+// Package ranges knows the trees by which ordered cells are observed: which tree has the least expected error over all
+// ranges, the least-squares reading of its noisy nodes, and the exact error of any sum of cells read so. It works with
+// unit noise and sees neither a true count nor a privacy parameter.
+package ranges
+
+import "fmt"
+
+// Tree observes every node of a tree over the cells 0 to Cells−1 except for its root. A node of level l covers a block of
+// as many cells as the radices after l multiply to; the last node of a level covers what is left, and nodes beyond the
+// last cell do not exist. So on each level at most one node, called the last below, differs in shape from the others.
+// A Tree is immutable; the zero value is invalid.
+type Tree struct {
+	cells  int
+	levels []level
+	root   children // not observed
+}
+
+// level describes the nodes of one level, top first.
+type level struct {
+	block, count, offset int
+	full, last           node
+}
+
+// node is what least squares needs to know of a node: its children, and how its own observation y and their sum are
+// weighed into z = own·y + below·Σz(children), the best reading of the node from its sub-tree. With observations of
+// variance 1, own is also the variance of z.
+type node struct {
+	children
+	own, below float64
+}
+
+// children counts the children that have the next level's full shape, says whether a last one of other shape follows, and
+// sums the variances of their z.
+type children struct {
+	full     int
+	last     bool
+	variance float64
+}
+
+// NewTree checks the radices, from the root down: each at least 2, together at least the cells, none superfluous.
+func NewTree(cells int, radices []int) (Tree, error) {
+	if cells < 2 || len(radices) == 0 {
+		return Tree{}, fmt.Errorf("tree of %d cells with %d radices, must have at least 2 cells and 1 radix", cells, len(radices))
+	}
+	t := Tree{cells: cells, levels: make([]level, len(radices))}
+	block := 1
+	for l := len(radices) - 1; l >= 0; l-- {
+		if radices[l] < 2 {
+			return Tree{}, fmt.Errorf("radix %d is %d, must be at least 2", l+1, radices[l])
+		}
+		if block >= cells {
+			return Tree{}, fmt.Errorf("radices are %v, must not cover %d cells without the first", radices, cells)
+		}
+		t.levels[l] = level{block: block, count: (cells + block - 1) / block}
+		if radices[l] >= cells {
+			block = cells
+		} else {
+			block *= radices[l]
+		}
+	}
+	if block < cells {
+		return Tree{}, fmt.Errorf("radices are %v, must multiply to at least %d cells", radices, cells)
+	}
+	t.weigh()
+	return t, nil
+}
+
+// weigh fills in the nodes and the offsets, from the leaves up.
+func (t *Tree) weigh() {
+	for l := len(t.levels) - 1; l >= 0; l-- {
+		v := &t.levels[l]
+		if l == len(t.levels)-1 {
+			v.full, v.last = node{own: 1}, node{own: 1}
+			continue
+		}
+		next := t.levels[l+1]
+		each := v.block / next.block
+		v.full = observed(t.group(l+1, each, false))
+		v.last = v.full
+		if t.ragged(l) {
+			v.last = observed(t.group(l+1, next.count-(v.count-1)*each, true))
+		}
+	}
+	t.root = t.group(0, t.levels[0].count, true)
+	offset := 0
+	for l := range t.levels {
+		t.levels[l].offset = offset
+		offset += t.levels[l].count
+	}
+}
+
+// ragged tells whether the last node of a level is of other shape than the rest.
+func (t *Tree) ragged(l int) bool { return t.cells%t.levels[l].block != 0 }
+
+// group describes n neighbouring nodes of a level as somebody's children.
+func (t *Tree) group(l, n int, atEnd bool) children {
+	v := &t.levels[l]
+	if atEnd && t.ragged(l) {
+		return children{full: n - 1, last: true, variance: float64(n-1)*v.full.own + v.last.own}
+	}
+	return children{full: n, variance: float64(n) * v.full.own}
+}
+
+// observed weighs a node's own observation, of variance 1, against the sum of its children's z, by inverse variance.
+func observed(c children) node {
+	return node{children: c, own: c.variance / (1 + c.variance), below: 1 / (1 + c.variance)}
+}
+
+// node returns the shape of the node index of level l.
+func (t *Tree) node(l, index int) *node {
+	if v := &t.levels[l]; index < v.count-1 {
+		return &v.full
+	}
+	return &t.levels[l].last
+}
+
+// Cells returns the number of cells.
+func (t Tree) Cells() int { return t.cells }
+
+// Levels returns the number of observed levels.
+func (t Tree) Levels() int { return len(t.levels) }
+
+// Block returns the number of cells below a node of a level.
+func (t Tree) Block(l int) int { return t.levels[l].block }
+
+// Offset returns where a level begins among the observations.
+func (t Tree) Offset(l int) int { return t.levels[l].offset }
+
+// Nodes returns the number of observations.
+func (t Tree) Nodes() int {
+	bottom := t.levels[len(t.levels)-1]
+	return bottom.offset + bottom.count
+}
