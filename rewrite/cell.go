@@ -24,14 +24,7 @@ func (w *writer) cell(c *policy.Column, n string) string {
 func (w *writer) number(c *policy.Column, n string) string {
 	d := c.Domain
 	if !d.Ordered() {
-		values := w.values(c)
-		if d.Other >= d.Regular {
-			values = append(values, w.argument(policy.OtherValue, "text"))
-		}
-		if w.dialect == PostgreSQL {
-			return w.operate(w.call("array_position", w.list(values), n), "-", "1")
-		}
-		return w.operate(w.call("list_position", w.list(values), n), "-", "1")
+		return n
 	}
 	switch least := d.Min.(type) {
 	case int64:
@@ -98,9 +91,12 @@ func (w *writer) decimalCell(c *policy.Column, n string) string {
 	}
 	d := w.decimal(c)
 	units := step.At(d.scale)
-	above := d.units(w, c, n)
+	above, kind := d.units(w, c, n)
 	if units.Cmp(big.NewInt(1)) == 0 {
 		return above
 	}
-	return w.operate(above, "/", w.cast("'"+units.String()+"'", "hugeint"))
+	if !units.IsInt64() {
+		kind = "hugeint"
+	}
+	return w.operate(above, "/", w.cast("'"+units.String()+"'", kind))
 }

@@ -1,13 +1,15 @@
 package rewrite
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// A column's raw value is missing when it is NULL or NaN. Its normalised value is a declared value, 'other', or NULL,
-// whatever is stored: the comparisons here are total and the arithmetic of cells (cell.go) sees bounded values alone.
+// A column's raw value is missing when it is NULL or NaN. Its normalised value is NULL, a value between the ends of an
+// ordered domain, or the cell's number in an enumerated one, whatever is stored: the comparisons here are total and the
+// arithmetic of cells (cell.go) sees bounded values alone.
 //
 // In PostgreSQL a raw column is never cast. Where it is not of the declared type the statement fails when it is parsed,
 // alike for any rows. DuckDB has TRY_CAST, which makes NULL of what does not fit.
@@ -74,12 +76,7 @@ func (w *writer) normalised(c *policy.Column) string {
 	if c.Domain.Null < 0 && (c.Nulls != policy.NullExclude || c.Outside == policy.OutsideOther && c.Domain.Ordered()) {
 		w.fail("a column whose rules reach a NULL cell that its domain lacks")
 	}
-	switch {
-	case c.Type == policy.Bool:
-		raw := w.raw(c)
-		return "CASE WHEN " + raw + " THEN " + w.argument("true", "text") +
-			" WHEN NOT " + raw + " THEN " + w.argument("false", "text") + " END"
-	case !c.Domain.Ordered():
+	if !c.Domain.Ordered() {
 		return w.normalisedEnum(c)
 	}
 	return w.normalisedOrdered(c)
@@ -104,52 +101,39 @@ func (w *writer) normalisedOrdered(c *policy.Column) string {
 	return "NULL"
 }
 
+// normalisedEnum is the number of the value's cell.
 func (w *writer) normalisedEnum(c *policy.Column) string {
-	raw := w.raw(c)
-	sql := "CASE WHEN " + w.among(raw, w.values(c)) + " THEN " + raw
-	switch {
-	case c.Outside == policy.OutsideOther && c.Type.Textual():
-		sql += " WHEN " + raw + " IS NOT NULL THEN " + w.argument(policy.OtherValue, "text")
-	case c.Outside == policy.OutsideOther || c.Outside == policy.OutsideExclude:
-	default:
-		w.fail("a column without a rule for outside values")
+	raw, d := w.raw(c), c.Domain
+	if c.Type == policy.Bool {
+		sql := "CASE"
+		for cell, v := range d.Values {
+			if v == "true" {
+				sql += " WHEN " + raw + " THEN " + strconv.Itoa(cell)
+			} else {
+				sql += " WHEN NOT " + raw + " THEN " + strconv.Itoa(cell)
+			}
+		}
+		return sql + " END"
 	}
-	return sql + " END"
-}
-
-// values writes the declared values, and 'other' after them where it has a cell of its own.
-func (w *writer) values(c *policy.Column) []string {
-	var list []string
-	for _, v := range c.Domain.Values {
-		list = append(list, w.argument(v, element(c)))
-	}
-	return list
-}
-
-// element is the type in which an enumerated column's values are compared.
-func element(c *policy.Column) string {
+	kind, position := "text", "list_position"
 	if c.Type == policy.UUID {
-		return "uuid"
+		kind = "uuid"
 	}
-	return "text"
-}
-
-// among tells whether a value is one of a list.
-func (w *writer) among(value string, list []string) string {
-	switch {
-	case len(list) == 0:
-		return "false"
-	case len(list) == 1:
-		return w.operate(value, "=", list[0])
-	case w.dialect == PostgreSQL:
-		return value + " OPERATOR(pg_catalog.=) ANY (" + w.list(list) + ")"
+	values := make([]string, len(d.Values))
+	for i, v := range d.Values {
+		values[i] = w.argument(v, kind)
 	}
-	return value + " IN (" + strings.Join(list, ", ") + ")"
-}
-
-func (w *writer) list(values []string) string {
+	list := "[" + strings.Join(values, ", ") + "]"
 	if w.dialect == PostgreSQL {
-		return "ARRAY[" + strings.Join(values, ", ") + "]"
+		list, position = "ARRAY"+list, "array_position"
 	}
-	return "[" + strings.Join(values, ", ") + "]"
+	declared := w.operate(w.call(position, list, raw), "-", "1")
+	switch {
+	case c.Outside == policy.OutsideOther && d.Other >= 0:
+		return "COALESCE(" + declared + ", CASE WHEN " + raw + " IS NOT NULL THEN " + strconv.Itoa(d.Other) + " END)"
+	case c.Outside == policy.OutsideOther && !c.Type.Textual() || c.Outside == policy.OutsideExclude:
+		return declared
+	}
+	w.fail("a column without a rule for outside values")
+	return "NULL"
 }

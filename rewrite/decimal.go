@@ -12,8 +12,10 @@ import (
 // here, so that no stored value can overflow.
 
 const (
-	maxWidth = 38
-	// looseScale is the number of digits after the point that a numeric column without a declared precision keeps.
+	maxWidth    = 38
+	narrowWidth = 18 // digits that DuckDB holds in 64 bits
+	// looseScale is the number of digits after the point that a numeric column without a declared precision keeps: it is
+	// read as DECIMAL(38,9), or with the domain's digits where those are more. A number that does not fit is NULL.
 	looseScale = 9
 )
 
@@ -98,25 +100,33 @@ func (d decimal) literal(w *writer, v policy.Numeric) string {
 	return w.cast("'"+fits.String()+"'", fmt.Sprintf("DECIMAL(%d,%d)", d.wide, d.scale))
 }
 
-// units writes the distance of a normalised value from the domain's least one as an integer of 10^−scale units.
-func (d decimal) units(w *writer, c *policy.Column, n string) string {
-	least, most := c.Domain.Min.(policy.Numeric), c.Domain.Max.(policy.Numeric)
-	span := most.At(d.scale)
-	span.Sub(span, least.At(d.scale))
-	shifted := new(big.Int).Mul(span, power(d.scale))
-	if digits(shifted) > maxWidth {
-		w.fail("column %s: its domain is too wide for DuckDB's decimals", c.Name)
+// units writes the distance of a normalised value from the domain's least one as an integer of 10^−scale units. The
+// narrowest decimal that holds the domain keeps the arithmetic within 64 bits where it can be.
+func (d decimal) units(w *writer, c *policy.Column, n string) (above, kind string) {
+	least, most := c.Domain.Min.(policy.Numeric).At(d.scale), c.Domain.Max.(policy.Numeric).At(d.scale)
+	width := max(digits(least), digits(most), d.scale)
+	var shifted string
+	switch product := width + d.scale + 1; {
+	case product > maxWidth: // no decimal holds n · 10^scale, so the point is taken out of its text
+		shifted = "replace(" + w.cast(n, "text") + ", '.', '')"
+	case product > narrowWidth: // a product of two narrow decimals would overflow rather than become a wide one
+		width = maxWidth
+		fallthrough
+	default:
+		shifted = fmt.Sprintf("TRY_CAST(%s AS DECIMAL(%d,%d))", n, width, d.scale)
+		if d.scale > 0 {
+			shifted = w.operate(shifted, "*", w.cast("'"+power(d.scale).String()+"'", fmt.Sprintf("DECIMAL(%d,0)", d.scale+1)))
+		}
 	}
-	kind := "hugeint"
-	if span.IsInt64() {
+	kind = "hugeint"
+	if least.IsInt64() && most.IsInt64() && new(big.Int).Sub(most, least).IsInt64() {
 		kind = "int8"
 	}
-	wide := fmt.Sprintf("DECIMAL(%d,%d)", maxWidth, d.scale)
-	above := w.operate(w.cast(n, wide), "-", w.cast(w.constant(c, least), wide))
-	if d.scale > 0 {
-		above = w.operate(above, "*", w.cast("'"+power(d.scale).String()+"'", fmt.Sprintf("DECIMAL(%d,0)", d.scale+1)))
+	above = "TRY_CAST(" + shifted + " AS " + duckTypes[kind] + ")"
+	if least.Sign() != 0 {
+		above = w.operate(above, "-", w.cast("'"+least.String()+"'", kind))
 	}
-	return w.cast(above, kind)
+	return above, kind
 }
 
 func digits(n *big.Int) int32 { return int32(len(new(big.Int).Abs(n).String())) }

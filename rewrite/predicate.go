@@ -61,17 +61,12 @@ func (w *writer) inCells(p planner.InCells) string {
 	if contains(p.Spans, d.Null) {
 		parts = append(parts, n+" IS NULL")
 	}
-	switch {
-	case !d.Ordered():
-		if list := w.cellTexts(p.Column, p.Spans); len(list) > 0 {
-			parts = append(parts, w.among(n, list))
-		}
-	case len(p.Spans) > maxRanges:
+	if len(p.Spans) > maxRanges {
 		parts = append(parts, w.cellNumbers(p.Column, n, p.Spans))
-	default:
+	} else {
 		for _, s := range p.Spans {
-			if s.From < d.Regular {
-				parts = append(parts, w.between(p.Column, n, s.From, min(s.To, d.Regular)))
+			if s.From < valued(d) {
+				parts = append(parts, w.between(p.Column, n, s.From, min(s.To, valued(d))))
 			}
 		}
 	}
@@ -84,30 +79,28 @@ func (w *writer) inCells(p planner.InCells) string {
 	return "(" + strings.Join(parts, " OR ") + ")"
 }
 
-// cellTexts writes the values of the cells of an enumerated column that are not NULL's.
-func (w *writer) cellTexts(c *policy.Column, spans []mechanisms.Span) []string {
-	var list []string
-	for _, s := range spans {
-		for cell := s.From; cell < s.To; cell++ {
-			switch v := c.Domain.Low(cell).(type) {
-			case string:
-				list = append(list, w.argument(v, element(c)))
-			case bool:
-				list = append(list, w.argument(strconv.FormatBool(v), "text"))
-			}
-		}
+// valued is the number of cells that are not NULL's, which is the last one.
+func valued(d *policy.Domain) int {
+	if d.Null >= 0 {
+		return d.Null
 	}
-	return list
+	return d.Size()
 }
 
-// between holds for the declared cells from a to b, b left out. Normalised values lie within the domain.
+// between holds for the cells from a to b, b left out. Normalised values lie within the domain.
 func (w *writer) between(c *policy.Column, n string, a, b int) string {
+	low := func(cell int) string {
+		if !c.Domain.Ordered() {
+			return w.whole(int64(cell))
+		}
+		return w.constant(c, c.Domain.Low(cell))
+	}
 	var parts []string
 	if a > 0 {
-		parts = append(parts, w.operate(n, ">=", w.constant(c, c.Domain.Low(a))))
+		parts = append(parts, w.operate(n, ">=", low(a)))
 	}
-	if b < c.Domain.Regular {
-		parts = append(parts, w.operate(n, "<", w.constant(c, c.Domain.Low(b))))
+	if b < valued(c.Domain) {
+		parts = append(parts, w.operate(n, "<", low(b)))
 	}
 	switch len(parts) {
 	case 0:
@@ -122,7 +115,7 @@ func (w *writer) between(c *policy.Column, n string, a, b int) string {
 func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span) string {
 	var list []string
 	for _, s := range spans {
-		for cell := s.From; cell < min(s.To, c.Domain.Regular); cell++ {
+		for cell := s.From; cell < min(s.To, valued(c.Domain)); cell++ {
 			list = append(list, strconv.Itoa(cell))
 		}
 	}

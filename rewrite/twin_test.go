@@ -69,9 +69,9 @@ func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
 	return c.Domain.Max, true
 }
 
-// before orders normalised rows: NULLs last, text by bytes.
-func before(a, b []policy.Value) int {
-	for i := range a {
+// before orders normalised rows: NULLs last, enumerated values by cell.
+func before(table *policy.Table, a, b []policy.Value) int {
+	for i, c := range table.Columns {
 		switch {
 		case a[i] == nil && b[i] == nil:
 			continue
@@ -81,12 +81,12 @@ func before(a, b []policy.Value) int {
 			return -1
 		}
 		order := 0
-		if text, ok := a[i].(string); ok {
-			order = strings.Compare(text, b[i].(string))
-		} else if flag, ok := a[i].(bool); ok {
-			order = strings.Compare(fmt.Sprint(flag), fmt.Sprint(b[i]))
-		} else {
+		if c.Domain.Ordered() {
 			order = scalarOf(a[i]).Cmp(scalarOf(b[i]))
+		} else {
+			first, _ := c.Domain.Cell(a[i])
+			second, _ := c.Domain.Cell(b[i])
+			order = first - second
 		}
 		if order != 0 {
 			return order
@@ -123,7 +123,7 @@ func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
 	var kept [][]policy.Value
 	for _, unit := range order {
 		list := byUnit[unit]
-		slices.SortStableFunc(list, before)
+		slices.SortStableFunc(list, func(a, b []policy.Value) int { return before(table, a, b) })
 		kept = append(kept, list[:min(len(list), int(table.MaxRowsPerUnit))]...)
 	}
 	return kept
