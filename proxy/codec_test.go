@@ -182,3 +182,24 @@ func freeAddress(t *testing.T) string {
 	defer l.Close()
 	return l.Addr().String()
 }
+
+// BenchmarkPrepared is one Bind, Describe, Execute and Sync of a prepared statement and its answer.
+func BenchmarkPrepared(b *testing.B) {
+	server := start(b)
+	r := server.raw(b, "client_min_messages", "warning")
+	r.Send(parse("s", "select count(*) from people where sex = $1"))
+	r.Send(syncs)
+	r.upTo("Z")
+	for b.Loop() {
+		r.Send(bind("", "s", "Female"))
+		r.Send(describing('P', ""))
+		r.Send(execute("", 0))
+		r.Send(syncs)
+		r.flush()
+		for msg := r.next(); ; msg = r.next() {
+			if _, ok := msg.(*pgproto3.ReadyForQuery); ok {
+				break
+			}
+		}
+	}
+}

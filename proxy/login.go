@@ -91,7 +91,7 @@ func (c *session) login(p packet, o *opening) error {
 		c.back.Send(n)
 	}
 	address := addressOf(c.conn)
-	if o.secure == nil && !isLoopback(address) && !c.server.plain {
+	if o.secure == nil && !isLoopback(address) {
 		return failure("28000", "connections from other machines must be encrypted").withHint("Set sslmode=require.").fatal()
 	}
 	if err := c.authenticate(o, address); err != nil {

@@ -210,22 +210,27 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	}
 	groups, weight := int(be.Uint16(raw)), int(int16(be.Uint16(raw[2:])))
 	sign, scale := be.Uint16(raw[4:]), int(be.Uint16(raw[6:]))
-	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > mostNumericDigits || weight*4 > mostNumericDigits || weight < -mostNumericDigits {
+	if len(raw) != 8+2*groups || sign != 0 && sign != 0x4000 || scale > mostNumericDigits || 4*groups > 2*mostNumericDigits ||
+		4*weight > mostNumericDigits || 4*weight < -mostNumericDigits {
 		return nil, errBinary
 	}
-	n := new(big.Int)
+	digits := []byte{'0'}
 	for i := range groups {
 		g := be.Uint16(raw[8+2*i:])
 		if g > 9999 {
 			return nil, errBinary
 		}
-		n.Mul(n, big.NewInt(10_000)).Add(n, big.NewInt(int64(g)))
+		digits = appendPadded(digits, int(g), 4)
 	}
-	// n counts units of 10^(4·(weight+1−groups)); the value is wanted in units of 10^−scale.
+	// The digits count units of 10^(4·(weight+1−groups)); the value is wanted in units of 10^−scale.
 	if shift := 4*(weight+1-groups) + scale; shift >= 0 {
-		n.Mul(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(shift)), nil))
+		digits = append(digits, strings.Repeat("0", shift)...)
 	} else {
-		n.Quo(n, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(-shift)), nil))
+		digits = digits[:max(1, len(digits)+shift)]
+	}
+	n, ok := new(big.Int).SetString(string(digits), 10)
+	if !ok {
+		return nil, errBinary
 	}
 	if sign == 0x4000 {
 		n.Neg(n)

@@ -79,7 +79,6 @@ type Server struct {
 	brake    *brake
 	users    *userLimits
 	parse    func(text string) ([]command, *planner.Refusal)
-	plain    bool // clients from elsewhere may come without TLS: never outside tests
 	listener net.Listener
 	started  chan struct{}
 

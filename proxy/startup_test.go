@@ -330,3 +330,49 @@ func TestLengthField(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestPlainFromElsewhere: a login from another machine's address without TLS is refused before the password exchange.
+func TestPlainFromElsewhere(t *testing.T) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var own net.IP
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			own = n.IP
+		}
+	}
+	if own == nil {
+		t.Skip("this machine has a loopback address only")
+	}
+	b := start(t, func(c *Config) { c.Listen, c.TLS = "0.0.0.0:0", certificate(t, false) })
+	conn, err := net.Dial("tcp", net.JoinHostPort(own.String(), b.port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write(startupPacket(3<<16, "user", "alice", "database", "census"))
+	if got, _ := io.ReadAll(conn); len(got) == 0 || got[0] != 'E' || !bytes.Contains(got, []byte("C28000")) || bytes.Contains(got, []byte("SCRAM")) {
+		t.Errorf("%q", got)
+	}
+	url := strings.Replace(b.url("alice", "wonderland", "census", "sslmode=require"), "127.0.0.1", own.String(), 1)
+	if got := b.psql(t, url, "select 1"); !strings.HasPrefix(got, "?column?\n1\n") {
+		t.Error(got)
+	}
+}
+
+// TestReaderThatNeverReads: a client that takes no answers is dropped.
+func TestReaderThatNeverReads(t *testing.T) {
+	b := start(t, func(c *Config) { c.Limits.WriteTime = 200 * time.Millisecond })
+	r := b.raw(t)
+	for range 100 {
+		r.Send(query("select n from many"))
+	}
+	r.flush()
+	for deadline := time.Now().Add(15 * time.Second); !strings.Contains(b.log.String(), "session closed"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the session is still there")
+		}
+	}
+}
