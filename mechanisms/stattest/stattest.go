@@ -1,0 +1,235 @@
+// Package stattest judges samples against claims: a distribution, its mean and variance, how often an interval holds,
+// how well two neighbouring databases can be told apart. Every judgement states the probability with which it rejects
+// what is right (Alarm); whoever runs several adds them up. It is for tests: nothing that serves imports it.
+package stattest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Alarm is the probability of a false alarm of one judgement.
+type Alarm float64
+
+// Usual is the alarm of most judgements here: a thousand of them in one run raise one false alarm in ten thousand runs.
+const Usual Alarm = 1e-7
+
+// leastSamples is from where on the normal approximations below are trusted: at it, with the kurtosis of the Laplace, the
+// tails of a mean of squares at z = 5.3 are within a factor of ten of the normal's.
+const leastSamples = 10_000
+
+// z returns the two-sided normal quantile: |z| is exceeded with probability a.
+func (a Alarm) z() float64 { return -distuv.UnitNormal.Quantile(float64(a) / 2) }
+
+// Moments are a claimed mean, variance and fourth central moment.
+type Moments struct{ Mean, Variance, Fourth float64 }
+
+// MomentsOf adds up the moments of an integer distribution symmetric about 0; mass must be negligible outside of ±reach.
+func MomentsOf(mass func(k int64) float64, reach int64) Moments {
+	m := Moments{}
+	for k := reach; k > 0; k-- {
+		square, w := float64(k)*float64(k), 2*mass(k)
+		m.Variance += w * square
+		m.Fourth += w * square * square
+	}
+	return m
+}
+
+// Mean judges the mean of samples: it differs from the claim by at most z standard errors.
+func Mean(samples []float64, claim Moments, a Alarm) error {
+	sum := 0.0
+	for _, x := range samples {
+		sum += x - claim.Mean
+	}
+	return normal("mean", sum/float64(len(samples)), claim.Variance, len(samples), a)
+}
+
+// Variance judges the mean squared distance of samples from the claimed mean; its own variance is (fourth − variance²)/n.
+func Variance(samples []float64, claim Moments, a Alarm) error {
+	sum := 0.0
+	for _, x := range samples {
+		sum += (x-claim.Mean)*(x-claim.Mean) - claim.Variance
+	}
+	return normal("variance", sum/float64(len(samples)), claim.Fourth-claim.Variance*claim.Variance, len(samples), a)
+}
+
+// normal judges the mean of n values that is claimed to be 0 with the variance of one of them.
+func normal(what string, off float64, variance float64, n int, a Alarm) error {
+	if n < leastSamples {
+		return fmt.Errorf("%s: %d samples, must be at least %d", what, n, leastSamples)
+	}
+	deviation := math.Sqrt(variance / float64(n))
+	if !(math.Abs(off) <= a.z()*deviation) {
+		return fmt.Errorf("%s is off by %.6g, which is %.1f standard errors (allowed: %.1f)", what, off, off/deviation, a.z())
+	}
+	return nil
+}
+
+// ChiSquare judges integer samples against a distribution. Neighbouring values are pooled until each pool expects at
+// least 50 samples; the two tails are pools. The statistic's distribution is taken to be χ².
+func ChiSquare(samples []int64, mass func(k int64) float64, a Alarm) error {
+	n := float64(len(samples))
+	if len(samples) < leastSamples {
+		return fmt.Errorf("chi-square: %d samples, must be at least %d", len(samples), leastSamples)
+	}
+	ordered := slices.Clone(samples)
+	slices.Sort(ordered)
+	const pooled = 50
+	statistic, pools := 0.0, 0
+	expected, seen, total, counted, at := 0.0, 0.0, 0.0, 0, 0
+	for k := ordered[0]; k <= ordered[len(ordered)-1]; k++ {
+		expected += n * mass(k)
+		for at < len(ordered) && ordered[at] == k {
+			at++
+			seen++
+		}
+		if rest := n - total - expected; expected < pooled || rest < pooled {
+			continue
+		}
+		if pools == 0 {
+			expected += n * below(mass, ordered[0])
+		}
+		statistic += (seen - expected) * (seen - expected) / expected
+		total += expected
+		counted += int(seen)
+		pools++
+		expected, seen = 0, 0
+	}
+	expected, seen = n-total, n-float64(counted)
+	statistic += (seen - expected) * (seen - expected) / expected
+	if pools == 0 {
+		return fmt.Errorf("chi-square: one pool says nothing")
+	}
+	p := mathext.GammaIncRegComp(float64(pools)/2, statistic/2)
+	if !(p >= float64(a)) {
+		return fmt.Errorf("chi-square is %.1f over %d pools, p = %.3g (allowed: %.3g)", statistic, pools+1, p, float64(a))
+	}
+	return nil
+}
+
+// below returns the mass below k, as far as it shows.
+func below(mass func(k int64) float64, k int64) float64 {
+	sum := 0.0
+	for {
+		k--
+		m := mass(k)
+		sum += m
+		if m < 1e-12 {
+			return sum
+		}
+	}
+}
+
+// Coverage is how often an interval held, and how often it should.
+type Coverage struct {
+	Hits, Trials int
+	Claim        float64
+}
+
+// Exactly judges a coverage from both sides by the binomial distribution.
+func (c Coverage) Exactly(a Alarm) error {
+	low, high := interval(c.Hits, c.Trials, a/2)
+	if !(low <= c.Claim && c.Claim <= high) {
+		return fmt.Errorf("coverage is %d of %d, between %.5f and %.5f; claimed %.5f", c.Hits, c.Trials, low, high, c.Claim)
+	}
+	return nil
+}
+
+// AtLeast judges a coverage from below.
+func (c Coverage) AtLeast(a Alarm) error {
+	if _, high := interval(c.Hits, c.Trials, a); !(c.Claim <= high) {
+		return fmt.Errorf("coverage is %d of %d, at most %.5f; claimed at least %.5f", c.Hits, c.Trials, high, c.Claim)
+	}
+	return nil
+}
+
+// interval returns the Clopper-Pearson interval of a probability, each side wrong with probability a.
+func interval(hits, trials int, a Alarm) (low, high float64) {
+	low, high = 0, 1
+	if hits > 0 {
+		low = mathext.InvRegIncBeta(float64(hits), float64(trials-hits+1), float64(a))
+	}
+	if hits < trials {
+		high = mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-float64(a))
+	}
+	return low, high
+}
+
+// Audit is what a black box said of two neighbouring databases: one number an answer.
+type Audit struct {
+	One, Other []float64
+	Delta      float64
+}
+
+// Epsilon returns a lower bound of the black box's ε, wrong (above it) with probability at most a. On the first half of
+// the answers the event is chosen: at most, or at least, some number, on either database against the other, with a mass of
+// at least half a percent. On the second half its probabilities are bounded (Clopper-Pearson, a/2 a side).
+func (t Audit) Epsilon(a Alarm) (float64, error) {
+	n := min(len(t.One), len(t.Other))
+	if n < 1000 {
+		return 0, fmt.Errorf("audit: %d answers a side, must be at least 1000", n)
+	}
+	half := n / 2
+	best, chosen := math.Inf(-1), event{}
+	one, other := slices.Sorted(slices.Values(t.One[:half])), slices.Sorted(slices.Values(t.Other[:half]))
+	values := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(one), other...))))
+	step := max(1, len(values)/500)
+	for i := 0; i < len(values); i += step {
+		for _, e := range []event{{values[i], true, false}, {values[i], true, true}, {values[i], false, false}, {values[i], false, true}} {
+			p, q := e.count(one), e.count(other)
+			if e.swapped {
+				p, q = q, p
+			}
+			if p*200 < half {
+				continue
+			}
+			if bound := t.bound(p, q, half, a); bound > best {
+				best, chosen = bound, e
+			}
+		}
+	}
+	p, q := chosen.scan(t.One[half:n]), chosen.scan(t.Other[half:n])
+	if chosen.swapped {
+		p, q = q, p
+	}
+	return t.bound(p, q, n-half, a), nil
+}
+
+func (t Audit) bound(p, q, n int, a Alarm) float64 {
+	low, _ := interval(p, n, a/2)
+	_, high := interval(q, n, a/2)
+	if low <= t.Delta {
+		return 0
+	}
+	return max(0, math.Log((low-t.Delta)/high))
+}
+
+// event holds for answers ≥ from, or else for answers ≤ from.
+type event struct {
+	from    float64
+	upper   bool
+	swapped bool
+}
+
+// count counts in sorted answers.
+func (e event) count(answers []float64) int {
+	if e.upper {
+		return len(answers) - sort.SearchFloat64s(answers, e.from)
+	}
+	return sort.Search(len(answers), func(i int) bool { return answers[i] > e.from })
+}
+
+func (e event) scan(answers []float64) int {
+	n := 0
+	for _, x := range answers {
+		if e.upper && x >= e.from || !e.upper && x <= e.from {
+			n++
+		}
+	}
+	return n
+}
