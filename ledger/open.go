@@ -34,8 +34,9 @@ type Options struct {
 	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
 	CacheBytes int64
 
-	vfs   string       // tests: the SQLite file system
-	probe func() error // tests: whether the disk has come back
+	vfs   string        // tests: the SQLite file system
+	probe func() error  // tests: whether the disk has come back
+	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
 
 // file is a Ledger on one SQLite file.
@@ -93,6 +94,9 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
+	}
+	if f.opts.again == 0 {
+		f.opts.again = reopenNotSoon
 	}
 	f.cache.limit, f.flights.running = f.opts.CacheBytes, map[flightKey]*flight{}
 	if opts.ReadOnly {

@@ -166,7 +166,7 @@ func (f *file) serve(jobs []*job) {
 		err = f.transact(jobs)
 		if err != nil {
 			f.fail(err)
-			err = fmt.Errorf("ledger: %w", unavailable(err))
+			err = *f.fault.Load()
 		}
 	}
 	for _, j := range jobs {
@@ -213,7 +213,7 @@ func (f *file) ready() error {
 	}
 	if err != nil {
 		f.fail(err)
-		f.retry = time.Now().Add(reopenNotSoon + time.Since(began))
+		f.retry = time.Now().Add(f.opts.again + time.Since(began))
 		return *f.fault.Load()
 	}
 	return nil
@@ -221,15 +221,21 @@ func (f *file) ready() error {
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *file) fail(err error) {
-	f.log.Error("ledger: not available", "error", err)
 	f.shut()
+	// SQLite's own error often has lost what the system said; the disk can be asked.
+	if errors.Is(err, sqlite3.IOERR) && !diskFull(err) {
+		if disk := f.tryDisk(); diskFull(disk) {
+			err = errors.Join(err, disk)
+		}
+	}
+	f.log.Error("ledger: not available", "error", err)
 	kept := err
 	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
 		kept = unavailable(err)
 	}
 	kept = fmt.Errorf("ledger: %w", kept)
 	f.fault.Store(&kept)
-	f.retry = time.Now().Add(reopenNotSoon)
+	f.retry = time.Now().Add(f.opts.again)
 	f.reading.Lock()
 	f.closeReader()
 	f.reading.Unlock()

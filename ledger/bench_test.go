@@ -1,0 +1,106 @@
+package ledger
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// BenchmarkFlush is the disk by itself: one page appended and flushed, which no durable charge can be faster than.
+func BenchmarkFlush(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "flush"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, 4120)
+	for b.Loop() {
+		if _, err := f.Write(page); err != nil {
+			b.Fatal(err)
+		}
+		if err := f.Sync(); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "flushes/s")
+}
+
+func benchmarkCharge(b *testing.B, goroutines int, o Options) {
+	f := fresh(b, o, killed())
+	var n atomic.Uint64
+	b.SetParallelism((goroutines + 1) / 2) // times GOMAXPROCS, which is 2 on the reference machine
+	if goroutines == 1 {
+		for b.Loop() {
+			benchmarkOne(b, f, n.Add(1))
+		}
+	} else {
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				benchmarkOne(b, f, n.Add(1))
+			}
+		})
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "charges/s")
+}
+
+func benchmarkOne(b *testing.B, f *file, n uint64) {
+	it := item(1, eps(1))
+	binary.BigEndian.PutUint64(it.Digest[:], n)
+	out, err := f.Charge(ctx, request("alice", it))
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	f.Abandon(out[0].Receipt)
+}
+
+func BenchmarkCharge1(b *testing.B)        { benchmarkCharge(b, 1, Options{}) }
+func BenchmarkCharge16(b *testing.B)       { benchmarkCharge(b, 16, Options{}) }
+func BenchmarkCharge1Witness(b *testing.B) { benchmarkCharge(b, 1, Options{SyncWitness: true}) }
+
+func BenchmarkHoldings(b *testing.B) {
+	f := fresh(b, Options{}, killed())
+	for n := range byte(100) {
+		buy(b, f, "alice", item(n, eps(1)), 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		f.Holdings("alice", "census")
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	f := fresh(b, Options{}, killed())
+	id := buy(b, f, "alice", item(1, eps(1)), make([]int64, 4096)...)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := f.Load(ctx, "alice", id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpen is the time to open and compare a ledger, for each row of its chain.
+func BenchmarkOpen(b *testing.B) {
+	f := fresh(b, Options{}, killed())
+	const batch = 4096
+	var items []Item
+	for n := range uint64(batch) {
+		it := item(1, eps(1))
+		binary.BigEndian.PutUint64(it.Digest[:], n)
+		items = append(items, it)
+	}
+	for range 8 {
+		for _, o := range charge(b, f, request("alice", items...)) {
+			f.Abandon(o.Receipt)
+		}
+	}
+	f.Close()
+	for b.Loop() {
+		open(b, f.path, Options{}).Close()
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(time.Microsecond)/float64(b.N)/(8*batch), "µs/row")
+}
