@@ -63,6 +63,9 @@ type Statement struct {
 	Chain     bool     // Commit and Rollback AND CHAIN
 	Explain   *Explain // Explain: what is explained, and how
 
+	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
+	ParamTypes []policy.Type
+
 	source  string   // the text of the whole message: locations in node count its bytes
 	node    *pg.Node // shared between plans, never changed
 	refusal *Refusal // Other: why
@@ -96,7 +99,8 @@ const (
 	KindSavepoint
 	KindReleaseSavepoint
 	KindRollbackTo
-	KindOther // parsed, but never possible here: planner.Refuse gives the refusal
+	KindOther   // parsed, but never possible here: planner.Refuse gives the refusal
+	KindNothing // accepted, and nothing to do: CLOSE ALL, UNLISTEN; Name is the command tag
 )
 
 // Refusal is why a statement is not answered. Nothing was charged and nothing was sent to the database.
@@ -116,12 +120,3 @@ type Description struct {
 	Params  []policy.Type
 	Columns []OutColumn // nil: the statement returns no rows
 }
-
-// Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
-// outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
-func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *Refusal) {
-	panic("to be written")
-}
-
-// Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) { panic("to be written") }

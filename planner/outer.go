@@ -1,8 +1,11 @@
 package planner
 
 import (
+	"strconv"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -21,4 +24,93 @@ type Outer struct {
 type Relation struct {
 	Schema, Name string
 	Public       *policy.Table // set for a public table
+}
+
+// The names of released tables and their columns.
+func leafName(i int) string  { return "leaf_" + strconv.Itoa(i+1) }
+func keyName(k int) string   { return "k" + strconv.Itoa(k+1) }
+func countName(n int) string { return "n" + strconv.Itoa(n+1) }
+
+// bind plans the outer query of a statement, collecting its questions.
+func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
+	if sel.IntoClause != nil {
+		return nil, nil, intoTable.at(-1)
+	}
+	if len(sel.LockingClause) > 0 {
+		return nil, nil, rowLocks.at(-1, lockName(sel.LockingClause[0]))
+	}
+	d, columns, refusal := b.simple(sel)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	if d != nil {
+		return &Outer{Direct: d}, columns, nil
+	}
+	tree, refusal := b.engineTree(sel)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	return &Outer{Tree: tree, Relations: b.relations}, nil, nil
+}
+
+// simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
+// without FROM. A nil Direct sends the statement to the engine.
+func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
+	if sel.Larg != nil || len(sel.ValuesLists) > 0 {
+		return nil, nil, nil
+	}
+	scope, refusal := b.with(sel, nil)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	from, refusal := b.fromRows(sel, scope)
+	switch {
+	case refusal != nil:
+		return nil, nil, refusal
+	case from != nil && !isGrouped(sel):
+		return b.preview(sel, from)
+	case from != nil:
+		g, refusal := b.group(sel, from)
+		if refusal != nil {
+			return nil, nil, refusal
+		}
+		return b.direct(sel, g)
+	case isBareSelect(sel):
+		return b.direct(sel, nil)
+	case len(sel.FromClause) == 1 && scope == nil:
+		return b.wrapper(sel)
+	}
+	return nil, nil, nil
+}
+
+// preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused.
+func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, *Refusal) {
+	none := isZero(sel.LimitCount)
+	out, refusal := b.project(sel, from, false)
+	if refusal != nil {
+		return nil, nil, refusal
+	}
+	for _, e := range conjuncts(out.where) {
+		if e.isConstant() && e.parameter == 0 {
+			v, refusal := e.value(nil)
+			if refusal != nil {
+				return nil, nil, refusal
+			}
+			none = none || v != true
+		}
+	}
+	if !none {
+		return nil, nil, rawRows.at(from.pos, from.table.Name)
+	}
+	d := &Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}
+	columns := make([]OutColumn, len(out.names))
+	for i, e := range out.exprs {
+		t := e.Type()
+		if t == policy.Unknown {
+			t = policy.Text
+		}
+		d.show(b, nullOf(t))
+		columns[i] = OutColumn{Name: out.names[i], Type: t, Typmod: e.Typmod()}
+	}
+	return d, columns, nil
 }

@@ -63,6 +63,12 @@ func (s *Statement) classify() {
 		s.Name = map[pg.DiscardMode]string{pg.DiscardMode_DISCARD_ALL: "all", pg.DiscardMode_DISCARD_PLANS: "plans", pg.DiscardMode_DISCARD_SEQUENCES: "sequences", pg.DiscardMode_DISCARD_TEMP: "temp"}[n.DiscardStmt.Target]
 	case *pg.Node_DeallocateStmt:
 		s.Kind, s.Prepared = KindDeallocate, n.DeallocateStmt.Name
+	case *pg.Node_UnlistenStmt:
+		s.Kind, s.Name = KindNothing, "UNLISTEN"
+	case *pg.Node_ClosePortalStmt:
+		if s.refusal = cursors.at(-1); n.ClosePortalStmt.Portalname == "" {
+			s.Kind, s.Name, s.refusal = KindNothing, "CLOSE CURSOR ALL", nil
+		}
 	default:
 		s.refusal = otherStatement(s.node, s.Text)
 	}

@@ -56,6 +56,8 @@ type Measure struct {
 	Held     bool         // she has paid for it already: nothing is run
 	HeldID   int64        // Held: the ledger's id of the saved release
 	Why      string       // for EXPLAIN: why this way and not another
+
+	described []byte // the canonical encoding of its meaning
 }
 
 // Leaf is a released table that the outer query reads: constant key columns and counts read from one measure.
@@ -126,6 +128,9 @@ type Direct struct {
 	Sort   []SortKey
 	Limit  int64 // −1: none
 	Offset int64
+
+	exprs  []*expr // by item, with their structure
+	counts []int   // by item: the leaf's count column that it shows as it is, or −1
 }
 
 // SortKey is one ORDER BY expression.

@@ -1,0 +1,288 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// binder finds the privacy boundary of one SELECT: which parts of it are aggregations over private rows (questions), and
+// what stands above them.
+type binder struct {
+	c         Context
+	text      string         // the statement
+	top       *pg.SelectStmt // its tree
+	env       scalar.Env
+	params    *parameters
+	questions []*question
+	groups    groupings
+	relations []Relation
+}
+
+// groupings keep each grouped SELECT, so that it is bound once.
+type groupings map[*pg.SelectStmt]*grouping
+
+// cte is one WITH query in sight: private rows, or, with rows nil, a released table.
+type cte struct {
+	name string
+	rows *rows
+	next *cte
+}
+
+func (s *cte) find(name string) *cte {
+	for ; s != nil; s = s.next {
+		if s.name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// with adds the WITH queries of a SELECT to those in sight.
+func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
+	w := sel.WithClause
+	if w == nil {
+		return scope, nil
+	}
+	if w.Recursive {
+		for _, n := range w.Ctes {
+			scope = &cte{n.GetCommonTableExpr().Ctename, nil, scope}
+		}
+	}
+	for _, n := range w.Ctes {
+		c := n.GetCommonTableExpr()
+		query := c.Ctequery.GetSelectStmt()
+		if query == nil {
+			return nil, writes.at(int(c.Location), "a statement in WITH that changes data")
+		}
+		r, refusal := b.selectRows(query, scope)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if r != nil {
+			if r, refusal = r.aliased(&pg.Alias{Aliasname: c.Ctename, Colnames: c.Aliascolnames}); refusal != nil {
+				return nil, refusal
+			}
+		}
+		scope = &cte{c.Ctename, r, scope}
+	}
+	return scope, nil
+}
+
+// fromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
+func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+	var found *rows
+	for _, n := range sel.FromClause {
+		r, refusal := b.itemRows(n, scope)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if r != nil {
+			found = r
+		}
+	}
+	if found != nil && len(sel.FromClause) > 1 {
+		return nil, privateJoin.at(found.pos, found.table.Name)
+	}
+	return found, nil
+}
+
+func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *Refusal) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_RangeVar:
+		return b.namedRows(v.RangeVar, scope)
+	case *pg.Node_RangeSubselect:
+		query := v.RangeSubselect.Subquery.GetSelectStmt()
+		if query == nil {
+			return nil, construct.at(-1, "this sub-query")
+		}
+		r, refusal := b.selectRows(query, scope)
+		if r == nil || refusal != nil {
+			return nil, refusal
+		}
+		return r.aliased(v.RangeSubselect.Alias)
+	case *pg.Node_JoinExpr:
+		for _, side := range []*pg.Node{v.JoinExpr.Larg, v.JoinExpr.Rarg} {
+			r, refusal := b.itemRows(side, scope)
+			if refusal != nil {
+				return nil, refusal
+			}
+			if r != nil {
+				return nil, privateJoin.at(r.pos, r.table.Name)
+			}
+		}
+	case *pg.Node_RangeTableSample:
+		r, refusal := b.itemRows(v.RangeTableSample.Relation, scope)
+		if r != nil && refusal == nil {
+			refusal = limitedRows.at(r.pos, "TABLESAMPLE")
+		}
+		return nil, refusal
+	}
+	return nil, nil
+}
+
+func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
+	if v.Schemaname == "" {
+		if c := scope.find(v.Relname); c != nil {
+			if c.rows == nil {
+				return nil, nil
+			}
+			r := *c.rows
+			r.pos = int(v.Location)
+			return r.aliased(v.Alias)
+		}
+	}
+	t, _, refusal := b.resolve(v)
+	if t == nil || refusal != nil {
+		return nil, refusal
+	}
+	return tableRows(t, "", int(v.Location)).aliased(v.Alias)
+}
+
+// selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
+func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+	scope, refusal := b.with(sel, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if sel.Larg != nil {
+		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
+			r, refusal := b.selectRows(arm, scope)
+			if refusal != nil {
+				return nil, refusal
+			}
+			if r != nil {
+				return nil, rowsCombined.at(r.pos, setOperation(sel.Op))
+			}
+		}
+		return nil, nil
+	}
+	from, refusal := b.fromRows(sel, scope)
+	if from == nil || refusal != nil || isGrouped(sel) {
+		return nil, refusal
+	}
+	return b.project(sel, from, true)
+}
+
+func setOperation(op pg.SetOperation) string {
+	switch op {
+	case pg.SetOperation_SETOP_INTERSECT:
+		return "INTERSECT"
+	case pg.SetOperation_SETOP_EXCEPT:
+		return "EXCEPT"
+	}
+	return "UNION"
+}
+
+// isGrouped tells a SELECT whose rows are groups.
+func isGrouped(sel *pg.SelectStmt) bool {
+	if len(sel.GroupClause) > 0 || sel.HavingClause != nil || isDistinct(sel) {
+		return true
+	}
+	for _, t := range append(append([]*pg.Node{}, sel.TargetList...), sel.SortClause...) {
+		if hasAggregate(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDistinct tells SELECT DISTINCT, isDistinctOn SELECT DISTINCT ON.
+func isDistinct(sel *pg.SelectStmt) bool {
+	return len(sel.DistinctClause) > 0 && !isDistinctOn(sel)
+}
+
+func isDistinctOn(sel *pg.SelectStmt) bool {
+	return len(sel.DistinctClause) > 0 && sel.DistinctClause[0].GetNode() != nil
+}
+
+// project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
+// has no place below a leaf (privacy rule 15).
+func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Refusal) {
+	if refusal := b.rowPickers(sel, below); refusal != nil {
+		return nil, refusal
+	}
+	out := &rows{table: from.table, alias: from.alias, where: from.where, pos: from.pos}
+	t := &translator{env: b.env, params: b.params, columns: from.column, place: "WHERE"}
+	if sel.WhereClause != nil {
+		e, refusal := t.condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.where = append(append([]*expr{}, from.where...), e)
+	}
+	if isZero(sel.LimitCount) {
+		out.where = append(append([]*expr{}, out.where...), constantExpr(false, policy.Bool, -1))
+	}
+	t.place = "SELECT"
+	for _, n := range sel.TargetList {
+		target := n.GetResTarget()
+		if names, exprs, refusal := from.star(target); refusal != nil {
+			return nil, refusal
+		} else if names != nil {
+			out.names, out.exprs = append(out.names, names...), append(out.exprs, exprs...)
+			continue
+		}
+		if hasWindow(target.Val) {
+			return nil, windowOnRows.at(locationOf(target.Val))
+		}
+		e, refusal := t.expr(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+	}
+	return out, nil
+}
+
+// rowPickers refuses clauses that choose among private rows.
+func (b *binder) rowPickers(sel *pg.SelectStmt, below bool) *Refusal {
+	switch {
+	case sel.IntoClause != nil:
+		return intoTable.at(-1)
+	case len(sel.LockingClause) > 0:
+		return rowLocks.at(-1, lockName(sel.LockingClause[0]))
+	case !below:
+		return nil
+	case isDistinctOn(sel):
+		return limitedRows.at(locationOf(sel.DistinctClause[0]), "DISTINCT ON")
+	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !isNoLimit(sel.LimitCount):
+		return limitedRows.at(locationOf(sel.LimitCount), "LIMIT")
+	case sel.LimitOffset != nil && !isZero(sel.LimitOffset) && !isNoLimit(sel.LimitOffset):
+		return limitedRows.at(locationOf(sel.LimitOffset), "OFFSET")
+	}
+	return nil
+}
+
+func lockName(n *pg.Node) string {
+	switch n.GetLockingClause().GetStrength() {
+	case pg.LockClauseStrength_LCS_FORKEYSHARE:
+		return "FOR KEY SHARE"
+	case pg.LockClauseStrength_LCS_FORSHARE:
+		return "FOR SHARE"
+	case pg.LockClauseStrength_LCS_FORNOKEYUPDATE:
+		return "FOR NO KEY UPDATE"
+	}
+	return "FOR UPDATE"
+}
+
+// isZero tells the constant 0, isNoLimit LIMIT ALL.
+func isZero(n *pg.Node) bool {
+	c := n.GetAConst()
+	return c != nil && !c.Isnull && c.GetVal() != nil && c.GetFval() == nil && c.GetSval() == nil && c.GetBoolval() == nil && c.GetIval().GetIval() == 0
+}
+
+func isNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
+
+// star expands * and alias.*; names is nil for any other target.
+func (r *rows) star(target *pg.ResTarget) (names []string, exprs []*expr, refusal *Refusal) {
+	ref := target.Val.GetColumnRef()
+	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
+		return nil, nil, nil
+	}
+	if words := stringsOf(ref.Fields); !r.qualifies(words) {
+		return nil, nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
+	}
+	return r.names, r.exprs, nil
+}

@@ -1,0 +1,182 @@
+package planner
+
+import (
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// box is a combination of cells, one of each column of a table that an expression reads: the least and the largest
+// values in it. An expression that is constant on every box of its columns is a function of cells, so that counts by
+// cell suffice and the private database never sees it.
+type box struct {
+	table *policy.Table
+	env   scalar.Env
+	low   scalar.Row
+	high  scalar.Row
+	wide  []bool // by column: low and high differ
+}
+
+func newBox(t *policy.Table, env scalar.Env) *box {
+	n := len(t.Columns)
+	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), wide: make([]bool, n)}
+}
+
+// set puts one column into a cell.
+func (b *box) set(column, cell int) {
+	d := b.table.Columns[column].Domain
+	b.low[column] = d.Low(cell)
+	if d.Single() || cell >= d.Regular {
+		b.high[column], b.wide[column] = b.low[column], false
+		return
+	}
+	b.high[column] = lastOf(d, cell)
+	b.wide[column] = scalar.Compare(d.Type, b.low[column], b.high[column]) != 0
+}
+
+// lastOf is the largest value of a cell. Below an open end it is a value so close to it that no constant of a statement
+// lies between, short of more digits than a numeric column of a database is given.
+func lastOf(d *policy.Domain, cell int) policy.Value {
+	high := d.High(cell)
+	if !d.HighOpen(cell) {
+		return high
+	}
+	switch v := high.(type) {
+	case float64:
+		return math.Nextafter(v, math.Inf(-1))
+	case policy.Numeric:
+		fine := v.Rescale(max(v.Scale, 0) + 20)
+		return policy.Numeric{Coefficient: new(big.Int).Sub(fine.Coefficient, big.NewInt(1)), Scale: fine.Scale}
+	}
+	return high
+}
+
+// value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
+func (b *box) value(e *expr) (v policy.Value, steady bool, refusal *Refusal) {
+	if v, refusal = e.value(b.low); refusal != nil || !b.isWide(e) {
+		return v, true, refusal
+	}
+	steady, refusal = b.steady(e)
+	return v, steady, refusal
+}
+
+func (b *box) isWide(e *expr) bool {
+	for _, c := range e.cols {
+		if b.wide[c] {
+			return true
+		}
+	}
+	return false
+}
+
+// steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
+// ends, or is made of steady parts, or is a field of a date whose unit is steady.
+func (b *box) steady(e *expr) (bool, *Refusal) {
+	if !b.isWide(e) {
+		return true, nil
+	}
+	if e.monotone || e.form == formIsNull && e.args[0].monotone {
+		low, refusal := e.value(b.low)
+		if refusal != nil {
+			return false, refusal
+		}
+		high, refusal := e.value(b.high)
+		if refusal != nil {
+			return false, refusal
+		}
+		return same(e.Type(), low, high), nil
+	}
+	if e.form == formExtract {
+		unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), e.args[1].Expr)
+		if err != nil {
+			return false, nil
+		}
+		return b.steady(&expr{Expr: unit, cols: e.cols, monotone: true, pos: e.pos})
+	}
+	if e.form == formColumn || len(e.args) == 0 {
+		return false, nil
+	}
+	for _, a := range e.args {
+		if ok, refusal := b.steady(a); !ok || refusal != nil {
+			return false, refusal
+		}
+	}
+	return true, nil
+}
+
+// same tells equal values, NULL being equal to NULL.
+func same(t policy.Type, a, b policy.Value) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return scalar.Compare(t, a, b) == 0
+}
+
+// unsteady refuses an expression that varies within the steps of a column.
+func (b *box) unsteady(e *expr) *Refusal {
+	for _, c := range e.cols {
+		if column := b.table.Columns[c]; !column.Domain.Single() {
+			return offGrid.at(e.pos, column.Name, stepText(column.Domain))
+		}
+	}
+	return offGrid.at(e.pos, "?", "?")
+}
+
+// stepText writes the step of an ordered domain for people.
+func stepText(d *policy.Domain) string {
+	switch d.Min.(type) {
+	case policy.Date:
+		return plural(d.Step.Whole, "day")
+	case policy.Timestamp, policy.Timestamptz:
+		for _, u := range []struct {
+			name   string
+			micros int64
+		}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}, {"second", 1_000_000}, {"microsecond", 1}} {
+			if d.Step.Whole%u.micros == 0 {
+				return plural(d.Step.Whole/u.micros, u.name)
+			}
+		}
+	case int64:
+		return textOf(d.Step.Whole)
+	}
+	return textOf(canonicalValue(d.Step.Decimal))
+}
+
+func plural(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return textOf(n) + " " + unit + "s"
+}
+
+// spansOf collects cells that come in order into spans.
+type spansOf []mechanisms.Span
+
+func (s *spansOf) add(cell int) { s.addRange(cell, cell+1) }
+
+func (s *spansOf) addRange(from, to int) {
+	if from >= to {
+		return
+	}
+	if n := len(*s); n > 0 && (*s)[n-1].To == from {
+		(*s)[n-1].To = to
+		return
+	}
+	*s = append(*s, mechanisms.Span{From: from, To: to})
+}
+
+// notes are what the NOTICE will say, each once.
+type notes []string
+
+func (n *notes) add(text string) {
+	for _, have := range *n {
+		if strings.EqualFold(have, text) {
+			return
+		}
+	}
+	*n = append(*n, text)
+}

@@ -1,0 +1,201 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// reading tells how a question is read from a measure: by measured counter and cell of the question, the measure's cells
+// whose sum it is.
+type reading struct {
+	spans    [][][]mechanisms.Span
+	counters []int // the measure's counter to sum, by the question's
+}
+
+// ownReading reads a question from the measure made for it.
+func ownReading(s *solved) *reading {
+	r := &reading{spans: make([][][]mechanisms.Span, len(s.counts)), counters: make([]int, len(s.counts))}
+	cells := make([][]mechanisms.Span, s.cells)
+	for i := range cells {
+		cells[i] = span(i)
+	}
+	for c := range r.spans {
+		r.spans[c], r.counters[c] = cells, c
+	}
+	return r
+}
+
+// columns are all columns that a question reads; ok is false when it compares off the grid.
+func (s *solved) columns() (columns []*policy.Column, ok bool) {
+	if columns, ok = columnsOf(s.filter, nil); !ok {
+		return nil, false
+	}
+	for _, p := range s.counts {
+		if columns, ok = columnsOf(p, columns); !ok {
+			return nil, false
+		}
+	}
+	for _, c := range s.grain {
+		if column := s.table.Columns[c]; !slices.Contains(columns, column) {
+			columns = append(columns, column)
+		}
+	}
+	return columns, true
+}
+
+// cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell of
+// s, for each counter, or outside all of them.
+func cover(s, m *solved) *reading {
+	columns, ok := s.columns()
+	if !ok || s.table != m.table {
+		return nil
+	}
+	combinations := 1
+	for _, p := range m.parts {
+		if combinations *= len(p.class); combinations > maxCells {
+			return nil
+		}
+	}
+	for _, c := range columns {
+		if !slices.ContainsFunc(m.grain, func(g int) bool { return m.table.Columns[g] == c }) {
+			return nil
+		}
+	}
+	w := newWalk(s, m)
+	for at := 0; at < combinations; at++ {
+		if !w.visit(at) {
+			return nil
+		}
+	}
+	return w.reading()
+}
+
+// walk goes over all combinations of the cells of a measure's columns.
+type walk struct {
+	s, m     *solved
+	sizes    []int
+	cells    []int
+	byColumn map[*policy.Column]int // place in cells
+	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
+	places   [][]int                // by part of s: places of its columns in cells
+}
+
+func newWalk(s, m *solved) *walk {
+	w := &walk{s: s, m: m, byColumn: map[*policy.Column]int{}}
+	for _, p := range m.parts {
+		for i, c := range p.columns {
+			w.byColumn[m.table.Columns[c]] = len(w.sizes)
+			w.sizes = append(w.sizes, p.sizes[i])
+		}
+	}
+	w.cells = make([]int, len(w.sizes))
+	w.assigned = make([][]int32, len(s.counts))
+	for c := range w.assigned {
+		w.assigned[c] = make([]int32, m.cells)
+		for i := range w.assigned[c] {
+			w.assigned[c][i] = -2
+		}
+	}
+	for _, p := range s.parts {
+		places := make([]int, len(p.columns))
+		for i, c := range p.columns {
+			places[i] = w.byColumn[s.table.Columns[c]]
+		}
+		w.places = append(w.places, places)
+	}
+	return w
+}
+
+// visit assigns one combination; false: the measure does not answer the question.
+func (w *walk) visit(at int) bool {
+	decode(at, w.sizes, w.cells)
+	from, to := w.cellOfMeasure(), w.cellOfQuestion()
+	for c, pred := range w.s.counts {
+		target := to
+		if to >= 0 && (!w.masked(c) || pred != nil && !satisfied(pred, w.cell)) {
+			target = -1
+		}
+		if from < 0 {
+			if target >= 0 {
+				return false
+			}
+			continue
+		}
+		if have := w.assigned[c][from]; have != -2 && have != target {
+			return false
+		}
+		w.assigned[c][from] = target
+	}
+	return true
+}
+
+func (w *walk) cell(c *policy.Column) int { return w.cells[w.byColumn[c]] }
+
+func (w *walk) cellOfMeasure() int {
+	out, i := 0, 0
+	for _, p := range w.m.parts {
+		at := 0
+		for _, size := range p.sizes {
+			at = at*size + w.cells[i]
+			i++
+		}
+		class := p.class[at]
+		if class < 0 {
+			return -1
+		}
+		out = out*p.classes + int(class)
+	}
+	return out
+}
+
+func (w *walk) cellOfQuestion() int32 {
+	if w.s.filter != nil && !satisfied(w.s.filter, w.cell) {
+		return -1
+	}
+	out := int32(0)
+	for n, p := range w.s.parts {
+		class := p.class[w.combination(n, p)]
+		if class < 0 {
+			return -1
+		}
+		out = out*int32(p.classes) + class
+	}
+	return out
+}
+
+func (w *walk) combination(n int, p *part) int {
+	at := 0
+	for i, place := range w.places[n] {
+		at = at*p.sizes[i] + w.cells[place]
+	}
+	return at
+}
+
+// masked tells whether counter c counts at the present cells.
+func (w *walk) masked(c int) bool {
+	for n, p := range w.s.parts {
+		if p.masks[c] != nil && !p.masks[c][w.combination(n, p)] {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *walk) reading() *reading {
+	r := &reading{spans: make([][][]mechanisms.Span, len(w.assigned)), counters: make([]int, len(w.assigned))}
+	for c, assigned := range w.assigned {
+		rows := make([]spansOf, w.s.cells)
+		for from, to := range assigned {
+			if to >= 0 {
+				rows[to].add(from)
+			}
+		}
+		r.spans[c] = make([][]mechanisms.Span, len(rows))
+		for i, s := range rows {
+			r.spans[c][i] = s
+		}
+	}
+	return r
+}

@@ -1,0 +1,34 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
+// outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
+func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *Refusal) {
+	explain := s.Kind == KindExplain
+	if explain {
+		s = s.Explain.Statement
+	}
+	if s.Kind != KindSelect {
+		return d, false, nil
+	}
+	b := newBinder(c, &parameters{types: slices.Clone(given), describing: true})
+	b.text, b.top = s.Text, s.node.GetSelectStmt()
+	outer, columns, refusal := b.bind(b.top)
+	if refusal != nil {
+		return d, false, refusal.inCharacters(s.source)
+	}
+	if outer.Tree != nil {
+		b.inferInTree()
+	}
+	d.Params, d.Columns = b.params.inferred(), columns
+	if explain {
+		d.Columns = []OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
+		return d, false, nil
+	}
+	return d, outer.Tree != nil, nil
+}

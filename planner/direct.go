@@ -1,0 +1,186 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
+// engine. A nil Direct without a refusal means that it takes the engine.
+func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, *Refusal) {
+	t := &translator{env: b.env, params: b.params, place: "SELECT"}
+	out := &Direct{Leaf: -1, Limit: -1}
+	targets := make([]target, 0, len(sel.TargetList))
+	if g != nil {
+		t.hook, out.Leaf, targets = g.hook, g.leaf, g.targets
+	} else {
+		for _, n := range sel.TargetList {
+			targets = append(targets, target{columnLabel(n.GetResTarget()), n.GetResTarget().Val})
+		}
+	}
+	if needsEngine(sel, g) {
+		return nil, nil, nil
+	}
+	columns := make([]OutColumn, len(targets))
+	for i, tg := range targets {
+		e, refusal := t.output(tg.node)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.show(b, e)
+		columns[i] = OutColumn{Name: tg.label, Type: e.Type(), Typmod: e.Typmod()}
+	}
+	if sel.HavingClause != nil {
+		e, refusal := t.condition(sel.HavingClause, "HAVING")
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Having = e.Expr
+	}
+	for _, n := range sel.SortClause {
+		key, refusal := sortKey(n.GetSortBy(), t, targets, out.Items)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Sort = append(out.Sort, key)
+	}
+	if refusal := b.limits(sel, out); refusal != nil {
+		return nil, nil, refusal
+	}
+	return out, columns, nil
+}
+
+// needsEngine tells what a projection in Go does not do.
+func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
+	if g != nil && g.above || len(sel.WindowClause) > 0 || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES || len(sel.LockingClause) > 0 || len(sel.TargetList) == 0 {
+		return true
+	}
+	test := func(n *pg.Node) bool {
+		if s := n.GetSubLink(); s != nil {
+			return s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !isBareSelect(s.Subselect.GetSelectStmt())
+		}
+		f := n.GetFuncCall()
+		return f != nil && f.Over != nil
+	}
+	for _, list := range [][]*pg.Node{sel.TargetList, sel.SortClause, {sel.HavingClause, sel.LimitCount, sel.LimitOffset}} {
+		for _, n := range list {
+			if holds(n, test) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// engineCan drops a refusal that only says that package scalar does not know the expression: the engine may.
+func engineCan(refusal *Refusal) *Refusal {
+	switch refusal.ID {
+	case noForm.ID, unknownFunction.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
+		return nil
+	}
+	return refusal
+}
+
+// output translates a column of the answer: a literal without a type is text.
+func (t *translator) output(n *pg.Node) (*expr, *Refusal) {
+	e, refusal := t.expr(n)
+	if refusal != nil || e.Type() != policy.Unknown {
+		return e, refusal
+	}
+	s, err := t.env.Coerce(e.Expr, policy.Text)
+	if err != nil {
+		return nil, scalarRefusal(err, e.pos)
+	}
+	typed := *e
+	typed.Expr = s
+	return &typed, nil
+}
+
+// sortKey binds ORDER BY: a position, an output name, or an expression.
+func sortKey(s *pg.SortBy, t *translator, targets []target, items []scalar.Expr) (SortKey, *Refusal) {
+	key := SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
+	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
+		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
+	}
+	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
+		return key, noForm.at(locationOf(s.Node), "ORDER BY USING")
+	}
+	at, refusal := sortTarget(s.Node, targets)
+	if refusal != nil {
+		return key, refusal
+	}
+	if at >= 0 {
+		key.By = items[at]
+		return key, nil
+	}
+	e, refusal := t.output(s.Node)
+	if refusal != nil {
+		return key, refusal
+	}
+	key.By = e.Expr
+	return key, nil
+}
+
+// sortTarget is the output column that an ORDER BY item names, −1 for an expression.
+func sortTarget(n *pg.Node, targets []target) (int, *Refusal) {
+	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
+		i := int(c.GetIval().Ival)
+		if i < 1 || i > len(targets) {
+			return -1, badOrdinal.at(int(c.Location), "ORDER BY", i)
+		}
+		return i - 1, nil
+	}
+	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
+		for i, t := range targets {
+			if t.label == names[0] {
+				return i, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+// limits reads LIMIT and OFFSET, which are constants.
+func (b *binder) limits(sel *pg.SelectStmt, out *Direct) *Refusal {
+	limit, refusal := b.whole(sel.LimitCount, "LIMIT", -1)
+	if refusal != nil {
+		return refusal
+	}
+	offset, refusal := b.whole(sel.LimitOffset, "OFFSET", 0)
+	out.Limit, out.Offset = limit, offset
+	return refusal
+}
+
+func (b *binder) whole(n *pg.Node, clause string, none int64) (int64, *Refusal) {
+	if n == nil || isNoLimit(n) {
+		return none, nil
+	}
+	t := &translator{env: b.env, params: b.params, place: clause}
+	e, refusal := t.expr(n)
+	if refusal != nil {
+		return 0, limitConstant.at(locationOf(n), clause)
+	}
+	b.params.note(e, policy.Int8)
+	s, err := b.env.Cast(e.Expr, policy.Int8, -1)
+	if err != nil {
+		return 0, scalarRefusal(err, locationOf(n))
+	}
+	v, err := s.Eval(nil)
+	if err != nil {
+		return 0, scalarRefusal(err, locationOf(n))
+	}
+	i, ok := v.(int64)
+	if !ok {
+		return none, nil
+	}
+	if i < 0 {
+		r := negativeLimit.at(locationOf(n), clause)
+		if clause == "OFFSET" {
+			r.SQLState = "2201X"
+		}
+		return 0, r
+	}
+	return i, nil
+}

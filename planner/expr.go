@@ -1,0 +1,200 @@
+package planner
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// form is what the planner knows of the top of an expression.
+type form uint8
+
+const (
+	formOther form = iota
+	formColumn
+	formConstant
+	formAnd
+	formOr
+	formNot
+	formCompare // op, two arguments
+	formIsNull
+	formIs // IS TRUE, IS FALSE, IS UNKNOWN: want
+	formIn
+	formExtract // a field of a date: op is the unit of date_trunc that fixes it
+)
+
+// expr is a typed expression over the columns of one row with its structure: what it reads, whether it is monotone, and
+// a canonical text by which equal expressions are told.
+type expr struct {
+	scalar.Expr
+	form      form
+	op        string
+	want      policy.Value
+	args      []*expr
+	cols      []int // positions that it reads, sorted
+	canon     string
+	pos       int  // byte offset in the text, −1: unknown
+	monotone  bool // a monotone function of at most one column, on values that are not NULL
+	parameter int  // number of a parameter that stands alone, else 0
+}
+
+// isConstant tells that e reads no column.
+func (e *expr) isConstant() bool { return len(e.cols) == 0 }
+
+// node makes an expression of its parts.
+func node(f form, op string, s scalar.Expr, pos int, args ...*expr) *expr {
+	e := &expr{Expr: s, form: f, op: op, args: args, pos: pos}
+	size := len(op) + 2
+	for _, a := range args {
+		e.cols = union(e.cols, a.cols)
+		size += len(a.canon) + 1
+	}
+	var b strings.Builder
+	b.Grow(size)
+	b.WriteByte('(')
+	b.WriteString(op)
+	for _, a := range args {
+		b.WriteByte(' ')
+		b.WriteString(a.canon)
+	}
+	b.WriteByte(')')
+	e.canon = b.String()
+	return e
+}
+
+func columnExpr(i int, t policy.Type, typmod int32, pos int) *expr {
+	return &expr{Expr: scalar.Column(i, t, typmod), form: formColumn, cols: []int{i}, canon: "c" + strconv.Itoa(i), pos: pos, monotone: true}
+}
+
+func constantExpr(v policy.Value, t policy.Type, pos int) *expr {
+	return &expr{Expr: scalar.Constant(v, t), form: formConstant, canon: canonicalConstant(v, t), pos: pos, monotone: true}
+}
+
+func canonicalConstant(v policy.Value, t policy.Type) string {
+	if v == nil {
+		return "null:" + strconv.Itoa(int(t))
+	}
+	return strconv.Quote(textOf(v)) + ":" + strconv.Itoa(int(t))
+}
+
+// union merges two sorted lists.
+func union(a, b []int) []int {
+	switch {
+	case len(a) == 0:
+		return b
+	case len(b) == 0 || slices.Equal(a, b):
+		return a
+	}
+	out := append(slices.Clone(a), b...)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// steps are the functions that are monotone in their only argument that is not constant.
+var steps = map[string]bool{
+	"floor": true, "ceil": true, "ceiling": true, "round": true, "trunc": true, "date_trunc": true, "width_bucket": true,
+	"+": true, "-": true, "*": true, "/": true, "timezone": true, "date": true, "date_bin": true, "sqrt": true, "exp": true, "ln": true,
+	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "numeric": true, "to_timestamp": true, "coalesce": true,
+	"<": true, "<=": true, ">": true, ">=": true,
+}
+
+// granules give, for a field that EXTRACT takes, the unit of date_trunc within which it cannot change.
+var granules = map[string]string{
+	"year": "year", "decade": "year", "century": "year", "millennium": "year", "quarter": "quarter", "month": "month",
+	"isoyear": "week", "week": "week", "day": "day", "doy": "day", "dow": "day", "isodow": "day", "julian": "day",
+	"hour": "hour", "minute": "minute", "second": "second",
+}
+
+// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
+// monotone. Division needs the constant below.
+func isMonotone(op string, args []*expr) bool {
+	if !steps[op] {
+		return false
+	}
+	varying := -1
+	for i, a := range args {
+		if a.isConstant() {
+			continue
+		}
+		if varying >= 0 || !a.monotone {
+			return false
+		}
+		varying = i
+	}
+	switch op {
+	case "/":
+		return varying <= 0
+	case "width_bucket":
+		return varying <= 0
+	}
+	return varying < 0 || len(args[varying].cols) <= 1
+}
+
+// value evaluates e on a row; a failure becomes a refusal at e's place.
+func (e *expr) value(row scalar.Row) (policy.Value, *Refusal) {
+	v, err := e.Eval(row)
+	if err != nil {
+		return nil, scalarRefusal(err, e.pos)
+	}
+	return v, nil
+}
+
+// scalarRefusal turns an error of package scalar into a refusal.
+func scalarRefusal(err error, pos int) *Refusal {
+	var e *scalar.Error
+	if !errors.As(err, &e) {
+		return evaluation.at(pos, "the expression cannot be evaluated")
+	}
+	r := evaluation.at(pos, e.Message)
+	r.SQLState = e.SQLState
+	switch e.SQLState {
+	case "42883":
+		r.ID, r.Hint = unknownFunction.ID, unknownFunction.Hint
+	case "42704":
+		r.ID, r.Hint = unknownType.ID, unknownType.Hint
+	case "22012":
+		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
+	default:
+		if strings.HasPrefix(e.SQLState, "22") {
+			r.Hint = "This is found on the declared domain, whatever the data: guard the expression with CASE, or correct the constant."
+		}
+	}
+	return r
+}
+
+// textOf writes a value for canonical texts and literals: equal values have equal texts within one Go type.
+func textOf(v policy.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case string:
+		return v
+	case policy.Numeric:
+		return v.String()
+	case policy.Date:
+		return "d" + strconv.FormatInt(int64(v), 10)
+	case policy.Timestamp:
+		return "t" + strconv.FormatInt(int64(v), 10)
+	case policy.Timestamptz:
+		return "z" + strconv.FormatInt(int64(v), 10)
+	case policy.Interval:
+		return "i" + strconv.FormatInt(int64(v.Months), 10) + "/" + strconv.FormatInt(int64(v.Days), 10) + "/" + strconv.FormatInt(v.Micros, 10)
+	case []policy.Value:
+		parts := make([]string, len(v))
+		for i, p := range v {
+			parts[i] = strconv.Quote(textOf(p))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return "?"
+}

@@ -1,0 +1,293 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// grouping is a SELECT that aggregates private rows: a question below, and expressions over its answer above.
+type grouping struct {
+	b       *binder
+	sel     *pg.SelectStmt
+	rows    *rows
+	q       *question
+	leaf    int // index of its leaf
+	keyAt   map[string]int
+	targets []target
+	above   bool // DISTINCT remains above the leaf
+}
+
+// target is one output column.
+type target struct {
+	label string
+	node  *pg.Node
+}
+
+// group binds a grouped SELECT over private rows.
+func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
+	if g := b.groups[sel]; g != nil {
+		return g, nil
+	}
+	if refusal := b.rowPickers(sel, false); refusal != nil {
+		return nil, refusal
+	}
+	g := &grouping{b: b, sel: sel, rows: from, q: &question{table: from.table}, keyAt: map[string]int{}}
+	t := g.below("WHERE")
+	g.q.where = from.where
+	if sel.WhereClause != nil {
+		if hasAggregate(sel.WhereClause) {
+			return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+		}
+		e, refusal := t.condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		g.q.where = append(append([]*expr{}, from.where...), e)
+	}
+	g.expandTargets()
+	if refusal := g.findKeys(); refusal != nil {
+		return nil, refusal
+	}
+	if g.q.sql = b.text; b.top != sel {
+		g.q.sql = deparsed(sel)
+	}
+	g.leaf = len(b.questions)
+	b.questions = append(b.questions, g.q)
+	b.groups[sel] = g
+	return g, nil
+}
+
+// below translates over the private rows.
+func (g *grouping) below(place string) *translator {
+	return &translator{env: g.b.env, params: g.b.params, columns: g.rows.column, place: place}
+}
+
+// expandTargets writes * out.
+func (g *grouping) expandTargets() {
+	for _, n := range g.sel.TargetList {
+		t := n.GetResTarget()
+		names, _, refusal := g.rows.star(t)
+		if names == nil || refusal != nil {
+			g.targets = append(g.targets, target{columnLabel(t), t.Val})
+			continue
+		}
+		pos := locationOf(t.Val)
+		for _, name := range names {
+			g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(g.rows.alias), pg.MakeStrNode(name)}, int32(pos))})
+		}
+	}
+}
+
+// findKeys binds GROUP BY: columns first, then output names and positions, then expressions. SELECT DISTINCT without
+// aggregation groups by what it shows.
+func (g *grouping) findKeys() *Refusal {
+	aggregated := g.sel.HavingClause != nil || len(g.sel.GroupClause) > 0
+	for _, t := range g.targets {
+		aggregated = aggregated || hasAggregate(t.node)
+	}
+	if isDistinct(g.sel) && !aggregated {
+		for _, t := range g.targets {
+			if hasWindow(t.node) {
+				return windowOnRows.at(locationOf(t.node))
+			}
+			if refusal := g.addKey(t.node); refusal != nil {
+				return refusal
+			}
+		}
+		return nil
+	}
+	g.above = len(g.sel.DistinctClause) > 0
+	for _, n := range g.sel.GroupClause {
+		if n.GetGroupingSet() != nil {
+			return noSets.at(int(n.GetGroupingSet().Location))
+		}
+		node, refusal := g.groupItem(n)
+		if refusal != nil {
+			return refusal
+		}
+		if refusal := g.addKey(node); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// groupItem finds the expression that a GROUP BY item stands for.
+func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
+	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
+		i := int(c.GetIval().Ival)
+		if i < 1 || i > len(g.targets) {
+			return nil, badOrdinal.at(int(c.Location), "GROUP BY", i)
+		}
+		return g.targets[i-1].node, nil
+	}
+	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 {
+		if _, refusal := g.rows.column(names, locationOf(n)); refusal != nil && refusal.ID == unknownColumn.ID {
+			for _, t := range g.targets {
+				if t.label == names[0] {
+					return t.node, nil
+				}
+			}
+		}
+	}
+	return n, nil
+}
+
+func (g *grouping) addKey(n *pg.Node) *Refusal {
+	if hasAggregate(n) {
+		return aggregateIn.at(locationOf(n), "GROUP BY")
+	}
+	e, refusal := g.below("GROUP BY").expr(n)
+	if refusal != nil {
+		return refusal
+	}
+	if e.Type() == policy.Unknown {
+		s, err := g.b.env.Coerce(e.Expr, policy.Text)
+		if err != nil {
+			return scalarRefusal(err, e.pos)
+		}
+		typed := *e
+		typed.Expr = s
+		e = &typed
+	}
+	if _, known := g.keyAt[e.canon]; !known {
+		g.keyAt[e.canon] = len(g.q.keys)
+		g.q.keys = append(g.q.keys, e)
+	}
+	return nil
+}
+
+// found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
+type found struct {
+	key, counter int // −1: not that
+	typ          policy.Type
+}
+
+// look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
+func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+		if place != "" {
+			return nil, aggregateIn.at(int(f.Location), place)
+		}
+		return g.aggregate(f)
+	}
+	switch n.GetNode().(type) {
+	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
+		return nil, nil
+	}
+	isColumn := n.GetColumnRef() != nil
+	if !isColumn && (hasAggregate(n) || hasWindow(n)) {
+		return nil, nil
+	}
+	e, refusal := g.below("SELECT").expr(n)
+	if refusal != nil {
+		if isColumn {
+			return nil, refusal
+		}
+		return nil, nil
+	}
+	if k, known := g.keyAt[e.canon]; known {
+		return &found{key: k, counter: -1, typ: g.q.keys[k].Type()}, nil
+	}
+	if isColumn {
+		names := stringsOf(n.GetColumnRef().Fields)
+		return nil, ungrouped.at(locationOf(n), g.rows.alias+"."+names[len(names)-1])
+	}
+	return nil, nil
+}
+
+// hook is look for expressions over the leaf's row: its keys, then its counters.
+func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
+	f, refusal := g.look(n, "")
+	if f == nil || refusal != nil {
+		return nil, refusal
+	}
+	pos := locationOf(n)
+	if f.key >= 0 {
+		k := g.q.keys[f.key]
+		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
+	}
+	e := columnExpr(len(g.q.keys)+f.counter, policy.Int8, -1, pos)
+	if f.typ == policy.Int8 {
+		return e, nil
+	}
+	s, err := g.b.env.Cast(e.Expr, f.typ, -1)
+	if err != nil {
+		return nil, scalarRefusal(err, pos)
+	}
+	return node(formOther, "cast:"+f.typ.Name(), s, pos, e), nil
+}
+
+// aggregate binds an aggregate call to a counter.
+func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
+	pos := int(f.Location)
+	name, refusal := functionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if hasAggregate(a) {
+			return nil, nested.at(locationOf(a))
+		}
+		if hasWindow(a) {
+			return nil, windowIn.at(locationOf(a), "an aggregate")
+		}
+	}
+	if name != "count" && name != "sum" || f.AggWithinGroup {
+		return nil, noAggregate.at(pos, name)
+	}
+	if f.AggDistinct {
+		return nil, noDistinct.at(pos, name)
+	}
+	var where []*expr
+	t := g.below("FILTER")
+	if f.AggFilter != nil {
+		e, refusal := t.condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = append(where, conjuncts([]*expr{e})...)
+	}
+	t.place = "an aggregate"
+	typ := policy.Int8
+	switch {
+	case name == "count" && f.AggStar:
+	case len(f.Args) != 1 || f.FuncVariadic:
+		return nil, unknownFunction.at(pos, name)
+	case name == "count":
+		arg, refusal := t.expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		present, refusal := t.not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
+		if refusal != nil {
+			return nil, refusal
+		}
+		if !(arg.isConstant() && !g.b.params.describing && mustConstant(arg) != nil) {
+			where = append(where, present)
+		}
+	default:
+		var holds *expr
+		if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
+			return nil, refusal
+		}
+		if holds == nil {
+			return nil, noAggregate.at(pos, "sum of this expression")
+		}
+		if !holds.isConstant() || mustConstant(holds) != true {
+			where = append(where, holds)
+		}
+	}
+	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
+}
+
+// deparsed writes a SELECT for people.
+func deparsed(sel *pg.SelectStmt) string {
+	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: selectNode(sel)}}})
+	if err != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,126 @@
+package planner
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The oids of types that only catalog queries use.
+const (
+	oidType      policy.Type = 26
+	oidArrayType policy.Type = 1028
+	nameType     policy.Type = 19
+)
+
+// inferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
+// LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
+func (b *binder) inferInTree() { b.inferIn(b.top) }
+
+func (b *binder) inferIn(sel *pg.SelectStmt) {
+	if sel == nil {
+		return
+	}
+	b.inferIn(sel.Larg)
+	b.inferIn(sel.Rarg)
+	for _, n := range sel.GetWithClause().GetCtes() {
+		b.inferIn(n.GetCommonTableExpr().GetCtequery().GetSelectStmt())
+	}
+	for _, n := range []*pg.Node{sel.LimitCount, sel.LimitOffset} {
+		b.inferAs(n, policy.Int8)
+		b.inferNode(n)
+	}
+	for _, list := range [][]*pg.Node{sel.TargetList, sel.FromClause, sel.GroupClause, sel.SortClause, sel.ValuesLists, {sel.WhereClause, sel.HavingClause}} {
+		for _, n := range list {
+			b.inferNode(n)
+		}
+	}
+}
+
+func (b *binder) inferNode(n *pg.Node) {
+	switch v := n.GetNode().(type) {
+	case nil:
+		return
+	case *pg.Node_RangeSubselect:
+		b.inferIn(v.RangeSubselect.Subquery.GetSelectStmt())
+	case *pg.Node_JoinExpr:
+		b.inferNode(v.JoinExpr.Larg)
+		b.inferNode(v.JoinExpr.Rarg)
+		b.inferNode(v.JoinExpr.Quals)
+	case *pg.Node_RangeFunction:
+		for _, f := range v.RangeFunction.Functions {
+			b.inferNode(f)
+		}
+	case *pg.Node_SubLink:
+		b.inferIn(v.SubLink.Subselect.GetSelectStmt())
+	case *pg.Node_ParamRef:
+		b.params.seen = max(b.params.seen, int(v.ParamRef.Number))
+	case *pg.Node_TypeCast:
+		b.inferAs(v.TypeCast.Arg, namedType(v.TypeCast.TypeName))
+	case *pg.Node_AExpr:
+		b.inferPair(v.AExpr)
+	}
+	for _, c := range childrenOf(n) {
+		b.inferNode(c)
+	}
+}
+
+// inferPair looks at a comparison of a parameter with a column or a cast.
+func (b *binder) inferPair(a *pg.A_Expr) {
+	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
+		t := catalogColumnType(pair[1])
+		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && t == oidType {
+			t = oidArrayType
+		}
+		b.inferAs(pair[0], t)
+		for _, item := range pair[0].GetList().GetItems() {
+			b.inferAs(item, t)
+		}
+	}
+}
+
+func (b *binder) inferAs(n *pg.Node, t policy.Type) {
+	if p := n.GetParamRef(); p != nil && t != 0 {
+		b.params.note(&expr{parameter: int(p.Number)}, t)
+	}
+}
+
+// catalogColumnType is the type of an expression by its look: a cast, or a catalog column's usual name.
+func catalogColumnType(n *pg.Node) policy.Type {
+	if c := n.GetTypeCast(); c != nil {
+		return namedType(c.TypeName)
+	}
+	names := stringsOf(n.GetColumnRef().GetFields())
+	if len(names) == 0 {
+		return 0
+	}
+	switch name := names[len(names)-1]; {
+	case name == "attnum" || name == "conkey":
+		return policy.Int2
+	case name == "oid" || strings.HasSuffix(name, "relid") || strings.HasSuffix(name, "namespace") && strings.Contains(name, "rel") || name == "typelem" || name == "objoid":
+		return oidType
+	case strings.HasSuffix(name, "name") && !strings.Contains(name, "_"):
+		return nameType
+	}
+	return 0
+}
+
+func namedType(t *pg.TypeName) policy.Type {
+	name := strings.TrimPrefix(typeNameText(t), "pg_catalog.")
+	typ := typeNames[name]
+	switch name {
+	case "oid", "regclass", "regtype", "regproc":
+		typ = oidType
+	case "name":
+		typ = nameType
+	}
+	if len(t.ArrayBounds) == 0 || typ == 0 {
+		return typ
+	}
+	if typ == oidType {
+		return oidArrayType
+	}
+	return arrayTypes[typ]
+}

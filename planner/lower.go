@@ -1,0 +1,263 @@
+package planner
+
+import (
+	"sort"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// lowerer folds three-valued conditions on the rows of one table into predicates on cells.
+type lowerer struct {
+	table *policy.Table
+	env   scalar.Env
+	box   *box
+	notes *notes
+}
+
+// truth says where a condition is true and where it is false; elsewhere it is NULL.
+type truth struct{ holds, fails Pred }
+
+// lower finds the truth of e; ok is false when some part reads several columns at once or varies within a step.
+func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *Refusal) {
+	if e.isConstant() {
+		v, refusal := e.value(nil)
+		return truthOf(v), true, refusal
+	}
+	if len(e.cols) == 1 {
+		if t, ok, refusal = l.overCells(e); ok || refusal != nil {
+			return t, ok, refusal
+		}
+	}
+	switch e.form {
+	case formAnd, formOr:
+		return l.junction(e)
+	case formNot:
+		t, ok, refusal = l.lower(e.args[0])
+		return truth{t.fails, t.holds}, ok, refusal
+	case formIs:
+		return l.is(e)
+	case formIn:
+		return l.member(e)
+	case formCompare:
+		return l.compare(e)
+	}
+	return truth{}, false, nil
+}
+
+// truthOf is the truth of a constant.
+func truthOf(v policy.Value) truth {
+	switch v {
+	case true:
+		return truth{nil, Never{}}
+	case false:
+		return truth{Never{}, nil}
+	}
+	return truth{Never{}, Never{}}
+}
+
+func (l *lowerer) junction(e *expr) (truth, bool, *Refusal) {
+	holds, fails := make([]Pred, len(e.args)), make([]Pred, len(e.args))
+	for i, a := range e.args {
+		t, ok, refusal := l.lower(a)
+		if !ok || refusal != nil {
+			return truth{}, ok, refusal
+		}
+		holds[i], fails[i] = t.holds, t.fails
+	}
+	if e.form == formAnd {
+		return truth{allOf(holds...), anyOf(fails...)}, true, nil
+	}
+	return truth{anyOf(holds...), allOf(fails...)}, true, nil
+}
+
+// is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
+func (l *lowerer) is(e *expr) (truth, bool, *Refusal) {
+	t, ok, refusal := l.lower(e.args[0])
+	if !ok || refusal != nil {
+		return truth{}, ok, refusal
+	}
+	holds := allOf(complement(t.holds), complement(t.fails))
+	switch e.want {
+	case true:
+		holds = t.holds
+	case false:
+		holds = t.fails
+	}
+	return truth{holds, complement(holds)}, true, nil
+}
+
+// member is IN over steps: a disjunction of equalities.
+func (l *lowerer) member(e *expr) (truth, bool, *Refusal) {
+	or := &expr{form: formOr, cols: e.cols, pos: e.pos}
+	for _, v := range e.args[1:] {
+		s, err := l.env.Call("=", e.args[0].Expr, v.Expr)
+		if err != nil {
+			return truth{}, false, scalarRefusal(err, e.pos)
+		}
+		or.args = append(or.args, node(formCompare, "=", s, e.pos, e.args[0], v))
+	}
+	return l.junction(or)
+}
+
+// compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
+func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
+	column, constant, op := e.args[0], e.args[1], e.op
+	if column.isConstant() {
+		column, constant, op = constant, column, mirrored[op]
+	}
+	if column.form != formColumn || !constant.isConstant() {
+		return truth{}, false, nil
+	}
+	c := l.table.Columns[column.cols[0]]
+	typed, err := l.env.Cast(constant.Expr, c.Type, -1)
+	if err != nil {
+		return truth{}, false, nil
+	}
+	v, evalErr := typed.Eval(nil)
+	if evalErr != nil || v == nil || !c.Domain.Ordered() || !l.equal(constant, typed) {
+		return truth{}, false, nil
+	}
+	if cell, inside := c.Domain.Cell(v); inside && c.Snap && op != "=" && op != "<>" {
+		return l.snap(c, op, cell), true, nil
+	}
+	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepText(c.Domain) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	holds := Compare{c, op, v}
+	fails := holds
+	fails.Op = opposite[op]
+	return truth{holds, fails}, true, nil
+}
+
+// equal tells that a constant keeps its value in the column's type: 3.5 compared with an integer column does not.
+func (l *lowerer) equal(a *expr, b scalar.Expr) bool {
+	s, err := l.env.Call("=", a.Expr, b)
+	if err != nil {
+		return false
+	}
+	v, err := s.Eval(nil)
+	return err == nil && v == true
+}
+
+// snap moves the constant down to the start of its step.
+func (l *lowerer) snap(c *policy.Column, op string, cell int) truth {
+	l.notes.add("bounds on " + c.Name + " snap to its steps of " + stepText(c.Domain))
+	below := cellsPred(c, nonEmpty(0, cell))
+	above := cellsPred(c, nonEmpty(cell, c.Domain.Regular))
+	if op == "<" || op == "<=" {
+		return truth{below, above}
+	}
+	return truth{above, below}
+}
+
+func nonEmpty(from, to int) []mechanisms.Span {
+	if from >= to {
+		return nil
+	}
+	return []mechanisms.Span{{From: from, To: to}}
+}
+
+// overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
+func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
+	i := e.cols[0]
+	c := l.table.Columns[i]
+	if c.Domain == nil {
+		return truth{}, false, domainMissing.at(e.pos, c.Name)
+	}
+	if e.form == formCompare && c.Domain.Ordered() && c.Domain.Regular > 16 {
+		if e.op == "=" || e.op == "<>" {
+			return l.equality(e)
+		}
+		if e.monotone {
+			return l.threshold(e, i, c.Domain)
+		}
+	}
+	var holds, fails spansOf
+	for cell := 0; cell < c.Domain.Size(); cell++ {
+		l.box.set(i, cell)
+		v, steady, refusal := l.box.value(e)
+		if refusal != nil || !steady {
+			return truth{}, false, refusal
+		}
+		switch v {
+		case true:
+			holds.add(cell)
+		case false:
+			fails.add(cell)
+		}
+	}
+	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+}
+
+// equality is = or <> as two thresholds, so that long domains need not be walked.
+func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
+	least := *e
+	parts := make([]*expr, 2)
+	for n, op := range []string{">=", "<="} {
+		s, err := l.env.Call(op, e.args[0].Expr, e.args[1].Expr)
+		if err != nil {
+			return truth{}, false, scalarRefusal(err, e.pos)
+		}
+		parts[n] = node(formCompare, op, s, e.pos, e.args...)
+		parts[n].monotone = isMonotone(op, e.args)
+		if !parts[n].monotone {
+			least.form = formOther
+			return l.overCells(&least)
+		}
+	}
+	both := &expr{form: formAnd, cols: e.cols, args: parts, pos: e.pos}
+	for _, p := range parts {
+		if _, ok, refusal := l.overCells(p); !ok || refusal != nil {
+			return truth{}, false, refusal
+		}
+	}
+	t, ok, refusal := l.junction(both)
+	if e.op == "<>" {
+		t = truth{t.fails, t.holds}
+	}
+	return t, ok, refusal
+}
+
+// threshold finds the only cell where a monotone comparison changes.
+func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *Refusal) {
+	var failure *Refusal
+	unsteady := false
+	at := func(cell int) policy.Value {
+		l.box.set(i, cell)
+		v, steady, refusal := l.box.value(e)
+		if refusal != nil && failure == nil {
+			failure = refusal
+		}
+		unsteady = unsteady || !steady
+		return v
+	}
+	last := d.Regular - 1
+	first, end := at(0), at(last)
+	turn := d.Regular
+	if !same(policy.Bool, first, end) {
+		turn = sort.Search(last, func(cell int) bool { return !same(policy.Bool, at(cell), first) })
+		unsteady = false
+		at(turn - 1)
+		at(turn)
+		at(last)
+	}
+	if failure != nil || unsteady {
+		return truth{}, false, failure
+	}
+	var holds, fails spansOf
+	put := func(v policy.Value, from, to int) {
+		switch v {
+		case true:
+			holds.addRange(from, to)
+		case false:
+			fails.addRange(from, to)
+		}
+	}
+	put(first, 0, turn)
+	put(end, turn, d.Regular)
+	for cell := d.Regular; cell < d.Size(); cell++ {
+		put(at(cell), cell, cell+1)
+	}
+	c := l.table.Columns[i]
+	return truth{cellsPred(c, holds), cellsPred(c, fails)}, failure == nil, failure
+}

@@ -1,0 +1,282 @@
+package planner
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// aggregates are the aggregate functions that the planner tells from other functions.
+var aggregates = map[string]bool{
+	"count": true, "sum": true, "avg": true, "min": true, "max": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
+	"variance": true, "var_pop": true, "var_samp": true, "bool_and": true, "bool_or": true, "every": true, "bit_and": true, "bit_or": true,
+	"bit_xor": true, "array_agg": true, "string_agg": true, "json_agg": true, "jsonb_agg": true, "json_object_agg": true,
+	"jsonb_object_agg": true, "percentile_cont": true, "percentile_disc": true, "mode": true, "corr": true, "covar_pop": true,
+	"covar_samp": true, "regr_avgx": true, "regr_avgy": true, "regr_count": true, "regr_intercept": true, "regr_r2": true,
+	"regr_slope": true, "regr_sxx": true, "regr_sxy": true, "regr_syy": true, "any_value": true, "xmlagg": true, "range_agg": true,
+	"median": true, "approx_count_distinct": true,
+}
+
+// functionName is the name of a function of PostgreSQL's own schemas.
+func functionName(f *pg.FuncCall) (string, *Refusal) {
+	names := stringsOf(f.Funcname)
+	switch {
+	case len(names) == 1:
+		return names[0], nil
+	case len(names) == 2 && (names[0] == "pg_catalog" || names[0] == "information_schema"):
+		return names[1], nil
+	}
+	return "", unknownFunction.at(int(f.Location), strings.Join(names, ".")+"()")
+}
+
+// isAggregate tells a call of an aggregate that is not a window function.
+func isAggregate(f *pg.FuncCall) bool {
+	names := stringsOf(f.Funcname)
+	return f.Over == nil && len(names) > 0 && (aggregates[names[len(names)-1]] || f.AggStar || f.AggWithinGroup)
+}
+
+// holds tells whether a node of the expression, outside its sub-queries, satisfies the test.
+func holds(n *pg.Node, test func(*pg.Node) bool) bool {
+	if n == nil {
+		return false
+	}
+	if test(n) {
+		return true
+	}
+	for _, c := range childrenOf(n) {
+		if holds(c, test) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAggregate(n *pg.Node) bool {
+	return holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && isAggregate(f) })
+}
+
+func hasWindow(n *pg.Node) bool {
+	return holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && f.Over != nil })
+}
+
+// childrenOf are the operands of an expression; a sub-query has only its test.
+func childrenOf(n *pg.Node) []*pg.Node {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AExpr:
+		return []*pg.Node{v.AExpr.Lexpr, v.AExpr.Rexpr}
+	case *pg.Node_BoolExpr:
+		return v.BoolExpr.Args
+	case *pg.Node_FuncCall:
+		out := append(append([]*pg.Node{v.FuncCall.AggFilter}, v.FuncCall.Args...), v.FuncCall.AggOrder...)
+		if w := v.FuncCall.Over; w != nil {
+			out = append(append(append(out, w.PartitionClause...), w.OrderClause...), w.StartOffset, w.EndOffset)
+		}
+		return out
+	case *pg.Node_TypeCast:
+		return []*pg.Node{v.TypeCast.Arg}
+	case *pg.Node_NullTest:
+		return []*pg.Node{v.NullTest.Arg}
+	case *pg.Node_BooleanTest:
+		return []*pg.Node{v.BooleanTest.Arg}
+	case *pg.Node_CaseExpr:
+		return append([]*pg.Node{v.CaseExpr.Arg, v.CaseExpr.Defresult}, v.CaseExpr.Args...)
+	case *pg.Node_CaseWhen:
+		return []*pg.Node{v.CaseWhen.Expr, v.CaseWhen.Result}
+	case *pg.Node_CoalesceExpr:
+		return v.CoalesceExpr.Args
+	case *pg.Node_MinMaxExpr:
+		return v.MinMaxExpr.Args
+	case *pg.Node_AArrayExpr:
+		return v.AArrayExpr.Elements
+	case *pg.Node_RowExpr:
+		return v.RowExpr.Args
+	case *pg.Node_List:
+		return v.List.Items
+	case *pg.Node_SubLink:
+		return []*pg.Node{v.SubLink.Testexpr}
+	case *pg.Node_CollateClause:
+		return []*pg.Node{v.CollateClause.Arg}
+	case *pg.Node_AIndirection:
+		return append([]*pg.Node{v.AIndirection.Arg}, v.AIndirection.Indirection...)
+	case *pg.Node_AIndices:
+		return []*pg.Node{v.AIndices.Lidx, v.AIndices.Uidx}
+	case *pg.Node_ResTarget:
+		return []*pg.Node{v.ResTarget.Val}
+	case *pg.Node_SortBy:
+		return []*pg.Node{v.SortBy.Node}
+	case *pg.Node_NamedArgExpr:
+		return []*pg.Node{v.NamedArgExpr.Arg}
+	}
+	return nil
+}
+
+// locationOf is the byte offset of a node, −1 where the grammar keeps none.
+func locationOf(n *pg.Node) int {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_ColumnRef:
+		return int(v.ColumnRef.Location)
+	case *pg.Node_AConst:
+		return int(v.AConst.Location)
+	case *pg.Node_ParamRef:
+		return int(v.ParamRef.Location)
+	case *pg.Node_AExpr:
+		if l := locationOf(v.AExpr.Lexpr); v.AExpr.Lexpr != nil && l >= 0 {
+			return l
+		}
+		return int(v.AExpr.Location)
+	case *pg.Node_BoolExpr:
+		return int(v.BoolExpr.Location)
+	case *pg.Node_FuncCall:
+		return int(v.FuncCall.Location)
+	case *pg.Node_TypeCast:
+		return int(v.TypeCast.Location)
+	case *pg.Node_CaseExpr:
+		return int(v.CaseExpr.Location)
+	case *pg.Node_CoalesceExpr:
+		return int(v.CoalesceExpr.Location)
+	case *pg.Node_SubLink:
+		return int(v.SubLink.Location)
+	case *pg.Node_NullTest:
+		return int(v.NullTest.Location)
+	case *pg.Node_RangeVar:
+		return int(v.RangeVar.Location)
+	case *pg.Node_ResTarget:
+		return int(v.ResTarget.Location)
+	case *pg.Node_RowExpr:
+		return int(v.RowExpr.Location)
+	case *pg.Node_AArrayExpr:
+		return int(v.AArrayExpr.Location)
+	}
+	return -1
+}
+
+// splitArray reads a one-dimensional array literal: {a,"b c",NULL}.
+func splitArray(text string) ([]policy.Value, bool) {
+	text = strings.TrimSpace(text)
+	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
+		return nil, false
+	}
+	text = text[1 : len(text)-1]
+	var out []policy.Value
+	if strings.TrimSpace(text) == "" {
+		return out, true
+	}
+	for {
+		text = strings.TrimLeft(text, " \t\n")
+		var b strings.Builder
+		quoted := strings.HasPrefix(text, `"`)
+		if quoted {
+			text = text[1:]
+		}
+		closed := !quoted
+		for len(text) > 0 && !(quoted && text[0] == '"') && !(!quoted && text[0] == ',') {
+			if text[0] == '\\' && len(text) > 1 {
+				text = text[1:]
+			} else if !quoted && strings.IndexByte(`{}"`, text[0]) >= 0 {
+				return nil, false
+			}
+			b.WriteByte(text[0])
+			text = text[1:]
+		}
+		if quoted && len(text) > 0 {
+			closed, text = true, strings.TrimLeft(text[1:], " \t\n")
+		}
+		if item := b.String(); quoted {
+			out = append(out, item)
+		} else if item = strings.TrimSpace(item); strings.EqualFold(item, "null") {
+			out = append(out, nil)
+		} else if item == "" {
+			return nil, false
+		} else {
+			out = append(out, item)
+		}
+		if !closed || text != "" && text[0] != ',' {
+			return nil, false
+		}
+		if text == "" {
+			return out, true
+		}
+		text = text[1:]
+	}
+}
+
+// columnLabel is the name that PostgreSQL gives an output column.
+func columnLabel(t *pg.ResTarget) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	name, _ := label(t.Val)
+	if name == "" {
+		return "?column?"
+	}
+	return name
+}
+
+// label returns a name and how strongly the expression suggests it: 2 its own, 1 a fallback, 0 none.
+func label(n *pg.Node) (string, int) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_ColumnRef:
+		if names := stringsOf(v.ColumnRef.Fields); len(names) > 0 && len(names) == len(v.ColumnRef.Fields) {
+			return names[len(names)-1], 2
+		}
+	case *pg.Node_FuncCall:
+		names := stringsOf(v.FuncCall.Funcname)
+		return names[len(names)-1], 2
+	case *pg.Node_AExpr:
+		if v.AExpr.Kind == pg.A_Expr_Kind_AEXPR_NULLIF {
+			return "nullif", 2
+		}
+	case *pg.Node_TypeCast:
+		if name, strength := label(v.TypeCast.Arg); strength > 1 {
+			return name, strength
+		}
+		names := stringsOf(v.TypeCast.TypeName.Names)
+		return names[len(names)-1], 1
+	case *pg.Node_CollateClause:
+		return label(v.CollateClause.Arg)
+	case *pg.Node_CaseExpr:
+		if name, strength := label(v.CaseExpr.Defresult); strength > 1 {
+			return name, strength
+		}
+		return "case", 1
+	case *pg.Node_AArrayExpr:
+		return "array", 2
+	case *pg.Node_RowExpr:
+		return "row", 2
+	case *pg.Node_CoalesceExpr:
+		return "coalesce", 2
+	case *pg.Node_MinMaxExpr:
+		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
+			return "least", 2
+		}
+		return "greatest", 2
+	case *pg.Node_SqlvalueFunction:
+		name := strings.ToLower(strings.TrimPrefix(v.SqlvalueFunction.Op.String(), "SVFOP_"))
+		return strings.TrimSuffix(name, "_n"), 2
+	case *pg.Node_GroupingFunc:
+		return "grouping", 2
+	case *pg.Node_AIndirection:
+		if names := stringsOf(v.AIndirection.Indirection); len(names) > 0 {
+			return names[len(names)-1], 2
+		}
+		return label(v.AIndirection.Arg)
+	case *pg.Node_SubLink:
+		switch v.SubLink.SubLinkType {
+		case pg.SubLinkType_EXISTS_SUBLINK:
+			return "exists", 2
+		case pg.SubLinkType_ARRAY_SUBLINK:
+			return "array", 2
+		case pg.SubLinkType_EXPR_SUBLINK:
+			if s := v.SubLink.Subselect.GetSelectStmt(); s != nil && len(s.TargetList) > 0 {
+				t := s.TargetList[0].GetResTarget()
+				if t.Name != "" {
+					return t.Name, 2
+				}
+				return label(t.Val)
+			}
+		}
+	}
+	return "", 0
+}

@@ -1,0 +1,214 @@
+package planner
+
+import (
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// classify evaluates the part's conditions and keys on every combination of its columns' cells and numbers the
+// combinations of equal keys, in order of their first occurrence.
+func (v *solver) classify(p *part) *Refusal {
+	combinations := 1
+	product := big.NewInt(1)
+	for _, c := range p.columns {
+		d := v.table.Columns[c].Domain
+		if d == nil {
+			return domainMissing.at(v.positionOfKeys(), v.table.Columns[c].Name)
+		}
+		p.sizes = append(p.sizes, d.Size())
+		combinations *= d.Size()
+		if product.Mul(product, big.NewInt(int64(d.Size()))); product.Cmp(big.NewInt(maxCells)) > 0 {
+			return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
+		}
+	}
+	p.class = make([]int32, combinations)
+	p.masks = make([][]bool, len(v.s.counts))
+	for c := range p.only {
+		p.masks[c] = make([]bool, combinations)
+	}
+	seen := map[string]int32{}
+	cells := make([]int, len(p.columns))
+	for at := range p.class {
+		decode(at, p.sizes, cells)
+		if refusal := v.classifyOne(p, at, cells, seen); refusal != nil {
+			return refusal
+		}
+	}
+	p.classes = len(seen)
+	return nil
+}
+
+// classifyOne handles one combination of cells.
+func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32) *Refusal {
+	for i, c := range p.columns {
+		v.box.set(c, cells[i])
+	}
+	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
+	admitted := v.admitted(p, cells)
+	for _, e := range p.filters {
+		holds, refusal := v.decide(e)
+		if refusal != nil {
+			return refusal
+		}
+		admitted = admitted && holds
+	}
+	for c, list := range p.only {
+		counts := true
+		for _, e := range list {
+			holds, refusal := v.decide(e)
+			if refusal != nil {
+				return refusal
+			}
+			counts = counts && holds
+		}
+		p.masks[c][at] = counts
+	}
+	values := make([]policy.Value, len(p.keys))
+	for i, k := range p.keys {
+		value, refusal := v.key(v.s.keys[k])
+		if refusal != nil {
+			return refusal
+		}
+		values[i] = value
+	}
+	if !admitted {
+		p.class[at] = -1
+		return nil
+	}
+	name := keyText(values)
+	class, known := seen[name]
+	if !known {
+		class = int32(len(seen))
+		seen[name] = class
+		p.values = append(p.values, values)
+	}
+	p.class[at] = class
+	return nil
+}
+
+// admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
+func (v *solver) admitted(p *part, cells []int) bool {
+	inside := func(q Pred) bool {
+		in, ok := q.(InCells)
+		if !ok {
+			return true
+		}
+		for i, c := range p.columns {
+			if v.table.Columns[c] == in.Column {
+				return inSpans(in.Spans, cells[i])
+			}
+		}
+		return true
+	}
+	switch f := v.s.filter.(type) {
+	case Never:
+		return false
+	case AllOf:
+		for _, q := range f {
+			if !inside(q) {
+				return false
+			}
+		}
+	case InCells:
+		return inside(f)
+	}
+	return true
+}
+
+// decide evaluates a condition on the box.
+func (v *solver) decide(e *expr) (bool, *Refusal) {
+	value, steady, refusal := v.box.value(e)
+	if refusal != nil {
+		return false, refusal
+	}
+	if !steady {
+		return false, v.box.unsteady(e)
+	}
+	return value == true, nil
+}
+
+// key evaluates a group key on the box. A bare column stands for its step, by the step's low end.
+func (v *solver) key(e *expr) (policy.Value, *Refusal) {
+	if e.form == formColumn {
+		if c := v.table.Columns[e.cols[0]]; !c.Domain.Single() {
+			v.notes.add(c.Name + " is grouped by its steps of " + stepText(c.Domain) + ", each shown by its low end")
+		}
+		return v.box.low[e.cols[0]], nil
+	}
+	value, steady, refusal := v.box.value(e)
+	if refusal == nil && !steady {
+		refusal = v.box.unsteady(e)
+	}
+	return value, refusal
+}
+
+func (v *solver) firstPosition(p *part) int {
+	if len(p.keys) > 0 {
+		return v.s.keys[p.keys[0]].pos
+	}
+	if len(p.filters) > 0 {
+		return p.filters[0].pos
+	}
+	return -1
+}
+
+func keyText(values []policy.Value) string {
+	if len(values) == 1 {
+		if values[0] == nil {
+			return "n"
+		}
+		return "=" + textOf(canonicalValue(values[0]))
+	}
+	var b strings.Builder
+	for _, v := range values {
+		text := "n"
+		if v != nil {
+			text = "=" + textOf(canonicalValue(v))
+		}
+		b.Write(encodeText(nil, text))
+	}
+	return b.String()
+}
+
+// decode writes the digits of a combination, the first column's slowest.
+func decode(at int, sizes []int, cells []int) {
+	for i := len(sizes) - 1; i >= 0; i-- {
+		cells[i] = at % sizes[i]
+		at /= sizes[i]
+	}
+}
+
+// position is the place of each column in the grain.
+func (s *solved) position(column int) int { return slices.Index(s.grain, column) }
+
+// placement maps the cells of the grain to a cell of the measure.
+func (s *solved) placement() mechanisms.Placement {
+	parts := s.parts
+	return func(cells []int32, counter int) int {
+		out, from := 0, 0
+		for _, p := range parts {
+			at := 0
+			for i, size := range p.sizes {
+				if from+i >= len(cells) {
+					return -1
+				}
+				cell := int(cells[from+i])
+				if cell < 0 || cell >= size {
+					return -1
+				}
+				at = at*size + cell
+			}
+			from += len(p.sizes)
+			class := p.class[at]
+			if class < 0 || counter < len(p.masks) && counter >= 0 && p.masks[counter] != nil && !p.masks[counter][at] {
+				return -1
+			}
+			out = out*p.classes + int(class)
+		}
+		return out
+	}
+}

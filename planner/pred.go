@@ -1,0 +1,287 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The algebra of predicates. A nil Pred holds everywhere. Results are canonical: flat, sorted, one InCells a column in
+// each AllOf and AnyOf, no part twice; so questions that mean the same have the same digest however they are written.
+
+// cellsPred is InCells, or nil and Never at its ends: a normalised value is always in exactly one cell.
+func cellsPred(c *policy.Column, spans []mechanisms.Span) Pred {
+	switch {
+	case len(spans) == 0:
+		return Never{}
+	case len(spans) == 1 && spans[0].From == 0 && spans[0].To == c.Domain.Size():
+		return nil
+	}
+	return InCells{Column: c, Spans: spans}
+}
+
+// allOf is the conjunction.
+func allOf(parts ...Pred) Pred {
+	flat := make([]Pred, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case nil:
+		case Never:
+			return Never{}
+		case AllOf:
+			flat = append(flat, p...)
+		default:
+			flat = append(flat, p)
+		}
+	}
+	flat = mergeCells(flat, intersect)
+	for _, p := range flat {
+		if _, never := p.(Never); never {
+			return Never{}
+		}
+	}
+	if flat = canonicalParts(flat); len(flat) <= 1 {
+		return single(flat)
+	}
+	return AllOf(flat)
+}
+
+// anyOf is the disjunction; without parts it holds nowhere.
+func anyOf(parts ...Pred) Pred {
+	flat := make([]Pred, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case nil:
+			return nil
+		case Never:
+		case AnyOf:
+			flat = append(flat, p...)
+		default:
+			flat = append(flat, p)
+		}
+	}
+	flat = mergeCells(flat, unite)
+	if slices.Contains(flat, nil) {
+		return nil
+	}
+	if len(flat) == 0 {
+		return Never{}
+	}
+	if flat = canonicalParts(flat); len(flat) == 1 {
+		return flat[0]
+	}
+	return AnyOf(flat)
+}
+
+func single(parts []Pred) Pred {
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts[0]
+}
+
+// mergeCells joins the InCells of each column.
+func mergeCells(parts []Pred, join func(a, b []mechanisms.Span) []mechanisms.Span) []Pred {
+	out := make([]Pred, 0, len(parts))
+	at := map[*policy.Column]int{}
+	for _, p := range parts {
+		in, ok := p.(InCells)
+		if !ok {
+			out = append(out, p)
+			continue
+		}
+		i, seen := at[in.Column]
+		if !seen {
+			at[in.Column] = len(out)
+			out = append(out, p)
+			continue
+		}
+		if have, ok := out[i].(InCells); ok {
+			out[i] = cellsPred(in.Column, join(have.Spans, in.Spans))
+		} else if out[i] == nil {
+			out[i] = cellsPred(in.Column, join([]mechanisms.Span{{From: 0, To: in.Column.Domain.Size()}}, in.Spans))
+		} else {
+			out[i] = cellsPred(in.Column, join(nil, in.Spans))
+		}
+	}
+	return out
+}
+
+// canonicalParts sorts the parts and leaves out nil ones and repetitions.
+func canonicalParts(parts []Pred) []Pred {
+	keyed := make([]struct {
+		key string
+		p   Pred
+	}, 0, len(parts))
+	for _, p := range parts {
+		if p != nil {
+			keyed = append(keyed, struct {
+				key string
+				p   Pred
+			}{string(encodePred(nil, p)), p})
+		}
+	}
+	if len(keyed) > 1 {
+		slices.SortFunc(keyed, func(a, b struct {
+			key string
+			p   Pred
+		}) int {
+			return strings.Compare(a.key, b.key)
+		})
+	}
+	out := make([]Pred, 0, len(keyed))
+	for i, k := range keyed {
+		if i == 0 || keyed[i-1].key != k.key {
+			out = append(out, k.p)
+		}
+	}
+	return out
+}
+
+// complement holds exactly where p does not.
+func complement(p Pred) Pred {
+	switch p := p.(type) {
+	case nil:
+		return Never{}
+	case AllOf:
+		parts := make([]Pred, len(p))
+		for i, q := range p {
+			parts[i] = complement(q)
+		}
+		return anyOf(parts...)
+	case AnyOf:
+		parts := make([]Pred, len(p))
+		for i, q := range p {
+			parts[i] = complement(q)
+		}
+		return allOf(parts...)
+	case InCells:
+		return cellsPred(p.Column, outside(p.Spans, p.Column.Domain.Size()))
+	case Compare:
+		p.Op = opposite[p.Op]
+		if null := p.Column.Domain.Null; null >= 0 {
+			return anyOf(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
+		}
+		return p
+	}
+	return nil // of Never
+}
+
+// opposite is the operator that holds where the other does not, mirrored the one with its operands exchanged.
+var (
+	opposite = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+)
+
+// intersect, unite and outside are set operations on sorted, disjoint spans.
+func intersect(a, b []mechanisms.Span) []mechanisms.Span {
+	var out []mechanisms.Span
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		if from, to := max(a[i].From, b[j].From), min(a[i].To, b[j].To); from < to {
+			out = append(out, mechanisms.Span{From: from, To: to})
+		}
+		if a[i].To < b[j].To {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+func unite(a, b []mechanisms.Span) []mechanisms.Span {
+	all := append(slices.Clone(a), b...)
+	slices.SortFunc(all, func(x, y mechanisms.Span) int { return x.From - y.From })
+	var out []mechanisms.Span
+	for _, s := range all {
+		if n := len(out); n > 0 && s.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, s.To)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func outside(a []mechanisms.Span, size int) []mechanisms.Span {
+	var out []mechanisms.Span
+	at := 0
+	for _, s := range a {
+		if s.From > at {
+			out = append(out, mechanisms.Span{From: at, To: s.From})
+		}
+		at = s.To
+	}
+	if at < size {
+		out = append(out, mechanisms.Span{From: at, To: size})
+	}
+	return out
+}
+
+// inSpans tells whether a cell is in sorted, disjoint spans.
+func inSpans(spans []mechanisms.Span, cell int) bool {
+	i, _ := slices.BinarySearchFunc(spans, cell, func(s mechanisms.Span, c int) int {
+		switch {
+		case s.To <= c:
+			return -1
+		case s.From > c:
+			return 1
+		}
+		return 0
+	})
+	return i < len(spans) && spans[i].From <= cell && cell < spans[i].To
+}
+
+// columnsOf adds the columns that p reads; ok is false when p compares off the grid.
+func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, ok bool) {
+	switch p := p.(type) {
+	case AllOf:
+		return columnsOfAll(p, into)
+	case AnyOf:
+		return columnsOfAll(p, into)
+	case InCells:
+		if !slices.Contains(into, p.Column) {
+			into = append(into, p.Column)
+		}
+	case Compare:
+		return into, false
+	}
+	return into, true
+}
+
+func columnsOfAll(parts []Pred, into []*policy.Column) ([]*policy.Column, bool) {
+	for _, q := range parts {
+		var ok bool
+		if into, ok = columnsOf(q, into); !ok {
+			return into, false
+		}
+	}
+	return into, true
+}
+
+// satisfied evaluates an on-grid predicate on the cells of its columns.
+func satisfied(p Pred, cell func(*policy.Column) int) bool {
+	switch p := p.(type) {
+	case nil:
+		return true
+	case AllOf:
+		for _, q := range p {
+			if !satisfied(q, cell) {
+				return false
+			}
+		}
+		return true
+	case AnyOf:
+		for _, q := range p {
+			if satisfied(q, cell) {
+				return true
+			}
+		}
+		return false
+	case InCells:
+		return inSpans(p.Spans, cell(p.Column))
+	}
+	return false
+}

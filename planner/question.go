@@ -1,0 +1,234 @@
+package planner
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// maxCells bounds the cells of a question and the combinations of cells that a plan evaluates expressions on.
+const maxCells = 1 << 20
+
+// question is one aggregation over the rows of one private table, as the binder found it: what a leaf answers.
+type question struct {
+	table    *policy.Table
+	where    []*expr // a conjunction
+	keys     []*expr
+	counters []counter
+	sql      string
+}
+
+// counter is one count of rows.
+type counter struct {
+	where []*expr // FILTER and the argument's NOT NULL; empty: every row
+	canon string
+}
+
+// counterFor returns the index of a counter, adding it at first use.
+func (q *question) counterFor(where []*expr) int {
+	parts := make([]string, len(where))
+	for i, e := range where {
+		parts[i] = e.canon
+	}
+	slices.Sort(parts)
+	canon := strings.Join(slices.Compact(parts), " and ")
+	for i, c := range q.counters {
+		if c.canon == canon {
+			return i
+		}
+	}
+	q.counters = append(q.counters, counter{where, canon})
+	return len(q.counters) - 1
+}
+
+// solved is a question in cells: what the private database is asked, and which cells make up each row of the answer.
+type solved struct {
+	*question
+	filter   Pred
+	counts   []Pred // by measured counter
+	counting []int  // question's counter → measured counter, −1: it can count nothing
+	grain    []int  // column positions, by name
+	parts    []*part
+	cells    int
+	empty    bool // no row can satisfy the condition, whatever the data
+}
+
+// part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
+// the cells of the measure are their product.
+type part struct {
+	columns []int // positions in the table
+	sizes   []int
+	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
+	classes int
+	masks   [][]bool // by measured counter (nil: all) and combination: whether the counter counts there
+	keys    []int    // question's keys decided here
+	values  [][]policy.Value
+	filters []*expr
+	only    map[int][]*expr // counter conditions evaluated here, by measured counter
+}
+
+// solver solves one question.
+type solver struct {
+	lowerer
+	s *solved
+}
+
+// solve folds a question's conditions and keys into cells.
+func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n}, &solved{question: q}}
+	residual, refusal := v.fold(q.where, &v.s.filter)
+	if refusal != nil {
+		return nil, refusal
+	}
+	only, refusal := v.foldCounters()
+	if refusal != nil {
+		return nil, refusal
+	}
+	v.s.parts = v.split(residual, only)
+	_, v.s.empty = v.s.filter.(Never)
+	v.s.cells = 1
+	for _, p := range v.s.parts {
+		if refusal := v.classify(p); refusal != nil {
+			return nil, refusal
+		}
+		v.s.grain = append(v.s.grain, p.columns...)
+		if p.classes == 0 {
+			v.s.cells, v.s.empty = 0, true
+		} else if v.s.cells *= p.classes; v.s.cells > maxCells {
+			return nil, tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
+		}
+	}
+	return v.s, nil
+}
+
+func (v *solver) positionOfKeys() int {
+	if len(v.s.keys) > 0 {
+		return v.s.keys[0].pos
+	}
+	return -1
+}
+
+// fold adds what the database can test to pred and returns the other conditions.
+func (v *solver) fold(where []*expr, pred *Pred) (residual []*expr, refusal *Refusal) {
+	for _, e := range conjuncts(where) {
+		t, ok, refusal := v.lower(e)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if ok {
+			*pred = allOf(*pred, t.holds)
+		} else {
+			residual = append(residual, e)
+		}
+	}
+	return residual, nil
+}
+
+// conjuncts flattens ANDs.
+func conjuncts(where []*expr) []*expr {
+	var out []*expr
+	for _, e := range where {
+		if e.form == formAnd {
+			out = append(out, conjuncts(e.args)...)
+		} else {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// foldCounters finds the distinct counters that the database is asked for, and for each the conditions left over.
+func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
+	only = map[int][]*expr{}
+	index := map[string]int{}
+	for _, c := range v.s.counters {
+		var pred Pred
+		residual, refusal := v.fold(c.where, &pred)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if _, never := pred.(Never); never {
+			v.s.counting = append(v.s.counting, -1)
+			continue
+		}
+		key := string(encodePred(nil, pred))
+		for _, e := range residual {
+			key += "|" + e.canon
+		}
+		at, seen := index[key]
+		if !seen {
+			at = len(v.s.counts)
+			index[key] = at
+			v.s.counts = append(v.s.counts, pred)
+			if len(residual) > 0 {
+				only[at] = residual
+			}
+		}
+		v.s.counting = append(v.s.counting, at)
+	}
+	return only, nil
+}
+
+// split joins keys and conditions that share a column into one part; parts are in the order of their first column's name.
+func (v *solver) split(residual []*expr, only map[int][]*expr) []*part {
+	type item struct {
+		columns []int
+		put     func(p *part)
+	}
+	var items []item
+	for k, e := range v.s.keys {
+		if !e.isConstant() {
+			items = append(items, item{e.cols, func(p *part) { p.keys = append(p.keys, k) }})
+		}
+	}
+	for _, e := range residual {
+		items = append(items, item{e.cols, func(p *part) { p.filters = append(p.filters, e) }})
+	}
+	for c := range v.s.counts {
+		for _, e := range only[c] {
+			items = append(items, item{e.cols, func(p *part) { p.only[c] = append(p.only[c], e) }})
+		}
+	}
+	var parts []*part
+	for _, it := range items {
+		joined := &part{columns: it.columns, only: map[int][]*expr{}}
+		it.put(joined)
+		rest := parts[:0:0]
+		for _, p := range parts {
+			if !shares(p.columns, joined.columns) {
+				rest = append(rest, p)
+				continue
+			}
+			joined.columns = union(p.columns, joined.columns)
+			joined.keys = append(p.keys, joined.keys...)
+			joined.filters = append(p.filters, joined.filters...)
+			for c, list := range p.only {
+				joined.only[c] = append(list, joined.only[c]...)
+			}
+		}
+		parts = append(rest, joined)
+	}
+	for _, p := range parts {
+		slices.Sort(p.keys)
+	}
+	sortParts(v.table, parts)
+	return parts
+}
+
+// sortParts orders the columns of each part, and the parts by their first column, by name: a policy may list its columns
+// in any order.
+func sortParts(t *policy.Table, parts []*part) {
+	byName := func(a, b int) int { return strings.Compare(t.Columns[a].Name, t.Columns[b].Name) }
+	for _, p := range parts {
+		p.columns = slices.Clone(p.columns)
+		slices.SortFunc(p.columns, byName)
+	}
+	slices.SortFunc(parts, func(a, b *part) int { return byName(a.columns[0], b.columns[0]) })
+}
+
+func shares(a, b []int) bool {
+	return slices.ContainsFunc(a, func(c int) bool { return slices.Contains(b, c) })
+}

@@ -1,0 +1,142 @@
+package planner
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// derived are the columns of a sub-query that is itself a projection of a leaf.
+type derived struct {
+	alias string
+	names []string
+	exprs []*expr // over the leaf's row
+	types []OutColumn
+}
+
+func (d *derived) column(fields []string, pos int) (*expr, *Refusal) {
+	name := fields[len(fields)-1]
+	if words := fields[:len(fields)-1]; len(words) > 1 || len(words) == 1 && words[0] != d.alias {
+		return nil, unknownAlias.at(pos, strings.Join(words, "."))
+	}
+	at := -1
+	for i, n := range d.names {
+		if n == name {
+			if at >= 0 {
+				return nil, ambiguous.at(pos, name)
+			}
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+	}
+	return d.exprs[at], nil
+}
+
+// wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
+// nil Direct sends it to the engine.
+func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
+	sub := sel.FromClause[0].GetRangeSubselect()
+	query := sub.GetSubquery().GetSelectStmt()
+	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || holds(sel.WhereClause, isSubLink) {
+		return nil, nil, nil
+	}
+	inner, columns, refusal := b.simple(query)
+	if inner == nil || refusal != nil {
+		return nil, nil, refusal
+	}
+	cut := inner.Limit >= 0 || inner.Offset > 0
+	if cut && (sel.WhereClause != nil || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil) {
+		return nil, nil, nil
+	}
+	d := &derived{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
+	for _, c := range columns {
+		d.names = append(d.names, c.Name)
+	}
+	for i, name := range stringsOf(sub.Alias.Colnames) {
+		if i >= len(d.names) {
+			return nil, nil, columnCount.at(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
+		}
+		d.names[i] = name
+	}
+	return b.compose(sel, d, inner)
+}
+
+func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
+
+// compose writes the outer SELECT over the inner one's expressions.
+func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct, []OutColumn, *Refusal) {
+	t := &translator{env: b.env, params: b.params, columns: d.column, place: "SELECT"}
+	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}
+	var columns []OutColumn
+	var targets []target
+	for _, n := range sel.TargetList {
+		r := n.GetResTarget()
+		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
+			if words := stringsOf(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
+				return nil, nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
+			}
+			for i, name := range d.names {
+				targets = append(targets, target{name, nil})
+				out.show(b, d.exprs[i])
+				columns = append(columns, OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod()})
+			}
+			continue
+		}
+		e, refusal := t.output(r.Val)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		targets = append(targets, target{columnLabel(r), r.Val})
+		out.show(b, e)
+		columns = append(columns, OutColumn{Name: columnLabel(r), Type: e.Type(), Typmod: e.Typmod()})
+	}
+	if sel.WhereClause != nil {
+		e, refusal := t.condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		if out.Having = e.Expr; inner.Having != nil {
+			both, err := scalar.And(inner.Having, e.Expr)
+			if err != nil {
+				return nil, nil, scalarRefusal(err, e.pos)
+			}
+			out.Having = both
+		}
+	}
+	for i, n := range sel.SortClause {
+		if i == 0 {
+			out.Sort = nil
+		}
+		key, refusal := sortKey(n.GetSortBy(), t, targets, out.Items)
+		if refusal != nil {
+			return nil, nil, engineCan(refusal)
+		}
+		out.Sort = append(out.Sort, key)
+	}
+	if sel.LimitCount != nil || sel.LimitOffset != nil {
+		if refusal := b.limits(sel, out); refusal != nil {
+			return nil, nil, refusal
+		}
+	}
+	return out, columns, nil
+}
+
+// show adds an output column.
+func (d *Direct) show(b *binder, e *expr) {
+	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
+	count := -1
+	if d.Leaf >= 0 {
+		if keys := len(b.questions[d.Leaf].keys); e.form == formColumn && e.cols[0] >= keys {
+			count = e.cols[0] - keys
+		}
+	}
+	d.counts = append(d.counts, count)
+}
+
+// nullOf is a NULL of a type, for columns that have no rows.
+func nullOf(t policy.Type) *expr { return constantExpr(nil, t, -1) }
