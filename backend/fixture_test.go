@@ -46,6 +46,8 @@ type house struct {
 	log    *logBook
 	change func(statement string) // runs a statement as the owner; nil where the database cannot change
 	crash  func()
+	// setDeadline changes the owner's deadline; no query runs meanwhile.
+	setDeadline func(time.Duration)
 }
 
 // logBook collects log lines of several goroutines.
@@ -180,6 +182,7 @@ func duckHouse(t *testing.T) *house {
 	}
 	h := open(t, testPolicy(t, "duckdb:"+file))
 	h.crash = func() { h.Backend.(*DuckDB).db.Close() }
+	h.setDeadline = func(d time.Duration) { h.Backend.(*DuckDB).deadline, h.policy.Backend.Deadline = d, d }
 	return h
 }
 
@@ -194,6 +197,11 @@ func postgresHouse(t *testing.T) *house {
 	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
 	h := open(t, testPolicy(t, server.URLFor(role, database)))
 	h.change = func(statement string) { server.Exec(t, database, statement) }
+	h.crash = func() { // no connection is let in any more
+		server.Exec(t, "postgres", "ALTER ROLE "+role+" NOLOGIN",
+			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+role+"'")
+	}
+	h.setDeadline = func(d time.Duration) { h.Backend.(*Postgres).deadline, h.policy.Backend.Deadline = d, d }
 	return h
 }
 
