@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -204,6 +205,29 @@ func TestPublicTablesAreCopied(t *testing.T) {
 		table.MaxRows, table.Columns[0].Type = 100, policy.Int4
 		if _, err := h.ReadPublic(context.Background(), table); err == nil || strings.Contains(err.Error(), "north") {
 			t.Errorf("a value of another type: %v", err)
+		}
+	})
+}
+
+// TestQueriesWaitForTheirTurn: more queries than slots all get their counts, and one that never gets a slot its default.
+func TestQueriesWaitForTheirTurn(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		q := render(t, measure(t, h.policy, "people"), h)
+		var wait sync.WaitGroup
+		for range 24 {
+			wait.Go(func() {
+				if got := counts(t, h, q); !slices.Equal(got, []string{"[]: [40]"}) {
+					t.Errorf("got %v", got)
+				}
+			})
+		}
+		wait.Wait()
+		for range cap(h.executor().slots) {
+			h.executor().slots <- struct{}{}
+		}
+		h.setDeadline(time.Millisecond)
+		if got := counts(t, h, q); len(got) != 0 || !strings.Contains(h.log.String(), "too many queries before it") {
+			t.Errorf("got %v and the log %s", got, h.log)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
-	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -25,7 +25,7 @@ import (
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
 	db       *sql.DB
-	deadline time.Duration
+	executor executor
 	log      *slog.Logger
 	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
 }
@@ -48,7 +48,8 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	if err != nil {
 		return nil, errors.New("backend: the embedded DuckDB does not start")
 	}
-	b := &DuckDB{db: sql.OpenDB(connector), deadline: p.Backend.Deadline, log: log}
+	b := &DuckDB{db: sql.OpenDB(connector), log: log}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	if err := b.fill(ctx, p, file); err != nil {
 		b.Close()
 		return nil, err
@@ -107,7 +108,7 @@ func (b *DuckDB) Close() error { return b.db.Close() }
 
 // Execute is described at Backend.
 func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	return execute(b, b.deadline, b.log, query, receipt)
+	return b.executor.execute(query, receipt)
 }
 
 // Ready is described at Backend.

@@ -15,8 +15,11 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// defaultDeadline is that of a policy without one.
-const defaultDeadline = time.Minute
+// defaultDeadline is that of a policy without one. A paid query waits for its turn for at most queueing deadlines.
+const (
+	defaultDeadline = time.Minute
+	queueing        = 10
+)
 
 // engine is what the two backends do differently when they execute. Its errors stay in this package.
 type engine interface {
@@ -24,43 +27,77 @@ type engine interface {
 	groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error)
 }
 
-// errResult says that a database returned something else than cells and counts.
-var errResult = errors.New("backend: not a result of cells and counts")
+var (
+	// errResult says that a database returned something else than cells and counts.
+	errResult = errors.New("backend: not a result of cells and counts")
+	errQueue  = errors.New("backend: no slot")
+)
+
+// executor runs paid queries, so many at a time.
+type executor struct {
+	engine   engine
+	deadline time.Duration // the owner's, of one query
+	log      *slog.Logger
+	slots    chan struct{} // one element for each running query
+}
+
+func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) executor {
+	if deadline <= 0 {
+		deadline = defaultDeadline
+	}
+	return executor{e, deadline, log, make(chan struct{}, max(slots, 1))}
+}
 
 // execute is Backend.Execute.
-func execute(e engine, deadline time.Duration, log *slog.Logger, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	if !query.Valid() || query.Dialect() != e.Dialect() {
+func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
 		return privacy.Sensitive[[]privacy.Group]{}, errors.New("backend: not a query for this database")
 	}
 	if err := receipt.Spend(query.Digest()); err != nil {
 		return privacy.Sensitive[[]privacy.Group]{}, err
 	}
-	return privacy.Seal(settle(e, deadline, log, query)), nil
+	return privacy.Seal(x.settle(query)), nil
 }
 
-// settle runs a paid query on its own, detached from any client, until the owner's deadline. A fault, and a database that
-// does not let go of the query at the deadline, give no groups.
-func settle(e engine, deadline time.Duration, log *slog.Logger, query rewrite.Query) []privacy.Group {
-	if deadline <= 0 {
-		deadline = defaultDeadline
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	defer cancel()
-	done := make(chan outcome, 1)
-	go func() { done <- run(ctx, e, query) }()
+// settle runs a paid query on its own, detached from any client, until the owner's deadline, which counts from when its
+// turn has come. A fault, and a database that does not let go of the query at the deadline, give no groups.
+func (x executor) settle(query rewrite.Query) []privacy.Group {
 	var o outcome
 	select {
-	case o = <-done:
-	case <-ctx.Done():
-		o.fault = ctx.Err()
+	case x.slots <- struct{}{}:
+		o = x.take(query)
+	case <-time.After(queueing * x.deadline): // every slot is held by a query that its database does not let go
+		o.fault = errQueue
 	}
 	if o.fault == nil {
 		return o.groups
 	}
 	digest := query.Digest()
-	log.Error("a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
+	x.log.Error("a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
 		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(o.fault))
 	return nil
+}
+
+// take runs a query in a slot, which is free again when the database has let go of the query.
+func (x executor) take(query rewrite.Query) outcome {
+	ctx, cancel := context.WithTimeout(context.Background(), x.deadline)
+	done := make(chan outcome, 1)
+	go func() {
+		defer func() { <-x.slots }()
+		defer cancel()
+		done <- run(ctx, x.engine, query)
+	}()
+	select {
+	case o := <-done:
+		return o
+	case <-ctx.Done():
+	}
+	select { // run cancels too, when it ends
+	case o := <-done:
+		return o
+	default:
+		return outcome{fault: context.DeadlineExceeded}
+	}
 }
 
 // outcome is what a query came to.
@@ -90,6 +127,8 @@ func cause(err error) string {
 		return "SQLSTATE class " + class(server.Code)
 	case errors.Is(err, errResult):
 		return "unexpected result"
+	case errors.Is(err, errQueue):
+		return "too many queries before it"
 	}
 	return "connection or engine fault"
 }

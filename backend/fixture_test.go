@@ -46,9 +46,17 @@ type house struct {
 	log    *logBook
 	change func(statement string) // runs a statement as the owner; nil where the database cannot change
 	crash  func()
-	// setDeadline changes the owner's deadline; no query runs meanwhile.
-	setDeadline func(time.Duration)
 }
+
+func (h *house) executor() *executor {
+	if b, ok := h.Backend.(*DuckDB); ok {
+		return &b.executor
+	}
+	return &h.Backend.(*Postgres).executor
+}
+
+// setDeadline changes the owner's deadline; no query runs meanwhile.
+func (h *house) setDeadline(d time.Duration) { h.executor().deadline = d }
 
 // logBook collects log lines of several goroutines.
 type logBook struct {
@@ -152,7 +160,7 @@ func render(t testing.TB, m *planner.Measure, b Backend) rewrite.Query {
 func counts(t testing.TB, h *house, q rewrite.Query) []string {
 	t.Helper()
 	var list []string
-	for _, g := range settle(h.Backend.(engine), h.policy.Backend.Deadline, slog.New(slog.NewTextHandler(h.log, nil)), q) {
+	for _, g := range h.executor().settle(q) {
 		list = append(list, fmt.Sprintf("%v: %v", g.Cells, g.Counts))
 	}
 	slices.Sort(list)
@@ -182,7 +190,6 @@ func duckHouse(t *testing.T) *house {
 	}
 	h := open(t, testPolicy(t, "duckdb:"+file))
 	h.crash = func() { h.Backend.(*DuckDB).db.Close() }
-	h.setDeadline = func(d time.Duration) { h.Backend.(*DuckDB).deadline, h.policy.Backend.Deadline = d, d }
 	return h
 }
 
@@ -201,7 +208,6 @@ func postgresHouse(t *testing.T) *house {
 		server.Exec(t, "postgres", "ALTER ROLE "+role+" NOLOGIN",
 			"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '"+role+"'")
 	}
-	h.setDeadline = func(d time.Duration) { h.Backend.(*Postgres).deadline, h.policy.Backend.Deadline = d, d }
 	return h
 }
 

@@ -25,7 +25,7 @@ const readyTimeout = 5 * time.Second
 // Postgres is a private PostgreSQL database.
 type Postgres struct {
 	pool     *pgxpool.Pool
-	deadline time.Duration
+	executor executor
 	log      *slog.Logger
 
 	mu     sync.Mutex
@@ -48,7 +48,8 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if err != nil {
 		return nil, ErrUnavailable
 	}
-	b := &Postgres{pool: pool, deadline: p.Backend.Deadline, log: log, pinned: map[string]shape{}}
+	b := &Postgres{pool: pool, log: log, pinned: map[string]shape{}}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, int(pool.Config().MaxConns)-1) // one connection is left for Ready
 	if err := b.Ready(ctx); err != nil {
 		pool.Close()
 		return nil, err
@@ -67,7 +68,7 @@ func (b *Postgres) Close() error {
 
 // Execute is described at Backend.
 func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	return execute(b, b.deadline, b.log, query, receipt)
+	return b.executor.execute(query, receipt)
 }
 
 // Ready is described at Backend.
@@ -135,11 +136,7 @@ func (b *Postgres) transaction(ctx context.Context, limit time.Duration, do func
 // numbered first (privacy rule 11).
 func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
 	into := newCollector(query)
-	limit := b.deadline
-	if limit <= 0 {
-		limit = defaultDeadline
-	}
-	err := b.transaction(ctx, limit, func(tx pgx.Tx) error {
+	err := b.transaction(ctx, b.executor.deadline, func(tx pgx.Tx) error {
 		text, args := query.SQL(), query.Args()
 		if proven, same, ok := query.Proven(); ok {
 			unique, err := uniqueUnit(ctx, tx, query.Table())

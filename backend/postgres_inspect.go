@@ -24,6 +24,9 @@ JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
 JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.attnum > 0 AND NOT a.attisdropped`
 
+// oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
+const oldestVersion = 140000
+
 // postgresShape reads what the catalog says of the places.
 func postgresShape(ctx context.Context, tx pgx.Tx, places []place) (shape, error) {
 	var schemas, tables, columns []string
@@ -54,6 +57,13 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 	findings := b.linkFindings()
 	var have shape
 	err := b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+		var version int
+		if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_version_num')::int4").Scan(&version); err != nil {
+			return err
+		}
+		if version < oldestVersion {
+			findings = append(findings, Finding{true, fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
+		}
 		role, err := roleFindings(ctx, tx, d)
 		if err != nil {
 			return err
