@@ -50,7 +50,7 @@ var samplers = []struct {
 	{Laplace, 1, 1}, {Laplace, 10, 1}, {Laplace, 1, 3}, {Laplace, 7, 3}, {Laplace, 1_000_000, 99_999}, {Laplace, 3_000_000_000_000_000_019, 1_000_000_000_000_000_003},
 	{Laplace, 1, 6}, {Laplace, 20, 1},
 	{Gaussian, 1, 1}, {Gaussian, 100, 1}, {Gaussian, 1, 10}, {Gaussian, 7, 3}, {Gaussian, 250_000_000_000, 833_333_333},
-	{Gaussian, 2_000_000_000_000_000_011, 1_000_000_000_000_000_003}, {Gaussian, 3_000_000_000_000_000_019, 17}, {Gaussian, 500, 1},
+	{Gaussian, 2_000_000_000_000_000_011, 1_000_000_000_000_000_003}, {Gaussian, 3_000_000_000_000_000_019, 17}, {Gaussian, 500, 1}, {Gaussian, 4_611_686_018_427_387_847, 4_611_686_018_427_387_817},
 }
 
 // TestSamplersAgainstTheirDefinition: three judgements a sampler, with the usual alarm of 1e-7 each.
