@@ -136,7 +136,11 @@ func (b *Postgres) transaction(ctx context.Context, limit time.Duration, do func
 // numbered first (privacy rule 11).
 func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
 	into := newCollector(query)
-	err := b.transaction(ctx, b.executor.deadline, func(tx pgx.Tx) error {
+	limit := defaultDeadline
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = time.Until(deadline)
+	}
+	err := b.transaction(ctx, limit, func(tx pgx.Tx) error {
 		text, args := query.SQL(), query.Args()
 		if proven, same, ok := query.Proven(); ok {
 			unique, err := uniqueUnit(ctx, tx, query.Table())

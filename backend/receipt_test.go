@@ -112,7 +112,7 @@ func TestAfterTheChargeThereIsAnAnswer(t *testing.T) {
 	}
 	eachBackend(t, func(t *testing.T, h *house) {
 		a := newAccount(t)
-		for _, name := range []string{"deadline", "vanished table", "dead"} {
+		for _, name := range []string{"vanished table", "deadline", "dead"} {
 			m := measure(t, h.policy, "people", "sex")
 			m.Digest[31] = byte(len(name))
 			spec := nearlyExact(4)

@@ -19,12 +19,12 @@ const (
 
 // spec describes a column of the test tables.
 type spec struct {
-	name, kind, typ string // kind is the SQL type in both dialects
-	values          []string
-	min, max, step  string
-	whole           int64
-	nulls           policy.NullRule
-	outside         policy.OutsideRule
+	name, kind     string // kind is the SQL type in both dialects
+	values         []string
+	min, max, step string
+	whole          int64
+	nulls          policy.NullRule
+	outside        policy.OutsideRule
 }
 
 var peopleSpecs = []spec{
