@@ -33,13 +33,13 @@ func budgetCommand() *cobra.Command {
 	return cmd
 }
 
-// withLedger opens a policy's ledger, for reading while no proxy holds it.
+// withLedger opens a policy's ledger for reading, beside a proxy that may be running.
 func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*policy.Policy, ledger.Ledger) error) error {
 	p, err := policy.Read(path)
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log})
+	l, err := ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log, ReadOnly: true})
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}

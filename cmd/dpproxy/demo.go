@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -60,7 +61,7 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), log, func(address string) {
+	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), ledger.Options{}, log, func(address string) {
 		log.Info("listening", "address", address)
 		d.welcome(address)
 	})

@@ -21,6 +21,7 @@ func demoSteps(rows int) []demoStep {
 		{"regions", `CREATE TABLE regions AS SELECT * FROM (VALUES ('north', 'Northern plain', 61000), ('south', 'Southern coast', 48000),
 			('east', 'Eastern hills', 39500), ('west', 'Western lakes', 33200), ('islands', 'The islands', 9100)) AS r(code, name, area_km2)`},
 		{"people", fmt.Sprintf(peopleSQL, rows)},
+		{"", `ALTER TABLE people ADD PRIMARY KEY (person_id)`}, // proves one row a person, which saves the row bounding
 		{"visits", visitsSQL},
 		{"", `DROP MACRO u`},
 	}

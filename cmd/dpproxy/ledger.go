@@ -11,7 +11,7 @@ import (
 )
 
 func ledgerCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "Look after the ledger: verify, back up, restore, revoke"}
+	cmd := &cobra.Command{Use: "ledger", Short: "Look after the ledger: verify, back up, restore"}
 	var path string
 	cmd.PersistentFlags().StringVar(&path, "policy", "policy.yaml", "the policy file")
 	cmd.AddCommand(
@@ -37,6 +37,36 @@ func ledgerCommand() *cobra.Command {
 		restoreCommand(&path),
 	)
 	return cmd
+}
+
+// restoreCommand puts a backup in the ledger's place; no proxy may be running on it.
+func restoreCommand(path *string) *cobra.Command {
+	var trust ledger.Options
+	cmd := &cobra.Command{
+		Use: "restore FILE", Short: "Put a backup in the ledger's place; refused where the witness has seen more", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := policy.Read(*path)
+			if err != nil {
+				return err
+			}
+			if trust.Log, err = logger(cmd); err != nil {
+				return err
+			}
+			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, trust); err != nil {
+				return exitCode{3, err}
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "%s stands in the place of %s\n", args[0], p.Ledger.URL)
+			return nil
+		},
+	}
+	rollbackFlags(cmd, &trust)
+	return cmd
+}
+
+// rollbackFlags are what an operator says to a ledger that its witness does not confirm.
+func rollbackFlags(cmd *cobra.Command, trust *ledger.Options) {
+	cmd.Flags().BoolVar(&trust.AcceptRollback, "accept-rollback", false, "accept a ledger older than its witness; every account forfeits what may be missing")
+	cmd.Flags().BoolVar(&trust.VouchForLedger, "vouch-for-ledger", false, "accept a ledger whose witness is lost: you vouch that no charge is missing")
 }
 
 func onLedger(cmd *cobra.Command, path string, do func(*slog.Logger, ledger.Ledger) error) error {

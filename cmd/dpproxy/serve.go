@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,7 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -27,6 +28,7 @@ const shutdownGrace = 20 * time.Second
 
 func serveCommand() *cobra.Command {
 	var path string
+	var trust ledger.Options
 	cmd := &cobra.Command{
 		Use:   "serve --policy policy.yaml",
 		Short: "Run the proxy",
@@ -36,10 +38,11 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), path, log, func(address string) { log.Info("listening", "address", address) })
+			return serve(cmd.Context(), path, trust, log, func(address string) { log.Info("listening", "address", address) })
 		},
 	}
 	policyFlag(cmd, &path)
+	rollbackFlags(cmd, &trust)
 	return cmd
 }
 
@@ -58,21 +61,22 @@ type house struct {
 }
 
 // serve runs a proxy until ctx ends; listening is told the address once clients can connect.
-func serve(ctx context.Context, path string, log *slog.Logger, listening func(address string)) error {
+func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Logger, listening func(address string)) error {
 	if err := parserSelfTest(ctx); err != nil {
 		return err
 	}
-	h, err := open(ctx, path, log)
+	h, err := open(ctx, path, trust, log)
 	if err != nil {
 		return err
 	}
 	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, noise.NewReader(), log)
+	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log)
 	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log})
 	if err != nil {
 		return err
 	}
 	go h.watch(ctx, path)
+	go h.refresh(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ctx) }()
 	select {
@@ -95,7 +99,7 @@ func serve(ctx context.Context, path string, log *slog.Logger, listening func(ad
 }
 
 // open reads the policy and opens all that it names. Nothing is served yet.
-func open(ctx context.Context, path string, log *slog.Logger) (*house, error) {
+func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logger) (*house, error) {
 	p, err := policy.Read(path)
 	if err != nil {
 		return nil, err
@@ -105,7 +109,8 @@ func open(ctx context.Context, path string, log *slog.Logger) (*house, error) {
 	}
 	h := &house{log: log}
 	h.policy.Store(p)
-	if h.ledger, err = ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log}); err != nil {
+	trust.Log = log
+	if h.ledger, err = ledger.Open(ctx, p.Ledger.URL, trust); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	if err := h.ledger.Adopt(ctx, terms(p)); err != nil {
@@ -156,13 +161,8 @@ func (h *house) furnish(ctx context.Context, p *policy.Policy) error {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	for _, d := range p.Datasets {
-		for _, t := range d.Tables {
-			if !t.Public {
-				continue
-			}
-			if err := h.loadPublic(ctx, d, t); err != nil {
-				return fmt.Errorf("public table %s: %w", t.Name, err)
-			}
+		if err := h.loadAllPublic(ctx, d); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -216,6 +216,58 @@ func (h *house) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Tab
 		return err
 	}
 	return h.engine.Load(ctx, d.ID, publicTable(t, rows))
+}
+
+// publicTable gives the rows of a public table their columns.
+func publicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandbox.Table {
+	return sandbox.Table{Schema: t.Schema, Name: t.Name, Rows: privacy.PostProcess(rows, func(data [][]policy.Value) sandbox.Rows {
+		columns := make([]sandbox.Column, len(t.Columns))
+		for i, c := range t.Columns {
+			columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+		}
+		return sandbox.Rows{Columns: columns, Data: data}
+	})}
+}
+
+// refresh copies the public tables anew every freshness of their dataset, until ctx ends.
+func (h *house) refresh(ctx context.Context) {
+	copied := map[string]time.Time{}
+	tick := time.NewTicker(refreshStep)
+	defer tick.Stop()
+	for start := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, d := range h.policy.Load().Datasets {
+				last, ok := copied[d.ID]
+				if !ok {
+					last = start
+				}
+				if d.Defaults.Freshness <= 0 || now.Sub(last) < d.Defaults.Freshness {
+					continue
+				}
+				copied[d.ID] = now
+				if err := h.loadAllPublic(ctx, d); err != nil {
+					h.log.Error("public tables not refreshed; the earlier copies stay", "dataset", d.ID, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// refreshStep is how often the ages of the public copies are looked at.
+const refreshStep = time.Minute
+
+func (h *house) loadAllPublic(ctx context.Context, d *policy.Dataset) error {
+	for _, t := range d.Tables {
+		if t.Public {
+			if err := h.loadPublic(ctx, d, t); err != nil {
+				return fmt.Errorf("public table %s: %w", t.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 func (h *house) close() {
