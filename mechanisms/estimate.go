@@ -4,68 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
-
-// Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
-// gives it. It needs no data. The variance is the exact one of the least-squares reading before it is rounded; for
-// Identity the half-width is exact, for Tree it is certified and at most some percent above the least (noise.HalfWidthOf).
-// The isotonic step of a Tree is not part of either: it lowers the error on the whole, by how much depends on the counts.
-func (s Spec) Error(spans []Span, confidence Confidence) Error {
-	if confidence.p == 0 {
-		panic("mechanisms: error at a confidence that NewConfidence did not make")
-	}
-	if err := s.check(); err != nil {
-		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
-	}
-	d, _ := s.Noise.distribution()
-	alpha := noise.Probability(1 - confidence.p)
-	spans = normal(spans, s.Cells)
-	if s.Strategy.Kind == Identity {
-		count := 0
-		for _, span := range spans {
-			count += span.To - span.From
-		}
-		return Error{Variance: float64(count) * d.Variance(), HalfWidth: d.HalfWidthOfSum(count, alpha)}
-	}
-	terms := s.tree().Terms(rangeSpans(spans))
-	squares := 0.0
-	for _, t := range terms {
-		squares += float64(t.Count) * t.Weight * t.Weight
-	}
-	return Error{Variance: squares * d.Variance(), HalfWidth: d.HalfWidthOf(terms, alpha)}
-}
-
-func rangeSpans(spans []Span) []ranges.Span {
-	same := make([]ranges.Span, len(spans))
-	for i, s := range spans {
-		same[i] = ranges.Span(s)
-	}
-	return same
-}
-
-// normal returns the union of spans within the cells as sorted spans with gaps between them.
-func normal(spans []Span, cells int) []Span {
-	ordered := slices.Clone(spans)
-	slices.SortFunc(ordered, func(a, b Span) int { return a.From - b.From })
-	union := ordered[:0]
-	for _, s := range ordered {
-		s = Span{max(s.From, 0), min(s.To, cells)}
-		switch n := len(union); {
-		case s.From >= s.To:
-		case n > 0 && s.From <= union[n-1].To:
-			union[n-1].To = max(union[n-1].To, s.To)
-		default:
-			union = append(union, s)
-		}
-	}
-	return union
-}
 
 // Estimate is the best linear reading of a release: least squares over all its observations; for Tree also isotonic on
 // prefixes. It is post-processing. It is safe for concurrent use.

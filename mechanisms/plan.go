@@ -115,7 +115,7 @@ func calibrated(s Spec, c Contribution, cost privacy.Cost) (Spec, error) {
 }
 
 // calibrate returns the noise that makes the sensitivity cost so much: scale t = L1/ε, or σ² = L2²/(2ρ). Where the exact
-// rational does not fit, σ² is rounded up, t refused.
+// rational does not fit, σ² is rounded up by at most 2^-29 of it, t refused.
 func calibrate(s privacy.Sensitivity, cost privacy.Cost) (Noise, error) {
 	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
 	switch {
@@ -134,9 +134,12 @@ func rational(kind NoiseKind, value *big.Rat, unit int64) (Noise, error) {
 	value.Mul(value, new(big.Rat).SetInt64(unit))
 	num, den := new(big.Int).Set(value.Num()), new(big.Int).Set(value.Denom())
 	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 && kind == DiscreteGaussian {
-		num.Add(num, new(big.Int).Lsh(big.NewInt(1), uint(excess))).Sub(num, big.NewInt(1))
-		num.Rsh(num, uint(excess))
-		den.Rsh(den, uint(excess))
+		divisor := new(big.Int).Lsh(big.NewInt(1), uint(excess))
+		if num.BitLen()-den.BitLen() > 31 {
+			divisor.Set(den) // a whole number, the next: 2^-31 more at most
+		}
+		num.Add(num, divisor).Sub(num, big.NewInt(1)).Quo(num, divisor)
+		den.Quo(den, divisor)
 	}
 	if !num.IsInt64() || !den.IsInt64() || den.Sign() == 0 {
 		return Noise{}, fmt.Errorf("noise parameter is %s, out of range: the cost is too small for the rows of a unit", value.RatString())

@@ -13,7 +13,7 @@ const (
 	// the Chernoff bound stands alone.
 	leastTail = 1e-10
 	rounding  = 1e-13 // a bound of the floating-point error of such a sum, measured below 1e-14
-	kaiser    = 36    // the shape of the smoothing density: its transform falls below 1e-15
+	narrow    = 1e-5  // of a tail: what each bound may add to it
 )
 
 // HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
@@ -39,8 +39,9 @@ func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 //
 // Claim: the smallest such k for a noise that is wider by c, which is a hundredth of X's deviation and at least 1/16.
 // Weighted noise has no lattice, so X is smoothed by an independent Z with a density on [−c, c]:
-// P(|X| ≥ a) ≤ P(|X+Z| ≥ a−c). With the Kaiser density its transform is known and below 1e-15 after √2·36/c, so that
-// the inversion of HalfWidthOfSum, on a circle of length P, is a short sum whatever X's characteristic function does.
+// P(|X| ≥ a) ≤ P(|X+Z| ≥ a−c). With the Kaiser density of shape β its transform is known: with scale β/sinh β it
+// falls like 1/u from u = √2·β/c on, so that the inversion of HalfWidthOfSum, on a circle of length P, is a short sum
+// whatever the characteristic function of X does. What is left out adds at most Σ 2/(πn)·transform ≤ 4/π·exp(−β).
 func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
 	kept := make([]Term, 0, len(terms))
 	for _, t := range terms {
@@ -69,6 +70,7 @@ func (d Distribution) laplaceHalfWidth(alpha Probability) int64 {
 type inversion struct {
 	period   float64
 	smoothed float64 // c, or 0 on the integers
+	beta     float64 // the shape of the smoothing density
 	reach    float64 // P(|X| ≥ reach) ≤ alpha by Chernoff alone
 	slack    float64
 	at, size []float64 // the sum's frequencies, and the factors of sin(a·frequency)
@@ -79,15 +81,17 @@ func (d Distribution) inversion(terms []Term, alpha Probability, integers bool) 
 	if alpha < leastTail {
 		return t
 	}
-	folded := float64(alpha) * 1e-5
+	folded := float64(alpha) * narrow
 	t.slack = folded + rounding
 	t.period = t.reach + 2 + d.reach(terms, Probability(folded))
 	if integers {
 		t.period = 2*math.Ceil(t.period/2) + 1
-		t.addIntegers(d.characteristic(), terms[0].Count, float64(alpha)*1e-5)
+		t.addIntegers(d.characteristic(), terms[0].Count, folded)
 		return t
 	}
 	t.smoothed = max(1./16, math.Sqrt(d.Variance()*squares(terms))/100)
+	t.beta = 1 - math.Log(folded) // 4/π·exp(−β) < folded
+	t.slack += folded
 	t.addSmoothed(d.characteristic(), terms)
 	return t
 }
@@ -119,10 +123,10 @@ func (t *inversion) addIntegers(phi func(float64) float64, count int, enough flo
 // addSmoothed adds frequencies until the transform of the smoothing density bounds those left out.
 func (t *inversion) addSmoothed(phi func(float64) float64, terms []Term) {
 	const negligible = 1e-20
-	last := math.Ceil(math.Sqrt2 * kaiser * t.period / (2 * math.Pi * t.smoothed))
+	last := math.Ceil(math.Sqrt2 * t.beta * t.period / (2 * math.Pi * t.smoothed))
 	for n := 1.0; n <= last; n++ {
 		u := 2 * math.Pi * n / t.period
-		value := kaiserTransform(t.smoothed * u)
+		value := kaiserTransform(t.beta, t.smoothed*u)
 		for _, term := range terms {
 			if math.Abs(value) < negligible {
 				break
@@ -137,17 +141,17 @@ func (t *inversion) addSmoothed(phi func(float64) float64, terms []Term) {
 	}
 }
 
-// kaiserTransform is E cos(x·Z) for Z with the density ∝ I0(36·√(1−z²)) on [−1, 1].
-func kaiserTransform(x float64) float64 {
-	const scale = 2 * kaiser // of sinh(β)/β = e^β/(2β), but for 1e-31
-	under := kaiser*kaiser - x*x
+// kaiserTransform is E cos(x·Z) for Z with the density ∝ I0(β·√(1−z²)) on [−1, 1]: (β/sinh β)·sinh(√(β²−x²))/√(β²−x²).
+func kaiserTransform(beta, x float64) float64 {
+	scale := 2 * beta / -math.Expm1(-2*beta) // β/sinh β = scale·exp(−β)
+	under := beta*beta - x*x
 	switch root := math.Sqrt(math.Abs(under)); {
 	case root < 1e-9:
-		return scale * math.Exp(-kaiser)
+		return scale * math.Exp(-beta)
 	case under > 0:
-		return scale * (math.Exp(root-kaiser) - math.Exp(-root-kaiser)) / (2 * root)
+		return scale * (math.Exp(root-beta) - math.Exp(-root-beta)) / (2 * root)
 	default:
-		return scale * math.Exp(-kaiser) * math.Sin(root) / root
+		return scale * math.Exp(-beta) * math.Sin(root) / root
 	}
 }
 

@@ -188,25 +188,27 @@ func TestCharacteristicAgainstTheDefinition(t *testing.T) {
 
 // TestKaiserTransform integrates the density that is claimed.
 func TestKaiserTransform(t *testing.T) {
-	bessel := func(x float64) float64 { // I0(x)·exp(−36)
-		term, sum := math.Exp(-kaiser), 0.0
-		for k := 1.0; k < 400; k++ {
-			sum += term
-			term *= (x / 2 / k) * (x / 2 / k)
-		}
-		return sum
-	}
 	const n = 4000
-	for _, x := range []float64{0, 1, 5, 20, 35, 36, 37, 50, 80} {
-		mass, sum := 0.0, 0.0
-		for i := range n {
-			z := (float64(i)+.5)/n*2 - 1
-			density := bessel(kaiser * math.Sqrt(1-z*z))
-			mass += density
-			sum += density * math.Cos(x*z)
+	for _, beta := range []float64{8, 20, 36} {
+		bessel := func(x float64) float64 { // I0(x)·exp(−β)
+			term, sum := math.Exp(-beta), 0.0
+			for k := 1.0; k < 400; k++ {
+				sum += term
+				term *= (x / 2 / k) * (x / 2 / k)
+			}
+			return sum
 		}
-		if got := kaiserTransform(x); math.Abs(got-sum/mass) > 1e-7 {
-			t.Errorf("at %g: %g, integrated %g", x, got, sum/mass)
+		for _, x := range []float64{0, 1, 5, 8, 19, 20, 21, 35, 37, 80} {
+			mass, sum := 0.0, 0.0
+			for i := range n {
+				z := (float64(i)+.5)/n*2 - 1
+				density := bessel(beta * math.Sqrt(1-z*z))
+				mass += density
+				sum += density * math.Cos(x*z)
+			}
+			if got := kaiserTransform(beta, x); math.Abs(got-sum/mass) > 1e-5*math.Exp(-beta/4) {
+				t.Errorf("β %g at %g: %g, integrated %g", beta, x, got, sum/mass)
+			}
 		}
 	}
 }

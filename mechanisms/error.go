@@ -1,0 +1,102 @@
+package mechanisms
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
+)
+
+// Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
+// gives it. It needs no data. Errors is faster where a release is read at many spans.
+func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors(confidence).Of(spans) }
+
+// Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
+//
+// The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
+// for Tree it is certified and within a few percent of the least (noise.HalfWidthOf). The isotonic step of a Tree is part
+// of neither: it lowers the error on the whole, by how much depends on the counts.
+// It remembers half-widths, for many spans lie alike in the tree. It is not safe for concurrent use.
+type Errors struct {
+	cells  int
+	tree   *ranges.Tree // nil for Identity
+	noise  noise.Distribution
+	alpha  noise.Probability
+	widths map[string]int64
+}
+
+// Errors prepares to tell expected errors. It panics on a Spec that was not planned and on the zero Confidence.
+func (s Spec) Errors(confidence Confidence) *Errors {
+	if confidence.p == 0 {
+		panic("mechanisms: error at a confidence that NewConfidence did not make")
+	}
+	if err := s.check(); err != nil {
+		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
+	}
+	d, _ := s.Noise.distribution()
+	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p), widths: map[string]int64{}}
+	if s.Strategy.Kind == Tree {
+		tree := s.tree()
+		e.tree = &tree
+	}
+	return e
+}
+
+// Of returns the expected error of the sum of the cells in spans of one counter.
+func (e *Errors) Of(spans []Span) Error {
+	spans = normal(spans, e.cells)
+	if e.tree == nil {
+		count := 0
+		for _, s := range spans {
+			count += s.To - s.From
+		}
+		width := e.remembered(binary.AppendVarint(nil, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
+		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
+	}
+	same := make([]ranges.Span, len(spans))
+	for i, s := range spans {
+		same[i] = ranges.Span(s)
+	}
+	terms := e.tree.Terms(same)
+	slices.SortFunc(terms, func(a, b noise.Term) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)))
+	})
+	squares, key := 0.0, make([]byte, 0, 16*len(terms))
+	for _, t := range terms {
+		squares += float64(t.Count) * t.Weight * t.Weight
+		// Twelve digits tell weights apart that are different at all; what rounding makes of equal ones they do not.
+		key = binary.AppendVarint(binary.AppendVarint(key, int64(t.Count)), int64(math.Abs(t.Weight)*1e12))
+	}
+	width := e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })
+	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
+}
+
+func (e *Errors) remembered(key []byte, width func() int64) int64 {
+	if w, ok := e.widths[string(key)]; ok {
+		return w
+	}
+	w := width()
+	e.widths[string(key)] = w
+	return w
+}
+
+// normal returns the union of spans within the cells as sorted spans with gaps between them.
+func normal(spans []Span, cells int) []Span {
+	ordered := slices.Clone(spans)
+	slices.SortFunc(ordered, func(a, b Span) int { return a.From - b.From })
+	union := ordered[:0]
+	for _, s := range ordered {
+		s = Span{max(s.From, 0), min(s.To, cells)}
+		switch n := len(union); {
+		case s.From >= s.To:
+		case n > 0 && s.From <= union[n-1].To:
+			union[n-1].To = max(union[n-1].To, s.To)
+		default:
+			union = append(union, s)
+		}
+	}
+	return union
+}
