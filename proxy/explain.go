@@ -38,7 +38,7 @@ type explainedLeaf struct {
 	Cost        string   `json:"Cost"`
 	Errors      []string `json:"Expected Error"`
 	Query       string   `json:"Query,omitempty"`
-	Arguments   string   `json:"Arguments,omitempty"`
+	Arguments   []any    `json:"Arguments,omitempty"`
 }
 
 type explainedColumn struct {
@@ -117,10 +117,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	}
 	e.Errors = leafErrors(leaf, m, plan.Confidence)
 	if !m.Held {
-		e.Query = q.SQL()
-		if len(q.Args()) > 0 {
-			e.Arguments = fmt.Sprint(q.Args()...)
-		}
+		e.Query, e.Arguments = q.SQL(), q.Args()
 	}
 	return e
 }
@@ -208,10 +205,15 @@ func (e explanation) lines() []string {
 		out = append(out, fmt.Sprintf("  ->  %s: %s over %s, %d row%s", l.Name, l.Kind, l.Table, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Query", l.Query}, {"Arguments", l.Arguments},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Arguments", argumentsText(l.Arguments)}, {"Query", l.Query},
 		} {
-			if f.text != "" {
-				out = append(out, "        "+f.name+": "+strings.ReplaceAll(f.text, "\n", " "))
+			if f.text == "" {
+				continue
+			}
+			first, rest, _ := strings.Cut(f.text, "\n")
+			out = append(out, "        "+f.name+": "+first)
+			for line := range strings.Lines(rest) {
+				out = append(out, "          "+strings.TrimRight(line, "\n"))
 			}
 		}
 	}
@@ -219,6 +221,18 @@ func (e explanation) lines() []string {
 		out = append(out, "Note: "+n)
 	}
 	return out
+}
+
+// argumentsText writes the arguments of the regenerated SQL.
+func argumentsText(args []any) string {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		if texts[i] = fmt.Sprint(a); fmt.Sprintf("%T", a) == "string" {
+			texts[i] = fmt.Sprintf("%q", a)
+		}
+		texts[i] = fmt.Sprintf("$%d = %s", i+1, texts[i])
+	}
+	return strings.Join(texts, ", ")
 }
 
 func plural(n int) string {
