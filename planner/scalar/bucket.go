@@ -1,0 +1,81 @@
+package scalar
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// buckets registers width_bucket(value, low, high, count).
+func (r registry) buckets() {
+	n, f := policy.NumericType, policy.Float8
+	r.many("width_bucket", []policy.Type{n, n, n, policy.Int4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return numericBucket([3]numeric{a[0].(numeric), a[1].(numeric), a[2].(numeric)}, a[3].(int64))
+	})
+	r.many("width_bucket", []policy.Type{f, f, f, policy.Int4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return floatBucket([3]float64{a[0].(float64), a[1].(float64), a[2].(float64)}, a[3].(int64))
+	})
+}
+
+var (
+	errBucketCount  = fail(stateWidthBucket, "count must be greater than zero")
+	errBucketBounds = fail(stateWidthBucket, "lower bound cannot equal upper bound")
+)
+
+// numericBucket finds the bucket of v[0] among count equal ones between v[1] and v[2]; exact.
+func numericBucket(v [3]numeric, count int64) (policy.Value, error) {
+	if count <= 0 {
+		return nil, errBucketCount
+	}
+	scale := max(v[0].Scale, v[1].Scale, v[2].Scale)
+	at, low, high := atScale(v[0], scale), atScale(v[1], scale), atScale(v[2], scale)
+	direction := low.Cmp(high)
+	switch {
+	case direction == 0:
+		return nil, errBucketBounds
+	case direction < 0 && at.Cmp(low) < 0, direction > 0 && at.Cmp(low) > 0:
+		return int64(0), nil
+	case direction < 0 && at.Cmp(high) >= 0, direction > 0 && at.Cmp(high) <= 0:
+		return inRange(policy.Int4, count+1, false)
+	}
+	top := new(big.Int).Sub(at, low)
+	top.Mul(top.Abs(top), big.NewInt(count))
+	width := new(big.Int).Sub(high, low)
+	return top.Quo(top, width.Abs(width)).Int64() + 1, nil
+}
+
+// floatBucket is numericBucket on floats, with the same roundings as PostgreSQL's.
+func floatBucket(v [3]float64, count int64) (policy.Value, error) {
+	at, low, high := v[0], v[1], v[2]
+	if count <= 0 {
+		return nil, errBucketCount
+	}
+	if math.IsNaN(at) || math.IsNaN(low) || math.IsNaN(high) {
+		return nil, fail(stateWidthBucket, "operand, lower bound, and upper bound cannot be NaN")
+	}
+	if math.IsInf(low, 0) || math.IsInf(high, 0) {
+		return nil, fail(stateWidthBucket, "lower and upper bounds must be finite")
+	}
+	if low == high {
+		return nil, errBucketBounds
+	}
+	sign := 1.0
+	if low > high {
+		sign = -1
+	}
+	switch {
+	case at*sign < low*sign:
+		return int64(0), nil
+	case at*sign >= high*sign:
+		return inRange(policy.Int4, count+1, false)
+	}
+	var share float64
+	if width := high - low; !math.IsInf(width, 0) {
+		share = (at - low) / width
+	} else {
+		share = (at/2 - low/2) / (high/2 - low/2)
+	}
+	bucket := int64(float64(count) * share)
+	return min(bucket, count-1) + 1, nil
+}

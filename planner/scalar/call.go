@@ -1,0 +1,216 @@
+package scalar
+
+import (
+	"sync"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Call resolves a function or operator ("lower", "date_trunc", "+", "<=", "~~", "||") over its arguments as
+// PostgreSQL does, with implicit casts; an unknown one fails with 42883. greatest, least, coalesce, nullif and the
+// words current_date, current_timestamp and localtimestamp are calls, too.
+func (env Env) Call(name string, args ...Expr) (Expr, error) {
+	switch name {
+	case "greatest", "least":
+		return env.extreme(name, args)
+	case "coalesce":
+		return env.Coalesce(args...)
+	case "nullif":
+		if len(args) == 2 {
+			return env.NullIf(args[0], args[1])
+		}
+	case "current_date", "current_timestamp", "localtimestamp":
+		if len(args) == 0 {
+			return env.nowAs(name)
+		}
+	case "!=":
+		name = "<>"
+	}
+	c := loadCatalog()
+	in := make([]policy.Type, len(args))
+	for i, a := range args {
+		in[i] = a.Type()
+	}
+	if !isOperator(name) {
+		if e, err := env.castCall(c, name, args); e != nil || err != nil {
+			return e, err
+		}
+		can, err := c.resolveFunction(name, in)
+		if err != nil {
+			return nil, err
+		}
+		return env.build(c, name, can, args)
+	}
+	can, err := c.resolveOperator(name, in)
+	if err != nil {
+		return nil, err
+	}
+	return env.build(c, name, can, args)
+}
+
+// Exists tells whether a function or operator of that name can be called with so many arguments.
+func (env Env) Exists(name string, nargs int) bool {
+	c := loadCatalog()
+	switch name {
+	case "greatest", "least", "coalesce":
+		return nargs > 0
+	case "nullif":
+		return nargs == 2
+	case "current_date", "current_timestamp", "localtimestamp":
+		return nargs == 0
+	}
+	list := c.functions[name]
+	if isOperator(name) {
+		list = c.operators[name]
+	}
+	for _, can := range spread(list, nargs) {
+		if _, ok := bodies()[keyOf(name, can.of.args)]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+func isOperator(name string) bool {
+	return name != "" && !(name[0] >= 'a' && name[0] <= 'z' || name[0] == '_')
+}
+
+// castCall answers type names used as functions, date('2020-01-01') or float8(x), where no function of that name has
+// exactly these arguments: they are casts of untyped literals and between types of one representation.
+func (env Env) castCall(c *catalog, name string, args []Expr) (Expr, error) {
+	target, ok := c.names[name]
+	if !ok || len(args) != 1 || target == policy.Unknown {
+		return nil, nil
+	}
+	from := args[0].Type()
+	if exactly(spread(c.functions[name], 1), []policy.Type{from}) != nil {
+		return nil, nil
+	}
+	io := c.category(target) == categoryString && c.casts[[2]policy.Type{from, target}] == 0
+	if from == policy.Unknown || from == target || from.Textual() && target.Textual() || io {
+		return env.Cast(args[0], target, -1)
+	}
+	return nil, nil
+}
+
+// build makes the call of a resolved candidate.
+func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr, error) {
+	typed := make([]Expr, len(args))
+	for i, a := range args {
+		want := can.args[i]
+		if want == anyType || want == anyNonArray {
+			want = a.Type()
+			if want == policy.Unknown {
+				want = policy.Text
+			}
+		}
+		if !supported(want) {
+			return nil, unsupported("type %s", c.typeName(want))
+		}
+		e, err := env.Coerce(a, want)
+		if err != nil {
+			return nil, err
+		}
+		typed[i] = e
+	}
+	b, ok := bodies()[keyOf(name, can.of.args)]
+	if !ok {
+		if isOperator(name) {
+			return nil, unsupported("operator %s", c.operatorText(name, can.args))
+		}
+		return nil, unsupported("function %s(%s)", name, c.typeList(can.args))
+	}
+	if special, ok := specialised[name]; ok {
+		if e, err := special(&env, can, typed); e != nil || err != nil {
+			return e, err
+		}
+	}
+	if len(can.of.args) == 1 && can.of.variadic || can.args[0:] != nil && hasPolymorphic(can.of.args) {
+		typed = env.asText(typed)
+	}
+	return &call{name: name, args: typed, typ: can.of.result, typmod: -1, body: b, env: &env}, nil
+}
+
+// hasPolymorphic tells whether a signature takes any type: concat, and || beside text.
+func hasPolymorphic(args []policy.Type) bool {
+	for _, t := range args {
+		if t == anyType || t == anyNonArray {
+			return true
+		}
+	}
+	return false
+}
+
+// asText turns arguments into their text form, as output functions write it.
+func (env Env) asText(args []Expr) []Expr {
+	out := make([]Expr, len(args))
+	for i, a := range args {
+		out[i] = a
+		if t := a.Type(); !t.Textual() {
+			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env,
+				body: &body{stable: t == policy.TimestampTZ, one: func(env *Env, v policy.Value) (policy.Value, error) {
+					return env.FormatText(t, v), nil
+				}}}
+		}
+	}
+	return out
+}
+
+// registry holds the bodies by name and argument types.
+type registry map[string]*body
+
+// keyOf writes a signature as a registry key.
+func keyOf(name string, args []policy.Type) string {
+	key := make([]byte, 0, len(name)+5*len(args))
+	key = append(key, name...)
+	for _, t := range args {
+		key = append(key, ' ')
+		for n := uint32(t); n > 0; n /= 10 {
+			key = append(key, byte('0'+n%10)) // digits in reverse: only equality matters
+		}
+	}
+	return string(key)
+}
+
+func (r registry) one(name string, a policy.Type, f func(*Env, policy.Value) (policy.Value, error)) {
+	r[keyOf(name, []policy.Type{a})] = &body{one: f}
+}
+
+func (r registry) two(name string, a, b policy.Type, f func(*Env, policy.Value, policy.Value) (policy.Value, error)) {
+	r[keyOf(name, []policy.Type{a, b})] = &body{two: f}
+}
+
+func (r registry) many(name string, args []policy.Type, f func(*Env, []policy.Value) (policy.Value, error)) {
+	r[keyOf(name, args)] = &body{many: f}
+}
+
+// stable marks bodies that depend on the session.
+func (r registry) stable(name string, args ...policy.Type) { r[keyOf(name, args)].stable = true }
+
+// loose marks bodies that see NULLs.
+func (r registry) loose(name string, args ...policy.Type) { r[keyOf(name, args)].loose = true }
+
+var bodies = sync.OnceValue(func() registry {
+	r := registry{}
+	r.integers()
+	r.floats()
+	r.numerics()
+	r.comparisons()
+	r.texts()
+	r.patterns()
+	r.dates()
+	r.intervals()
+	r.fields()
+	r.formats()
+	return r
+})
+
+// on1 and on2 give a typed function the form of a body.
+func on1[A policy.Value](f func(A) (policy.Value, error)) func(*Env, policy.Value) (policy.Value, error) {
+	return func(_ *Env, a policy.Value) (policy.Value, error) { return f(a.(A)) }
+}
+
+func on2[A, B policy.Value](f func(A, B) (policy.Value, error),
+) func(*Env, policy.Value, policy.Value) (policy.Value, error) {
+	return func(_ *Env, a, b policy.Value) (policy.Value, error) { return f(a.(A), b.(B)) }
+}

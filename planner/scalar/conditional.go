@@ -1,0 +1,215 @@
+package scalar
+
+import "github.com/dpproxy/dpproxy/policy"
+
+// When is one arm of a CASE.
+type When struct{ If, Then Expr }
+
+// caseOf is CASE over its arms: If, Then, If, Then, …, ELSE.
+type caseOf struct {
+	arms   []Expr
+	typ    policy.Type
+	typmod int32
+}
+
+func (c *caseOf) Type() policy.Type        { return c.typ }
+func (c *caseOf) Typmod() int32            { return c.typmod }
+func (c *caseOf) children() []Expr         { return c.arms }
+func (c *caseOf) rebuild(args []Expr) Expr { return &caseOf{args, c.typ, c.typmod} }
+
+func (c *caseOf) Eval(row Row) (policy.Value, error) {
+	last := len(c.arms) - 1
+	for i := 0; i < last; i += 2 {
+		v, err := c.arms[i].Eval(row)
+		if err != nil {
+			return nil, err
+		}
+		if v == true {
+			return c.arms[i+1].Eval(row)
+		}
+	}
+	return c.arms[last].Eval(row)
+}
+
+// Case is CASE WHEN … ELSE … END; otherwise nil is ELSE NULL.
+func (env Env) Case(arms []When, otherwise Expr) (Expr, error) {
+	if otherwise == nil {
+		otherwise = Constant(nil, policy.Unknown)
+	}
+	results := []Expr{otherwise} // PostgreSQL lets the ELSE weigh first
+	for _, arm := range arms {
+		results = append(results, arm.Then)
+	}
+	results, t, err := env.unify("CASE", results)
+	if err != nil {
+		return nil, err
+	}
+	c := &caseOf{typ: t, typmod: commonTypmod(results)}
+	for i, arm := range arms {
+		condition, err := truth("CASE/WHEN", arm.If)
+		if err != nil {
+			return nil, err
+		}
+		c.arms = append(c.arms, condition, results[i+1])
+	}
+	c.arms = append(c.arms, results[0])
+	return c, nil
+}
+
+// coalesce is the first argument that is not NULL.
+type coalesce struct {
+	args   []Expr
+	typ    policy.Type
+	typmod int32
+}
+
+func (c *coalesce) Type() policy.Type        { return c.typ }
+func (c *coalesce) Typmod() int32            { return c.typmod }
+func (c *coalesce) children() []Expr         { return c.args }
+func (c *coalesce) rebuild(args []Expr) Expr { return &coalesce{args, c.typ, c.typmod} }
+
+func (c *coalesce) Eval(row Row) (policy.Value, error) {
+	for _, arg := range c.args {
+		if v, err := arg.Eval(row); v != nil || err != nil {
+			return v, err
+		}
+	}
+	return nil, nil
+}
+
+// Coalesce is COALESCE(args).
+func (env Env) Coalesce(args ...Expr) (Expr, error) {
+	typed, t, err := env.unify("COALESCE", args)
+	if err != nil {
+		return nil, err
+	}
+	return &coalesce{typed, t, commonTypmod(typed)}, nil
+}
+
+// nullIf is NULL where its = holds, else the left side.
+type nullIf struct {
+	equal *call
+	left  Expr // the left side before its coercion
+}
+
+func (n *nullIf) Type() policy.Type { return n.left.Type() }
+func (n *nullIf) Typmod() int32     { return n.left.Typmod() }
+func (n *nullIf) children() []Expr  { return []Expr{n.left, n.equal.args[0], n.equal.args[1]} }
+func (n *nullIf) rebuild(args []Expr) Expr {
+	return &nullIf{n.equal.rebuild(args[1:]).(*call), args[0]}
+}
+
+func (n *nullIf) Eval(row Row) (policy.Value, error) {
+	v, err := n.equal.Eval(row)
+	if err != nil || v == true {
+		return nil, err
+	}
+	return n.left.Eval(row)
+}
+
+// NullIf is NULLIF(a, b). Its type is that of the left operand of the = it stands for.
+func (env Env) NullIf(a, b Expr) (Expr, error) {
+	e, err := env.Call("=", a, b)
+	if err != nil {
+		return nil, err
+	}
+	equal := e.(*call)
+	return &nullIf{equal, equal.args[0]}, nil
+}
+
+// extremum is GREATEST or LEAST: NULLs do not count.
+type extremum struct {
+	args   []Expr
+	typ    policy.Type
+	typmod int32
+	sign   int
+}
+
+func (x *extremum) Type() policy.Type        { return x.typ }
+func (x *extremum) Typmod() int32            { return x.typmod }
+func (x *extremum) children() []Expr         { return x.args }
+func (x *extremum) rebuild(args []Expr) Expr { return &extremum{args, x.typ, x.typmod, x.sign} }
+
+func (x *extremum) Eval(row Row) (policy.Value, error) {
+	var best policy.Value
+	for _, arg := range x.args {
+		v, err := arg.Eval(row)
+		if err != nil {
+			return nil, err
+		}
+		if v != nil && (best == nil || x.sign*Compare(x.typ, v, best) > 0) {
+			best = v
+		}
+	}
+	return best, nil
+}
+
+func (env Env) extreme(name string, args []Expr) (Expr, error) {
+	sign, construct := 1, "GREATEST"
+	if name == "least" {
+		sign, construct = -1, "LEAST"
+	}
+	typed, t, err := env.unify(construct, args)
+	if err != nil {
+		return nil, err
+	}
+	return &extremum{typed, t, commonTypmod(typed), sign}, nil
+}
+
+// unify gives expressions their common type, as UNION, CASE and related constructs do.
+func (env *Env) unify(construct string, list []Expr) ([]Expr, policy.Type, error) {
+	if len(list) == 0 {
+		return nil, 0, failf("42601", "%s needs arguments", construct)
+	}
+	c := loadCatalog()
+	t, other := c.common(list)
+	if other != 0 {
+		return nil, 0, failf(stateMismatch, "%s types %s and %s cannot be matched", construct, c.typeName(t),
+			c.typeName(other))
+	}
+	out := make([]Expr, len(list))
+	for i, e := range list {
+		if e.Type() != policy.Unknown && !c.implicit(e.Type(), t) {
+			return nil, 0, failf(stateCannotCoerce, "%s could not convert type %s to %s", construct,
+				c.typeName(e.Type()), c.typeName(t))
+		}
+		typed, err := env.Coerce(e, t)
+		if err != nil {
+			return nil, 0, err
+		}
+		out[i] = typed
+	}
+	return out, t, nil
+}
+
+// common selects the common type of a list; where two categories meet, it returns the two types.
+func (c *catalog) common(list []Expr) (t, clash policy.Type) {
+	t = list[0].Type()
+	for _, e := range list[1:] {
+		next := e.Type()
+		if next == policy.Unknown || next == t {
+			continue
+		}
+		switch {
+		case t == policy.Unknown:
+			t = next
+		case c.category(next) != c.category(t):
+			return t, next
+		case !c.types[t].preferred && c.implicit(t, next) && !c.implicit(next, t):
+			t = next
+		}
+	}
+	if t == policy.Unknown {
+		t = policy.Text
+	}
+	return t, 0
+}
+
+func commonTypmod(list []Expr) int32 {
+	for _, e := range list[1:] {
+		if e.Typmod() != list[0].Typmod() {
+			return -1
+		}
+	}
+	return list[0].Typmod()
+}

@@ -1,0 +1,243 @@
+package scalar
+
+import (
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+func (r registry) dates() {
+	d, ts, tz, iv := policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT
+	i4 := policy.Int4
+	r.two("+", d, i4, on2(addDays))
+	r.two("+", i4, d, on2(func(n int64, v policy.Date) (policy.Value, error) { return addDays(v, n) }))
+	r.two("-", d, i4, on2(func(v policy.Date, n int64) (policy.Value, error) { return addDays(v, -n) }))
+	r.two("-", d, d, on2(func(a, b policy.Date) (policy.Value, error) {
+		return inRange(policy.Int4, int64(a)-int64(b), false)
+	}))
+	r.two("-", ts, ts, on2(func(a, b policy.Timestamp) (policy.Value, error) { return elapsed(int64(a), int64(b)) }))
+	r.two("-", tz, tz, on2(func(a, b policy.Timestamptz) (policy.Value, error) { return elapsed(int64(a), int64(b)) }))
+	for name, sign := range map[string]int64{"+": 1, "-": -1} {
+		r.two(name, d, iv, on2(func(v policy.Date, by interval) (policy.Value, error) {
+			local, err := dateToTimestamp(v)
+			if err != nil {
+				return nil, err
+			}
+			return valued(shift(local, by, sign))
+		}))
+		r.two(name, ts, iv, on2(func(v policy.Timestamp, by interval) (policy.Value, error) {
+			return valued(shift(v, by, sign))
+		}))
+		r.two(name, tz, iv, func(env *Env, v, by policy.Value) (policy.Value, error) {
+			return valued(env.shiftZoned(v.(policy.Timestamptz), by.(interval), sign))
+		})
+		r.stable(name, tz, iv)
+	}
+	for _, t := range []policy.Type{d, ts, tz} {
+		plus := r[keyOf("+", []policy.Type{t, iv})]
+		r[keyOf("+", []policy.Type{iv, t})] = &body{stable: plus.stable,
+			two: func(env *Env, by, v policy.Value) (policy.Value, error) { return plus.two(env, v, by) }}
+	}
+	r.ages()
+	r.makers()
+	r.zones()
+}
+
+func addDays(v policy.Date, n int64) (policy.Value, error) { return valued(checkDate(int64(v) + n)) }
+
+// elapsed is the difference of two timestamps in days and time.
+func elapsed(a, b int64) (policy.Value, error) {
+	micros := a - b
+	if (b > 0) != (micros < a) && b != 0 {
+		return nil, errInterval
+	}
+	return justifyHours(interval{Micros: micros})
+}
+
+// shift adds an interval to a wall clock: months first (to the last day of a shorter month), then days, then time.
+func shift(t policy.Timestamp, by interval, sign int64) (policy.Timestamp, error) {
+	days, ofDay := split(int64(t))
+	days, err := shiftDays(days, by, sign)
+	if err != nil {
+		return 0, err
+	}
+	moved, err := timestampOf(days, ofDay)
+	if err != nil {
+		return 0, err
+	}
+	return checkTimestamp(addInt64(int64(moved), sign*by.Micros))
+}
+
+func shiftDays(days int64, by interval, sign int64) (int64, error) {
+	if by.Months != 0 {
+		c := civilOf(days)
+		month := int64(c.month-1) + sign*int64(by.Months)
+		c.year += int(floorDiv64(month, 12))
+		c.month = int(month-12*floorDiv64(month, 12)) + 1
+		c.day = min(c.day, daysInMonth(c.year, c.month))
+		days = daysOf(c)
+		if _, err := timestampOf(days, 0); err != nil {
+			return 0, err
+		}
+	}
+	return days + sign*int64(by.Days), nil
+}
+
+// shiftZoned moves months and days on the session's wall clock, and time on the world's.
+func (env *Env) shiftZoned(t policy.Timestamptz, by interval, sign int64) (policy.Timestamptz, error) {
+	if by.Months != 0 {
+		var err error
+		if t, err = env.shiftWall(t, interval{Months: by.Months}, sign); err != nil {
+			return 0, err
+		}
+	}
+	if by.Days != 0 {
+		var err error
+		if t, err = env.shiftWall(t, interval{Days: by.Days}, sign); err != nil {
+			return 0, err
+		}
+	}
+	moved, err := checkTimestamp(addInt64(int64(t), sign*by.Micros))
+	return policy.Timestamptz(moved), err
+}
+
+func (env *Env) shiftWall(t policy.Timestamptz, by interval, sign int64) (policy.Timestamptz, error) {
+	wall, err := env.toLocal(t)
+	if err != nil {
+		return 0, err
+	}
+	if wall, err = shift(wall, by, sign); err != nil {
+		return 0, err
+	}
+	return env.toZoned(wall)
+}
+
+// age is the difference of two wall clocks counted in years, months and days.
+func age(a, b policy.Timestamp) (policy.Value, error) {
+	sign := int64(1)
+	if a < b {
+		a, b, sign = b, a, -1
+	}
+	dayA, timeA := split(int64(a))
+	dayB, timeB := split(int64(b))
+	x, y := civilOf(dayA), civilOf(dayB)
+	months := int64(x.year-y.year)*12 + int64(x.month-y.month)
+	days, micros := int64(x.day-y.day), timeA-timeB
+	if micros < 0 {
+		micros += microsPerDay
+		days--
+	}
+	for days < 0 {
+		days += int64(daysInMonth(y.year, y.month)) // the earlier one's month
+		months--
+	}
+	return newInterval(sign*months, sign*days, sign*micros, true)
+}
+
+func (r registry) ages() {
+	ts, tz := policy.TimestampT, policy.TimestampTZ
+	r.two("age", ts, ts, on2(age))
+	r.two("age", tz, tz, func(env *Env, a, b policy.Value) (policy.Value, error) {
+		x, err := env.toLocal(a.(policy.Timestamptz))
+		if err != nil {
+			return nil, err
+		}
+		y, err := env.toLocal(b.(policy.Timestamptz))
+		if err != nil {
+			return nil, err
+		}
+		return age(x, y)
+	})
+	r.stable("age", tz, tz)
+	r.one("age", ts, func(env *Env, v policy.Value) (policy.Value, error) {
+		today, err := env.today()
+		if err != nil {
+			return nil, err
+		}
+		return age(today, v.(policy.Timestamp))
+	})
+	r.one("age", tz, func(env *Env, v policy.Value) (policy.Value, error) {
+		today, err := env.today()
+		if err != nil {
+			return nil, err
+		}
+		wall, err := env.toLocal(v.(policy.Timestamptz))
+		if err != nil {
+			return nil, err
+		}
+		return age(today, wall)
+	})
+	r.stable("age", ts)
+	r.stable("age", tz)
+}
+
+// today is the midnight that began the plan's day in the session's zone.
+func (env *Env) today() (policy.Timestamp, error) {
+	wall, err := env.toLocal(policy.Timestamptz(env.Now.UnixMicro()))
+	if err != nil {
+		return 0, err
+	}
+	return dateToTimestamp(timestampToDate(wall))
+}
+
+func (r registry) makers() {
+	i4 := policy.Int4
+	r.many("make_date", []policy.Type{i4, i4, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return makeDate(a[0].(int64), a[1].(int64), a[2].(int64))
+	})
+	for _, name := range []string{"now", "transaction_timestamp", "statement_timestamp"} {
+		r[keyOf(name, nil)] = &body{stable: true, none: func(env *Env) (policy.Value, error) {
+			return policy.Timestamptz(env.Now.UnixMicro()), nil
+		}}
+	}
+	r["date "+keyOf("", []policy.Type{policy.TimestampT})[1:]] = castBodies()[[2]policy.Type{policy.TimestampT, policy.DateType}]
+	r["date "+keyOf("", []policy.Type{policy.TimestampTZ})[1:]] = castBodies()[[2]policy.Type{policy.TimestampTZ, policy.DateType}]
+}
+
+func makeDate(year, month, day int64) (policy.Value, error) {
+	bad := fail(stateDateOverflow, "date field value out of range")
+	if year < 0 {
+		year++ // −1 is 1 BC
+	} else if year == 0 {
+		return nil, bad
+	}
+	if month < 1 || month > 12 || day < 1 || day > 31 || year < -5000 || year > 5874898 ||
+		day > int64(daysInMonth(int(year), int(month))) {
+		return nil, bad
+	}
+	days := daysOf(civil{int(year), int(month), int(day)})
+	if days < leastDate || days > mostDate {
+		return nil, errDate
+	}
+	return policy.Date(days), nil
+}
+
+// zones registers timezone(zone, t), which AT TIME ZONE means.
+func (r registry) zones() {
+	r.two("timezone", policy.Text, policy.TimestampT, on2(func(name string, t policy.Timestamp) (policy.Value, error) {
+		zone, err := zoneNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		return valued(zoned(t, zone))
+	}))
+	r.two("timezone", policy.Text, policy.TimestampTZ, on2(func(name string, t policy.Timestamptz) (policy.Value, error) {
+		zone, err := zoneNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		return valued(local(t, zone))
+	}))
+	r.two("timezone", policy.IntervalT, policy.TimestampT, on2(func(by interval, t policy.Timestamp) (policy.Value, error) {
+		if by.Months != 0 || by.Days != 0 {
+			return nil, fail(stateParameter, "interval time zone must not include months or days")
+		}
+		utc, err := checkTimestamp(addInt64(int64(t), -by.Micros/microsPerSecond*microsPerSecond))
+		return valued(policy.Timestamptz(utc), err)
+	}))
+	r.two("timezone", policy.IntervalT, policy.TimestampTZ,
+		on2(func(by interval, t policy.Timestamptz) (policy.Value, error) {
+			if by.Months != 0 || by.Days != 0 {
+				return nil, fail(stateParameter, "interval time zone must not include months or days")
+			}
+			return valued(checkTimestamp(addInt64(int64(t), by.Micros/microsPerSecond*microsPerSecond)))
+		}))
+}

@@ -1,0 +1,160 @@
+package scalar
+
+import (
+	"math"
+	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+func roundHalfEven(v float64) float64 { return math.RoundToEven(v) }
+
+// civil checks and orders the numbers of the date.
+func (m *moment) civil(t policy.Type) (civil, error) {
+	n := m.numbers
+	var c civil
+	var year number
+	switch {
+	case m.month != 0 && len(n) == 2:
+		year, c.month, c.day = n[1], m.month, n[0].value
+		if n[0].digits > 2 {
+			year, c.day = n[0], n[1].value
+		}
+	case m.month == 0 && len(n) == 3 && n[0].digits > 2:
+		year, c.month, c.day = n[0], n[1].value, n[2].value
+	case m.month == 0 && len(n) == 3:
+		c.month, c.day, year = n[0].value, n[1].value, n[2]
+	default:
+		return c, badDate(t)
+	}
+	c.year = year.value
+	switch {
+	case m.bc && c.year <= 0:
+		return c, errField
+	case m.bc:
+		c.year = 1 - c.year
+	case year.digits <= 2 && c.year < 70:
+		c.year += 2000
+	case year.digits <= 2:
+		c.year += 1900
+	case c.year == 0:
+		return c, errField
+	}
+	if c.month < 1 || c.month > 12 || c.day < 1 || c.day > 31 || c.year > 5874898 || c.day > daysInMonth(c.year, c.month) {
+		return c, errField
+	}
+	return c, nil
+}
+
+// ofDay checks the clock: 24:00:00 is the end of the day, 60 seconds are a minute.
+func (m *moment) ofDay() (int64, error) {
+	h, min, s := m.clock[0], m.clock[1], m.clock[2]
+	switch m.half {
+	case "am":
+		if h == 12 {
+			h = 0
+		} else if h > 12 {
+			return 0, errField
+		}
+	case "pm":
+		if h > 12 {
+			return 0, errField
+		} else if h < 12 {
+			h += 12
+		}
+	}
+	if h > 24 || min > 59 || s > 60 || h == 24 && (min > 0 || s > 0 || m.micros > 0) || s == 60 && m.micros > 0 {
+		return 0, errField
+	}
+	return int64(h)*microsPerHour + int64(min)*microsPerMinute + int64(s)*microsPerSecond + m.micros, nil
+}
+
+// wall is the wall clock that the text names; words name that of the session's zone.
+func (env *Env) wall(t policy.Type, m *moment) (days, ofDay int64, err error) {
+	if ofDay, err = m.ofDay(); err != nil {
+		return 0, 0, err
+	}
+	if m.word != "" {
+		if m.word == "now" && m.clocked || m.word == "epoch" && (m.clocked || m.zoned) || len(m.numbers) > 0 || m.month != 0 {
+			return 0, 0, errForm
+		}
+		return env.wordWall(m.word, ofDay)
+	}
+	c, err := m.civil(t)
+	if err != nil {
+		return 0, 0, err
+	}
+	return daysOf(c), ofDay, nil
+}
+
+func (env *Env) wordWall(word string, ofDay int64) (int64, int64, error) {
+	if word == "epoch" {
+		return 0, 0, nil
+	}
+	now, err := env.toLocal(policy.Timestamptz(env.Now.UnixMicro()))
+	if err != nil {
+		return 0, 0, err
+	}
+	days, since := split(int64(now))
+	switch word {
+	case "now":
+		return days, since, nil
+	case "tomorrow":
+		days++
+	case "yesterday":
+		days--
+	}
+	return days, ofDay, nil
+}
+
+func (env *Env) parseDate(text string) (policy.Value, error) {
+	m, err := env.parseMoment(policy.DateType, text)
+	if err != nil {
+		return nil, err
+	}
+	days, _, err := env.wall(policy.DateType, m)
+	if err != nil {
+		return nil, err
+	}
+	return valued(checkDate(days))
+}
+
+func (env *Env) parseTimestamp(text string) (policy.Value, error) {
+	m, err := env.parseMoment(policy.TimestampT, text)
+	if err != nil {
+		return nil, err
+	}
+	days, ofDay, err := env.wall(policy.TimestampT, m)
+	if err != nil {
+		return nil, err
+	}
+	return valued(timestampOf(days, ofDay))
+}
+
+func (env *Env) parseTimestamptz(text string) (policy.Value, error) {
+	m, err := env.parseMoment(policy.TimestampTZ, text)
+	if err != nil {
+		return nil, err
+	}
+	days, ofDay, err := env.wall(policy.TimestampTZ, m)
+	if err != nil {
+		return nil, err
+	}
+	wall, err := timestampOf(days, ofDay)
+	if err != nil {
+		return nil, err
+	}
+	var zone *time.Location
+	switch {
+	case m.word == "epoch":
+		zone = time.UTC
+	case m.location != nil:
+		zone = m.location
+	case m.zoned:
+		utc, err := checkTimestamp(addInt64(int64(wall), -int64(m.offset)*microsPerSecond))
+		return valued(policy.Timestamptz(utc), err)
+	default:
+		zone = env.zone()
+	}
+	return valued(zoned(wall, zone))
+}

@@ -1,0 +1,154 @@
+package scalar
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+type interval = policy.Interval
+
+// compareInterval orders by length: months of thirty days, days of 24 hours.
+func compareInterval(a, b interval) int {
+	x, y := length(a), length(b)
+	return x.Cmp(y)
+}
+
+func length(v interval) *big.Int {
+	days := big.NewInt(int64(v.Months)*30 + int64(v.Days))
+	return days.Mul(days, big.NewInt(microsPerDay)).Add(days, big.NewInt(v.Micros))
+}
+
+// newInterval checks the ranges of the parts.
+func newInterval(months, days, micros int64, ok bool) (policy.Value, error) {
+	if !ok || months != int64(int32(months)) || days != int64(int32(days)) {
+		return nil, errInterval
+	}
+	return interval{Months: int32(months), Days: int32(days), Micros: micros}, nil
+}
+
+func addInterval(a, b interval) (policy.Value, error) {
+	micros, ok := addInt64(a.Micros, b.Micros)
+	return newInterval(int64(a.Months)+int64(b.Months), int64(a.Days)+int64(b.Days), micros, ok)
+}
+
+func negateInterval(v interval) (policy.Value, error) {
+	return newInterval(-int64(v.Months), -int64(v.Days), -v.Micros, v.Micros != math.MinInt64)
+}
+
+func subtractInterval(a, b interval) (policy.Value, error) {
+	micros := a.Micros - b.Micros
+	ok := (b.Micros > 0) == (micros < a.Micros) || b.Micros == 0
+	return newInterval(int64(a.Months)-int64(b.Months), int64(a.Days)-int64(b.Days), micros, ok)
+}
+
+// scaleInterval is v times what factor does to a number. What months and days lose in becoming whole spills into
+// days and seconds, rounded to a microsecond, as PostgreSQL does.
+func scaleInterval(v interval, factor func(float64) float64) (policy.Value, error) {
+	months, days := factor(float64(v.Months)), factor(float64(v.Days))
+	if !(math.Abs(months) <= math.MaxInt32) || !(math.Abs(days) <= math.MaxInt32) {
+		return nil, errInterval
+	}
+	wholeMonths, wholeDays := math.Trunc(months), math.Trunc(days)
+	spillDays := roundMicro((months - wholeMonths) * 30)
+	spillSeconds := roundMicro((days - wholeDays + spillDays - math.Trunc(spillDays)) * 86400)
+	if math.Abs(spillSeconds) >= 86400 {
+		more := math.Trunc(spillSeconds / 86400)
+		wholeDays += more
+		spillSeconds -= more * 86400
+	}
+	wholeDays += math.Trunc(spillDays)
+	micros := math.RoundToEven(factor(float64(v.Micros)) + spillSeconds*1e6)
+	if !(micros >= math.MinInt64 && micros < math.MaxInt64) {
+		return nil, errInterval
+	}
+	return newInterval(int64(wholeMonths), int64(wholeDays), int64(micros), true)
+}
+
+func roundMicro(v float64) float64 { return math.RoundToEven(v*1e6) / 1e6 }
+
+func (r registry) intervals() {
+	i, f := policy.IntervalT, policy.Float8
+	r.two("+", i, i, on2(addInterval))
+	r.two("-", i, i, on2(subtractInterval))
+	r.one("-", i, on1(negateInterval))
+	times := func(v interval, by float64) (policy.Value, error) {
+		return scaleInterval(v, func(x float64) float64 { return x * by })
+	}
+	r.two("*", i, f, on2(times))
+	r.two("*", f, i, on2(func(by float64, v interval) (policy.Value, error) { return times(v, by) }))
+	r.two("/", i, f, on2(func(v interval, by float64) (policy.Value, error) {
+		if by == 0 {
+			return nil, errDivision
+		}
+		return scaleInterval(v, func(x float64) float64 { return x / by })
+	}))
+	r.one("justify_hours", i, on1(justifyHours))
+	r.one("justify_days", i, on1(justifyDays))
+}
+
+// justifyHours turns 24 hours into a day, and gives both the same sign.
+func justifyHours(v interval) (policy.Value, error) {
+	days := int64(v.Days) + v.Micros/microsPerDay
+	micros := v.Micros % microsPerDay
+	if days > 0 && micros < 0 {
+		micros += microsPerDay
+		days--
+	} else if days < 0 && micros > 0 {
+		micros -= microsPerDay
+		days++
+	}
+	return newInterval(int64(v.Months), days, micros, true)
+}
+
+// justifyDays turns thirty days into a month.
+func justifyDays(v interval) (policy.Value, error) {
+	months := int64(v.Months) + int64(v.Days/30)
+	days := int64(v.Days % 30)
+	if months > 0 && days < 0 {
+		days += 30
+		months--
+	} else if months < 0 && days > 0 {
+		days -= 30
+		months++
+	}
+	return newInterval(months, days, v.Micros, true)
+}
+
+// formatInterval writes the style "postgres": 1 year 2 mons -3 days +04:05:06.5.
+func formatInterval(v interval) string {
+	var parts []string
+	negative := false
+	part := func(n int32, unit string) {
+		if n == 0 {
+			return
+		}
+		sign := ""
+		if negative && n > 0 {
+			sign = "+"
+		}
+		if n != 1 {
+			unit += "s"
+		}
+		parts = append(parts, fmt.Sprintf("%s%d %s", sign, n, unit))
+		negative = n < 0
+	}
+	part(v.Months/12, "year")
+	part(v.Months%12, "mon")
+	part(v.Days, "day")
+	if v.Micros == 0 && len(parts) > 0 {
+		return strings.Join(parts, " ")
+	}
+	sign, micros := "", uint64(v.Micros)
+	if v.Micros < 0 {
+		sign, micros = "-", -micros
+	} else if negative {
+		sign = "+"
+	}
+	second := uint64(microsPerSecond)
+	text := fmt.Sprintf("%s%02d:%02d:%02d", sign, micros/second/3600, micros/second/60%60, micros/second%60)
+	return strings.Join(append(parts, text+fractionText(int64(micros%second))), " ")
+}

@@ -1,0 +1,139 @@
+package scalar
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+var errPatternEscape = fail(stateEscape, "LIKE pattern must not end with escape character")
+
+// patterns registers LIKE, ILIKE and regular expressions.
+func (r registry) patterns() {
+	t := policy.Text
+	for name, form := range map[string]struct{ fold, not bool }{
+		"~~": {}, "!~~": {not: true}, "~~*": {fold: true}, "!~~*": {fold: true, not: true},
+	} {
+		r.two(name, t, t, on2(func(s, pattern string) (policy.Value, error) {
+			if form.fold {
+				s, pattern = lower(s), lower(pattern)
+			}
+			matched, err := like(s, pattern)
+			if err != nil {
+				return nil, err
+			}
+			return matched == likeMatch != form.not, nil
+		}))
+	}
+	r.two("like_escape", t, t, on2(likeEscape))
+	r.regularExpressions()
+}
+
+type likeOutcome uint8
+
+const (
+	likeMismatch likeOutcome = iota
+	likeMatch
+	likeAbort // the text ended: no longer prefix of the text will match, either
+)
+
+// like matches a text against % and _, with \ as the escape. A pattern that ends in its escape fails only where
+// matching gets there, as in PostgreSQL.
+func like(s, pattern string) (likeOutcome, error) {
+	for pattern != "" {
+		if s == "" && pattern[0] != '%' {
+			break
+		}
+		switch c := pattern[0]; c {
+		case '%':
+			return likeRest(s, pattern[1:])
+		case '_':
+			_, size := utf8.DecodeRuneInString(s)
+			s, pattern = s[size:], pattern[1:]
+			continue
+		case '\\':
+			pattern = pattern[1:]
+			if pattern == "" {
+				return 0, errPatternEscape
+			}
+		}
+		if s[0] != pattern[0] {
+			return likeMismatch, nil
+		}
+		s, pattern = s[1:], pattern[1:]
+	}
+	if s != "" {
+		return likeMismatch, nil
+	}
+	if strings.Trim(pattern, "%") == "" {
+		return likeMatch, nil
+	}
+	return likeAbort, nil
+}
+
+// likeRest matches what follows a %.
+func likeRest(s, pattern string) (likeOutcome, error) {
+	for pattern != "" && (pattern[0] == '%' || pattern[0] == '_') {
+		if pattern[0] == '_' {
+			if s == "" {
+				return likeAbort, nil
+			}
+			_, size := utf8.DecodeRuneInString(s)
+			s = s[size:]
+		}
+		pattern = pattern[1:]
+	}
+	if pattern == "" {
+		return likeMatch, nil
+	}
+	first := pattern[0]
+	if first == '\\' {
+		if len(pattern) == 1 {
+			return 0, errPatternEscape
+		}
+		first = pattern[1]
+	}
+	for s != "" {
+		if s[0] == first {
+			if outcome, err := like(s, pattern); outcome != likeMismatch || err != nil {
+				return outcome, err
+			}
+		}
+		_, size := utf8.DecodeRuneInString(s)
+		s = s[size:]
+	}
+	return likeAbort, nil
+}
+
+// likeEscape rewrites a pattern with another escape character to one with the backslash.
+func likeEscape(pattern, escape string) (policy.Value, error) {
+	if escape == "" {
+		return strings.ReplaceAll(pattern, `\`, `\\`), nil
+	}
+	if utf8.RuneCountInString(escape) != 1 {
+		return nil, fail(stateEscape, "invalid escape string")
+	}
+	if escape == `\` {
+		return pattern, nil
+	}
+	var b strings.Builder
+	escaped := false
+	for _, c := range pattern {
+		switch {
+		case string(c) == escape && !escaped:
+			b.WriteByte('\\')
+			escaped = true
+			continue
+		case c == '\\':
+			b.WriteByte('\\')
+			if !escaped {
+				b.WriteByte('\\')
+			}
+		default:
+			b.WriteRune(c)
+		}
+		escaped = false
+	}
+	return b.String(), nil
+}

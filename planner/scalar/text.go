@@ -1,0 +1,250 @@
+package scalar
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// maxText bounds the bytes of a computed text.
+const maxText = 1 << 20
+
+var errTextLength = fail(stateLimit, "requested length too large")
+
+func (r registry) texts() {
+	t, i4 := policy.Text, policy.Int4
+	for name, f := range map[string]func(string) string{
+		"lower": lower, "upper": upper, "initcap": initcap, "reverse": reverse,
+		"btrim": func(s string) string { return strings.Trim(s, " ") },
+		"ltrim": func(s string) string { return strings.TrimLeft(s, " ") },
+		"rtrim": func(s string) string { return strings.TrimRight(s, " ") },
+	} {
+		r.one(name, t, on1(func(s string) (policy.Value, error) { return f(s), nil }))
+	}
+	for _, name := range []string{"length", "char_length", "character_length"} {
+		r.one(name, t, on1(func(s string) (policy.Value, error) { return int64(utf8.RuneCountInString(s)), nil }))
+	}
+	r.one("octet_length", t, on1(func(s string) (policy.Value, error) { return int64(len(s)), nil }))
+	r.one("ascii", t, on1(func(s string) (policy.Value, error) {
+		if s == "" {
+			return int64(0), nil
+		}
+		first, _ := utf8.DecodeRuneInString(s)
+		return int64(first), nil
+	}))
+	for name, f := range map[string]func(s, set string) string{
+		"btrim": strings.Trim, "ltrim": strings.TrimLeft, "rtrim": strings.TrimRight,
+	} {
+		r.two(name, t, t, on2(func(s, set string) (policy.Value, error) { return f(s, set), nil }))
+	}
+	for _, name := range []string{"position", "strpos"} {
+		r.two(name, t, t, on2(position))
+	}
+	for _, name := range []string{"starts_with", "^@"} {
+		r.two(name, t, t, on2(func(s, prefix string) (policy.Value, error) { return strings.HasPrefix(s, prefix), nil }))
+	}
+	r.two("left", t, i4, on2(func(s string, n int64) (policy.Value, error) { return left(s, n), nil }))
+	r.two("right", t, i4, on2(func(s string, n int64) (policy.Value, error) { return right(s, n), nil }))
+	r.two("repeat", t, i4, on2(func(s string, n int64) (policy.Value, error) {
+		if n <= 0 || s == "" {
+			return "", nil
+		}
+		if n > maxText/int64(len(s)) {
+			return nil, errTextLength
+		}
+		return strings.Repeat(s, int(n)), nil
+	}))
+	r.substrings()
+	r.replacements()
+	r.concatenations()
+}
+
+// lower and upper map every letter by itself, as a C library does in a UTF-8 locale.
+func lower(s string) string { return strings.Map(unicode.ToLower, s) }
+func upper(s string) string { return strings.Map(unicode.ToUpper, s) }
+
+// initcap begins every run of letters and digits with a capital.
+func initcap(s string) string {
+	inside := false
+	return strings.Map(func(c rune) rune {
+		before := inside
+		inside = unicode.IsLetter(c) || unicode.IsDigit(c)
+		if before {
+			return unicode.ToLower(c)
+		}
+		return unicode.ToUpper(c)
+	}, s)
+}
+
+func reverse(s string) string {
+	runes := []rune(s)
+	for i, j := 0, len(runes)-1; i < j; i, j = i+1, j-1 {
+		runes[i], runes[j] = runes[j], runes[i]
+	}
+	return string(runes)
+}
+
+func position(s, part string) (policy.Value, error) {
+	at := strings.Index(s, part)
+	if at < 0 {
+		return int64(0), nil
+	}
+	return int64(utf8.RuneCountInString(s[:at])) + 1, nil
+}
+
+// left is the first n characters, or all but the last −n; right mirrors it.
+func left(s string, n int64) string {
+	length := int64(utf8.RuneCountInString(s))
+	if n < 0 {
+		n = max(length+n, 0)
+	}
+	return firstRunes(s, int(min(n, length)))
+}
+
+func right(s string, n int64) string {
+	length := int64(utf8.RuneCountInString(s))
+	skip := max(length-n, 0)
+	if n < 0 {
+		skip = min(-n, length)
+	}
+	return s[len(firstRunes(s, int(skip))):]
+}
+
+func (r registry) substrings() {
+	t, i4 := policy.Text, policy.Int4
+	for _, name := range []string{"substr", "substring"} {
+		r.two(name, t, i4, on2(func(s string, from int64) (policy.Value, error) {
+			return s[len(firstRunes(s, int(max(from-1, 0)))):], nil
+		}))
+		r.many(name, []policy.Type{t, i4, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+			from, length := a[1].(int64), a[2].(int64)
+			if length < 0 {
+				return nil, fail(stateSubstring, "negative substring length not allowed")
+			}
+			end := max(from+length-1, 0)
+			head := firstRunes(a[0].(string), int(end))
+			return head[len(firstRunes(head, int(max(from-1, 0)))):], nil
+		})
+	}
+	r.many("split_part", []policy.Type{t, t, i4}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return splitPart(a[0].(string), a[1].(string), a[2].(int64))
+	})
+	for name, leftSide := range map[string]bool{"lpad": true, "rpad": false} {
+		r.many(name, []policy.Type{t, i4, t}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+			return pad(a[0].(string), a[2].(string), a[1].(int64), leftSide)
+		})
+		r.two(name, t, i4, on2(func(s string, n int64) (policy.Value, error) { return pad(s, " ", n, leftSide) }))
+	}
+}
+
+func splitPart(s, separator string, n int64) (policy.Value, error) {
+	if n == 0 {
+		return nil, fail(stateParameter, "field position must not be zero")
+	}
+	if s == "" {
+		return "", nil
+	}
+	fields := []string{s}
+	if separator != "" {
+		fields = strings.Split(s, separator)
+	}
+	if n < 0 {
+		n += int64(len(fields)) + 1
+	}
+	if n < 1 || n > int64(len(fields)) {
+		return "", nil
+	}
+	return fields[n-1], nil
+}
+
+// pad fills s to n characters, or cuts it to them.
+func pad(s, fill string, n int64, leftSide bool) (policy.Value, error) {
+	if n > maxText {
+		return nil, errTextLength
+	}
+	length := int64(utf8.RuneCountInString(s))
+	if n <= length || fill == "" {
+		return firstRunes(s, int(max(min(n, length), 0))), nil
+	}
+	missing := n - length
+	each := int64(utf8.RuneCountInString(fill))
+	padding := firstRunes(strings.Repeat(fill, int(missing/each+1)), int(missing))
+	if leftSide {
+		return padding + s, nil
+	}
+	return s + padding, nil
+}
+
+func (r registry) replacements() {
+	t := policy.Text
+	r.many("replace", []policy.Type{t, t, t}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		s, from, to := a[0].(string), a[1].(string), a[2].(string)
+		if from == "" {
+			return s, nil
+		}
+		if len(s)+strings.Count(s, from)*(len(to)-len(from)) > maxText {
+			return nil, errTextLength
+		}
+		return strings.ReplaceAll(s, from, to), nil
+	})
+	r.many("translate", []policy.Type{t, t, t}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		from, to := []rune(a[1].(string)), []rune(a[2].(string))
+		return strings.Map(func(c rune) rune {
+			for i, f := range from {
+				if f == c {
+					if i < len(to) {
+						return to[i]
+					}
+					return -1
+				}
+			}
+			return c
+		}, a[0].(string)), nil
+	})
+}
+
+func (r registry) concatenations() {
+	t := policy.Text
+	join := on2(func(a, b string) (policy.Value, error) {
+		if len(a)+len(b) > maxText {
+			return nil, errTextLength
+		}
+		return a + b, nil
+	})
+	r.two("||", t, t, join)
+	r.two("||", t, anyNonArray, join)
+	r.two("||", anyNonArray, t, join)
+	r.many("concat", []policy.Type{anyType}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		return joined("", a)
+	})
+	r.loose("concat", anyType)
+	r.many("concat_ws", []policy.Type{t, anyType}, func(_ *Env, a []policy.Value) (policy.Value, error) {
+		if a[0] == nil {
+			return nil, nil
+		}
+		return joined(a[0].(string), a[1:])
+	})
+	r.loose("concat_ws", t, anyType)
+}
+
+// joined puts the texts that are not NULL together.
+func joined(separator string, values []policy.Value) (policy.Value, error) {
+	var b strings.Builder
+	some := false
+	for _, v := range values {
+		if v == nil {
+			continue
+		}
+		if some {
+			b.WriteString(separator)
+		}
+		some = true
+		b.WriteString(v.(string))
+		if b.Len() > maxText {
+			return nil, errTextLength
+		}
+	}
+	return b.String(), nil
+}
