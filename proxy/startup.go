@@ -40,11 +40,14 @@ type packet struct {
 func readPacket(first byte, r io.Reader) (packet, error) {
 	var head [8]byte
 	head[0] = first
-	if _, err := io.ReadFull(r, head[1:]); err != nil {
+	if _, err := io.ReadFull(r, head[1:4]); err != nil {
 		return packet{}, errSilent
 	}
 	length := binary.BigEndian.Uint32(head[:4])
 	if length < 8 || length > maxStartupPacket {
+		return packet{}, errSilent // before anything more is awaited
+	}
+	if _, err := io.ReadFull(r, head[4:]); err != nil {
 		return packet{}, errSilent
 	}
 	body := make([]byte, length-8)
