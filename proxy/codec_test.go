@@ -25,65 +25,75 @@ func dataRow(msg pgproto3.BackendMessage) (string, bool) {
 	return string(row.Values[0]), true
 }
 
-// TestSecondCodec speaks with the server through another implementation of the protocol's messages.
-func TestSecondCodec(t *testing.T) {
-	b := start(t)
-	conn := b.dial(t)
-	f := v2.NewFrontend(v2.NewChunkReader(conn), conn)
-	send := func(m v2.FrontendMessage) {
-		t.Helper()
-		if err := f.Send(m); err != nil {
-			t.Fatal(err)
+// second is a client that speaks through another implementation of the protocol's messages.
+type second struct {
+	t *testing.T
+	f *v2.Frontend
+}
+
+func (s second) send(messages ...v2.FrontendMessage) {
+	s.t.Helper()
+	for _, m := range messages {
+		if err := s.f.Send(m); err != nil {
+			s.t.Fatal(err)
 		}
 	}
-	receive := func() v2.BackendMessage {
-		t.Helper()
-		m, err := f.Receive()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	send(&v2.StartupMessage{ProtocolVersion: v2.ProtocolVersionNumber, Parameters: map[string]string{"user": "alice", "database": "census"}})
-	if m, ok := receive().(*v2.AuthenticationSASL); !ok || len(m.AuthMechanisms) != 1 || m.AuthMechanisms[0] != mechanism {
-		t.Fatalf("%+v", m)
-	}
-	client, err := scram.SHA256.NewClient("", "wonderland", "")
+}
+
+func (s second) receive() v2.BackendMessage {
+	s.t.Helper()
+	m, err := s.f.Receive()
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
+	}
+	return m
+}
+
+func (s second) login(password string) {
+	s.t.Helper()
+	if m, ok := s.receive().(*v2.AuthenticationSASL); !ok || len(m.AuthMechanisms) != 1 || m.AuthMechanisms[0] != mechanism {
+		s.t.Fatalf("%+v", m)
+	}
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		s.t.Fatal(err)
 	}
 	talk := client.NewConversation()
 	first, _ := talk.Step("")
-	send(&v2.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte(first)})
-	cont, ok := receive().(*v2.AuthenticationSASLContinue)
+	s.send(&v2.SASLInitialResponse{AuthMechanism: mechanism, Data: []byte(first)})
+	cont, ok := s.receive().(*v2.AuthenticationSASLContinue)
 	if !ok {
-		t.Fatal("no challenge")
+		s.t.Fatal("no challenge")
 	}
 	final, err := talk.Step(string(cont.Data))
 	if err != nil {
-		t.Fatal(err)
+		s.t.Fatal(err)
 	}
-	send(&v2.SASLResponse{Data: []byte(final)})
-	end, ok := receive().(*v2.AuthenticationSASLFinal)
+	s.send(&v2.SASLResponse{Data: []byte(final)})
+	end, ok := s.receive().(*v2.AuthenticationSASLFinal)
 	if !ok {
-		t.Fatal("no end")
+		s.t.Fatal("no end")
 	}
 	if _, err := talk.Step(string(end.Data)); err != nil || !talk.Valid() {
-		t.Fatalf("the server did not prove itself: %v", err)
+		s.t.Fatalf("the server did not prove itself: %v", err)
 	}
 	for {
-		if _, ok := receive().(*v2.ReadyForQuery); ok {
-			break
+		if _, ok := s.receive().(*v2.ReadyForQuery); ok {
+			return
 		}
 	}
-	send(&v2.Parse{Query: "select $1::int as a, $2::text"})
-	send(&v2.Bind{Parameters: [][]byte{[]byte("5"), nil}, ResultFormatCodes: []int16{1, 0}})
-	send(&v2.Describe{ObjectType: 'P'})
-	send(&v2.Execute{})
-	send(&v2.Sync{})
+}
+
+func TestSecondCodec(t *testing.T) {
+	conn := start(t).dial(t)
+	s := second{t, v2.NewFrontend(v2.NewChunkReader(conn), conn)}
+	s.send(&v2.StartupMessage{ProtocolVersion: v2.ProtocolVersionNumber, Parameters: map[string]string{"user": "alice", "database": "census"}})
+	s.login("wonderland")
+	s.send(&v2.Parse{Query: "select $1::int as a, $2::text"}, &v2.Bind{Parameters: [][]byte{[]byte("5"), nil}, ResultFormatCodes: []int16{1, 0}},
+		&v2.Describe{ObjectType: 'P'}, &v2.Execute{}, &v2.Sync{})
 	var seen []string
 	for done := false; !done; {
-		switch m := receive().(type) {
+		switch m := s.receive().(type) {
 		case *v2.RowDescription:
 			if m.Fields[0].DataTypeOID != 23 || m.Fields[0].Format != 1 || m.Fields[0].DataTypeSize != 4 || m.Fields[1].TableOID != 0 || string(m.Fields[1].Name) != "text" {
 				t.Errorf("%+v", m.Fields)
@@ -101,8 +111,8 @@ func TestSecondCodec(t *testing.T) {
 	if strings.Join(seen, "") != "TD" {
 		t.Error(seen)
 	}
-	send(&v2.Query{String: "select nope"})
-	if m, ok := receive().(*v2.ErrorResponse); !ok || m.Severity != "ERROR" || m.SeverityUnlocalized != "ERROR" || m.Code != "42703" || m.Position != 8 {
+	s.send(&v2.Query{String: "select nope"})
+	if m, ok := s.receive().(*v2.ErrorResponse); !ok || m.Severity != "ERROR" || m.SeverityUnlocalized != "ERROR" || m.Code != "42703" || m.Position != 8 {
 		t.Errorf("%+v", m)
 	}
 }

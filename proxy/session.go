@@ -153,7 +153,10 @@ func (c *session) extended(err error) error {
 		return nil
 	}
 	c.skipping = true
-	return c.fail(err)
+	if err := c.fail(err); err != nil {
+		return err
+	}
+	return c.flush() // an error is sent at once: some clients wait for it before they send Sync
 }
 
 // cancelable runs f so that a cancel request ends its waits.

@@ -1,0 +1,183 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+func query(text string) pgproto3.FrontendMessage { return &pgproto3.Query{String: text} }
+
+func parse(name, text string, oids ...uint32) pgproto3.FrontendMessage {
+	return &pgproto3.Parse{Name: name, Query: text, ParameterOIDs: oids}
+}
+
+func bind(portal, stmt string, values ...string) pgproto3.FrontendMessage {
+	b := &pgproto3.Bind{DestinationPortal: portal, PreparedStatement: stmt, ResultFormatCodes: []int16{0}}
+	for _, v := range values {
+		b.Parameters = append(b.Parameters, []byte(v))
+	}
+	return b
+}
+
+func execute(portal string, most uint32) pgproto3.FrontendMessage {
+	return &pgproto3.Execute{Portal: portal, MaxRows: most}
+}
+
+func describing(kind byte, name string) pgproto3.FrontendMessage {
+	return &pgproto3.Describe{ObjectType: kind, Name: name}
+}
+
+var (
+	syncs   = &pgproto3.Sync{}
+	flushed = &pgproto3.Flush{}
+)
+
+// step is some messages sent at once, what ends the reply, and the reply.
+type step struct {
+	send []pgproto3.FrontendMessage
+	want string
+}
+
+func one(m pgproto3.FrontendMessage, want string) step {
+	return step{[]pgproto3.FrontendMessage{m}, want}
+}
+
+func many(want string, m ...pgproto3.FrontendMessage) step { return step{m, want} }
+
+// play sends the steps on one session; each reply ends with the last word of what is wanted.
+func (r *raw) play(name string, steps []step) {
+	r.t.Helper()
+	for i, s := range steps {
+		for _, m := range s.send {
+			r.Send(m)
+		}
+		words := strings.Split(s.want, " ")
+		last := words[len(words)-1]
+		times := strings.Count(" "+s.want, " "+last)
+		var got []string
+		for range times {
+			part := r.upTo(last)
+			got = append(got, part)
+			if strings.HasSuffix(part, "EOF") {
+				break
+			}
+			if strings.HasPrefix(strings.Join(got, " "), s.want) {
+				break
+			}
+		}
+		if all := strings.Join(got, " "); all != s.want {
+			r.t.Errorf("%s, step %d:\ngot  %s\nwant %s", name, i+1, all, s.want)
+			return
+		}
+	}
+}
+
+// recordedFlows follow the recordings of psql, psycopg, asyncpg, pgjdbc, node-postgres and pgx against PostgreSQL, and go
+// where those do not.
+var recordedFlows = map[string][]step{
+	"psql": {
+		one(query("begin;"), "C(BEGIN) Z(T)"),
+		one(query("select count(*) from people;"), "N(00000) T1 D C(SELECT 1) Z(T)"),
+		one(query("savepoint a;"), "C(SAVEPOINT) Z(T)"),
+		one(query("select bad;"), "E(42703) Z(E)"),
+		one(query("select 1;"), "E(25P02) Z(E)"),
+		one(query(";"), "I Z(E)"),
+		one(query("rollback to savepoint a;"), "C(ROLLBACK) Z(T)"),
+		one(query("release a;"), "C(RELEASE) Z(T)"),
+		one(query("commit;"), "C(COMMIT) Z(I)"),
+		one(query("select 1; select 2;"), "T1 D C(SELECT 1) T1 D C(SELECT 1) Z(I)"),
+		one(query("x"), "E(42601) Z(I)"),
+		one(query(""), "I Z(I)"), one(query("-- ping"), "I Z(I)"), one(query(";;"), "I Z(I)"),
+		one(query("commit"), "N(25P01) C(COMMIT) Z(I)"),
+		one(query("rollback"), "N(25P01) C(ROLLBACK) Z(I)"),
+		one(query("begin; begin"), "C(BEGIN) N(25001) C(BEGIN) Z(T)"),
+		one(query("select bad"), "E(42703) Z(E)"),
+		one(query("commit"), "C(ROLLBACK) Z(I)"),
+		one(query("start transaction isolation level repeatable read read only"), "C(START TRANSACTION) Z(T)"),
+		one(query("show transaction_isolation"), "T1 D C(SHOW) Z(T)"),
+		one(query("abort"), "C(ROLLBACK) Z(I)"),
+		one(query("savepoint a"), "E(25P01) Z(I)"), one(query("release a"), "E(25P01) Z(I)"), one(query("rollback to a"), "E(25P01) Z(I)"),
+		one(query("begin; savepoint a; rollback to b"), "C(BEGIN) C(SAVEPOINT) E(3B001) Z(E)"),
+		one(query("end"), "C(ROLLBACK) Z(I)"),
+		one(query("select 1; select bad; select 2"), "T1 D C(SELECT 1) E(42703) Z(I)"),
+		one(query("insert into people values (1)"), "E(42501) Z(I)"),
+		one(query("select 'x'"), "T1 D C(SELECT 1) Z(I)"),
+		one(query("select \xff"), "E(22021) Z(I)"),
+		one(&pgproto3.FunctionCall{}, "E(0A000) Z(I)"),
+		many("T1 D C(SELECT 1) Z(I)", &pgproto3.CopyDone{}, &pgproto3.CopyFail{}, &pgproto3.CopyData{Data: []byte("x")}, query("select 1")),
+	},
+	"psql 18, extended": {
+		many("1 2 T2 D C(SELECT 1) Z(I)", parse("", "select $1::int as a, $2::text"), bind("", "", "1", "x"), describing('P', ""), execute("", 0), syncs),
+		many("1 Z(I)", parse("st1", "select count(*) from people where sex = $1"), syncs),
+		many("2 T1 D C(SELECT 1) Z(I)", bind("", "st1", "Female"), describing('P', ""), execute("", 0), syncs),
+		many("E(42P05) Z(I)", parse("st1", "select 1"), syncs),
+		many("3 Z(I)", &pgproto3.Close{ObjectType: 'S', Name: "st1"}, syncs),
+		many("E(26000) Z(I)", bind("", "st1", "x"), syncs),
+		many("3 Z(I)", &pgproto3.Close{ObjectType: 'S', Name: "never was"}, syncs),
+		many("1 2 T1 D C(SELECT 1) 1 2 T1 D C(SELECT 1) Z(I) E(42703) Z(I)",
+			parse("", "select 1"), bind("", ""), describing('P', ""), execute("", 0),
+			parse("", "select $1::int"), bind("", "", "5"), describing('P', ""), execute("", 0), syncs,
+			parse("", "select nope"), bind("", ""), describing('P', ""), execute("", 0),
+			parse("", "select 1"), bind("", ""), execute("", 0), query("select 2"), syncs),
+	},
+	"asyncpg": {
+		many("1 t[23] T1", parse("s1", "select $1::int"), describing('S', "s1"), flushed),
+		many("2 D C(SELECT 1) Z(I)", bind("", "s1", "7"), execute("", 0), syncs),
+		many("1 t[] T1", parse("s2", "select n from ten"), describing('S', "s2"), flushed),
+		many("2 D s Z(I)", bind("", "s2"), execute("", 1), syncs),
+		many("E(34000) Z(I)", execute("", 1), syncs),
+	},
+	"portals": {
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("1 2 D D D D s Z(T)", parse("s", "select n from ten"), bind("c", "s"), execute("c", 4), syncs),
+		one(query("select 1"), "T1 D C(SELECT 1) Z(T)"),
+		many("T1 D D D D s Z(T)", describing('P', "c"), execute("c", 4), syncs),
+		many("E(42P03) Z(E)", bind("c", "s"), syncs),
+		one(query("rollback"), "C(ROLLBACK) Z(I)"),
+		many("E(34000) Z(I)", execute("c", 4), syncs),
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("2 D D D D D D D D D D s C(SELECT 0) C(SELECT 0) Z(T)", bind("c", "s"), execute("c", 10), execute("c", 0), execute("c", 0), syncs),
+		many("3 E(34000) Z(E)", &pgproto3.Close{ObjectType: 'P', Name: "c"}, describing('P', "c"), syncs),
+		one(query("rollback"), "C(ROLLBACK) Z(I)"),
+		many("2 D D D D D D D s D D D C(SELECT 3) Z(I)", bind("", "s"), execute("", 7), execute("", 7), syncs),
+	},
+	"commands by extended messages": {
+		many("1 t[] n 2 n C(BEGIN) Z(T)", parse("", "begin"), describing('S', ""), bind("", ""), describing('P', ""), execute("", 0), syncs),
+		many("1 2 C(SET) E(55000) Z(E)", parse("", "set dp.epsilon = 0.3"), bind("", ""), execute("", 0), execute("", 0), syncs),
+		many("E(25P02) Z(E)", parse("", "select 1"), syncs),
+		many("1 2 C(ROLLBACK) Z(I)", parse("", "rollback"), bind("", ""), execute("", 0), syncs),
+		many("1 t[] n 2 n I Z(I)", parse("", ""), describing('S', ""), bind("", ""), describing('P', ""), execute("", 0), syncs),
+		many("1 t[] T1 2 D C(SHOW) Z(I)", parse("", "show dp.epsilon"), describing('S', ""), bind("", ""), execute("", 0), syncs),
+		many("E(42601) Z(I)", parse("", "select 1; select 2"), syncs),
+		many("1 Z(I)", parse("keep", "select 1"), syncs),
+		one(query("deallocate keep"), "C(DEALLOCATE) Z(I)"),
+		one(query("deallocate keep"), "E(26000) Z(I)"),
+		many("1 Z(I)", parse("keep", "select 1"), syncs),
+		one(query("deallocate all"), "C(DEALLOCATE ALL) Z(I)"),
+		many("1 2 Z(I)", parse("keep", "select 1"), bind("", "keep"), syncs),
+		one(query("discard all"), "C(DISCARD ALL) Z(I)"),
+		many("E(26000) Z(I)", bind("", "keep"), syncs),
+		many("1 E(08P01) Z(I)", parse("", "select $1::int"), bind("", ""), syncs),
+		many("1 E(08P01) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{0, 1}}, syncs),
+		many("1 E(22023) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{2}}, syncs),
+		many("1 E(22P03) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{1}, Parameters: [][]byte{{1, 2}}}, syncs),
+		many("1 E(22P02) Z(I)", parse("", "select $1::int"), bind("", "", "x"), syncs),
+		many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{Parameters: [][]byte{nil}}, execute("", 0), syncs),
+		many("E(42501) Z(I)", parse("", "drop table people"), syncs),
+		many("E(08P01) Z(I)", describing('X', ""), syncs),
+		many("E(26000) Z(I)", describing('S', "none"), syncs),
+	},
+	"pgjdbc, everything in one flight": {
+		many("C(BEGIN) Z(T) 1 2 T1 D C(SELECT 1) Z(T)", query("BEGIN"), parse("", "select 1"), bind("", ""), describing('P', ""), execute("", 0), syncs),
+		one(query("COMMIT"), "C(COMMIT) Z(I)"),
+	},
+}
+
+func TestMessageOrder(t *testing.T) {
+	b := start(t)
+	for name, steps := range recordedFlows {
+		b.raw(t).play(name, steps)
+	}
+}

@@ -1,0 +1,197 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+var (
+	fieldPattern = regexp.MustCompile(`oid=(\d+)`)
+	digits       = regexp.MustCompile(`\d+`)
+)
+
+// lesson follows one recorded connection and gathers, for each statement, how the server answered it.
+type lesson struct {
+	fixtures   map[string]fixture
+	statements map[string]string // SQL by prepared statement
+	portals    map[string]string // SQL by portal
+	fetched    map[string]int    // rows by portal so far
+	replies    []recorded
+}
+
+// take returns the next reply if it is of one of these kinds.
+func (l *lesson) take(kinds ...string) (recorded, bool) {
+	if len(l.replies) > 0 && slices.Contains(kinds, l.replies[0].kind) {
+		m := l.replies[0]
+		l.replies = l.replies[1:]
+		return m, true
+	}
+	return recorded{}, false
+}
+
+func (l *lesson) change(sql string, f func(*fixture)) {
+	key := normal(sql)
+	x := l.fixtures[key]
+	f(&x)
+	l.fixtures[key] = x
+}
+
+// failed learns an error: of Parse, or of Execute.
+func (l *lesson) failed(sql string, parsing bool) bool {
+	m, ok := l.take("ErrorResponse")
+	if !ok {
+		return false
+	}
+	var e struct{ C, M string }
+	if json.Unmarshal([]byte(m.rest), &e) == nil && e.C != "25P02" {
+		l.change(sql, func(x *fixture) {
+			if parsing {
+				x.refusal = &planner.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
+			} else {
+				x.answer = func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+					return nil, failure(e.C, e.M)
+				}
+			}
+		})
+	}
+	return true
+}
+
+func (l *lesson) columns(sql string) (described bool) {
+	m, ok := l.take("RowDescription", "NoData")
+	if !ok || m.kind == "NoData" {
+		return ok
+	}
+	l.change(sql, func(x *fixture) {
+		x.columns = nil
+		for i, oid := range fieldPattern.FindAllStringSubmatch(m.rest, -1) {
+			n, _ := strconv.Atoi(oid[1])
+			x.columns = append(x.columns, column(fmt.Sprint("c", i), policy.Type(n)))
+		}
+	})
+	return true
+}
+
+// rows learns how many rows an Execute or a simple statement brought.
+func (l *lesson) rows(sql, portal string, most int) {
+	for {
+		if _, ok := l.take("DataRow"); !ok {
+			break
+		}
+	}
+	m, _ := l.take("CommandComplete", "PortalSuspended", "EmptyQueryResponse")
+	n, err := strconv.Atoi(strings.TrimPrefix(strings.Trim(m.rest, `"`), "SELECT "))
+	if m.kind == "PortalSuspended" {
+		n = most
+	} else if err != nil {
+		n = 1
+	}
+	l.fetched[portal] += n
+	total := l.fetched[portal]
+	l.change(sql, func(x *fixture) {
+		for len(x.rows) < total || len(x.rows) > 0 && len(x.rows[0]) != len(x.columns) {
+			x.rows = append(x.rows[:min(len(x.rows), total-1)], nil)
+			for i := range x.rows {
+				x.rows[i] = make([]policy.Value, len(x.columns))
+			}
+		}
+	})
+}
+
+// learn reads what one message was answered with. Nothing is expected of messages behind an error, up to Sync.
+func (l *lesson) learn(m recorded, skipping bool) (failing bool) {
+	v, _ := fieldsOf(m)
+	kind, name, _ := strings.Cut(strings.Trim(m.rest, `"`), ":")
+	switch {
+	case m.kind == "Sync":
+		l.take("ReadyForQuery")
+		return false
+	case skipping || m.kind == "Flush":
+		return skipping
+	case m.kind == "Query":
+		return l.learnQuery(m)
+	case m.kind == "Parse":
+		l.statements[v.Name] = v.SQL
+		l.change(v.SQL, func(x *fixture) {
+			for _, oid := range v.OIDs {
+				x.params = append(x.params, onWire(policy.Type(oid)))
+			}
+		})
+		l.take("ParseComplete")
+		return l.failed(v.SQL, true)
+	case m.kind == "Bind":
+		l.portals[v.Portal], l.fetched[v.Portal] = l.statements[v.Stmt], 0
+		l.take("BindComplete")
+		l.change(l.statements[v.Stmt], func(x *fixture) {
+			for len(x.params) < len(v.Vals) {
+				x.params = append(x.params, policy.Text)
+			}
+			x.params = x.params[:len(v.Vals)]
+		})
+		return l.failed(l.statements[v.Stmt], false)
+	case m.kind == "Describe" && kind == "S":
+		if p, ok := l.take("ParameterDescription"); ok {
+			l.change(l.statements[name], func(x *fixture) {
+				x.params = nil
+				for _, oid := range digits.FindAllString(p.rest, -1) {
+					n, _ := strconv.Atoi(oid)
+					x.params = append(x.params, policy.Type(n))
+				}
+			})
+		}
+		return !l.columns(l.statements[name]) && l.failed(l.statements[name], true)
+	case m.kind == "Describe":
+		return !l.columns(l.portals[name]) && l.failed(l.portals[name], false)
+	case m.kind == "Execute":
+		if l.failed(l.portals[v.Portal], false) {
+			return true
+		}
+		l.rows(l.portals[v.Portal], v.Portal, int(v.Max))
+	case m.kind == "Close":
+		l.take("CloseComplete")
+	}
+	return l.failed("", true)
+}
+
+func (l *lesson) learnQuery(m recorded) bool {
+	text, _ := sqlOf(m)
+	commands, _ := lenientParse(text)
+	for _, k := range commands {
+		if l.failed(k.Text, true) {
+			break
+		}
+		l.columns(k.Text)
+		l.fetched["simple"] = 0
+		if len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" && !l.failed(k.Text, true) {
+			l.rows(k.Text, "simple", 0)
+		}
+	}
+	for len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" {
+		l.replies = l.replies[1:]
+	}
+	l.take("ReadyForQuery")
+	return false
+}
+
+func learned(exchanges []exchange) map[string]fixture {
+	l := &lesson{fixtures: map[string]fixture{}, statements: map[string]string{}, portals: map[string]string{}, fetched: map[string]int{}}
+	var sent []recorded
+	for _, x := range exchanges {
+		if !skipped(x) {
+			sent, l.replies = append(sent, x.sent...), append(l.replies, x.replies...)
+		}
+	}
+	skipping := false
+	for _, m := range sent {
+		skipping = l.learn(m, skipping)
+	}
+	return l.fixtures
+}
