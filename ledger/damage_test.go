@@ -174,6 +174,24 @@ func TestTamperingIsFound(t *testing.T) {
 	}
 }
 
+// A release whose bytes were changed is not served, though it is first read when it is asked for.
+func TestTamperedReleaseIsNotLoaded(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id := buy(t, f, "alice", item(1, eps(1)), 1, 2)
+	f.Close()
+	conn, err := sqlite3.Open(dsn(f.path, ""))
+	if err == nil {
+		err = conn.Exec("UPDATE release SET noisy = x'020406'")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	f = open(t, f.path, Options{})
+	_, err = f.Load(ctx, "alice", id)
+	wantErr(t, err, ErrCorrupt)
+}
+
 // The CHECKs and STRICT columns hold without the code above them.
 func TestSchemaRefusesOverspending(t *testing.T) {
 	f := fresh(t, Options{}, census())

@@ -221,6 +221,8 @@ func TestClosedLedger(t *testing.T) {
 	r.Spend(r.digest)
 	_, err = f.Save(ctx, r, noisy(1))
 	wantErr(t, err, ErrClosed)
+	_, err = f.Charges(ctx, "", "census", 1)
+	wantErr(t, err, ErrClosed)
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}

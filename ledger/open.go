@@ -51,7 +51,7 @@ type file struct {
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
-	lock    *lock
+	locks   []*lock
 	store   *store
 	witness *witness
 	retry   time.Time // not to be re-opened before
@@ -102,15 +102,30 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
-	if f.lock, err = takeLock(path + "-lock"); err != nil {
-		return nil, err
+	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
+	for _, name := range []string{path + "-lock", f.opts.Witness + "-lock"} {
+		l, err := takeLock(name)
+		if err != nil {
+			f.release()
+			return nil, fmt.Errorf("ledger: %w", err)
+		}
+		f.locks = append(f.locks, l)
 	}
 	if err := f.open(ctx, mark{}); err != nil {
 		f.shut()
-		return nil, errors.Join(err, f.lock.release())
+		f.release()
+		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	go f.write()
 	return f, nil
+}
+
+func (f *file) release() (err error) {
+	for _, l := range f.locks {
+		err = errors.Join(err, l.release())
+	}
+	f.locks = nil
+	return err
 }
 
 func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
@@ -167,16 +182,13 @@ func (f *file) Close() error {
 		f.reading.Lock()
 		err = f.closeReader()
 		f.reading.Unlock()
-		if f.lock == nil {
-			return
-		}
 		if f.store != nil {
 			_, _, cerr := f.store.conn.WALCheckpoint("main", checkpointTruncate)
 			if cerr != nil {
 				f.log.Warn("ledger: last checkpoint", "error", cerr)
 			}
 		}
-		err = errors.Join(err, f.shut(), f.lock.release())
+		err = errors.Join(err, f.shut(), f.release())
 	})
 	return err
 }

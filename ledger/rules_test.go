@@ -285,3 +285,21 @@ func TestRule8RequestOfAnotherPolicy(t *testing.T) {
 	_, err = f.Charge(ctx, request("alice", item(2, eps(1))))
 	wantErr(t, err, ErrPolicy)
 }
+
+// T37: the policy changes between the look at what is held and the charge.
+func TestRule8PolicyChangesUnderWay(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	r := request("alice", item(1, eps(1)))
+	parts, ds, _, err := f.takeOff(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Adopt(ctx, Terms{PolicyDigest: Digest{2}, Datasets: []DatasetTerms{census()}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.pay(ctx, r, ds, parts)
+	wantErr(t, err, ErrPolicy)
+	wantSpent(t, f, "alice", 0, 0)
+	r.PolicyDigest = Digest{2}
+	charge(t, f, r) // the failed one is not waited for
+}

@@ -130,6 +130,12 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 // read returns the connection for reading, locked; the caller unlocks f.reading.
 func (f *file) read() (*store, error) {
 	f.reading.Lock()
+	select {
+	case <-f.closing:
+		f.reading.Unlock()
+		return nil, ErrClosed
+	default:
+	}
 	if f.reader == nil {
 		s, err := openStore(f.path, f.opts.vfs, false)
 		if err != nil {

@@ -46,6 +46,8 @@ func TestForkIsRefused(t *testing.T) {
 	}
 	lay(t, copied, map[string][]byte{"": p})
 	f = open(t, path, Options{Witness: mark})
+	_, err = Open(ctx, "sqlite:"+copied, Options{Witness: mark})
+	wantErr(t, err, ErrLocked) // both at once
 	charge(t, f, request("alice", item(1, eps(1))))
 	f.Close()
 	_, err = Open(ctx, "sqlite:"+copied, Options{Witness: mark})
