@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
@@ -19,14 +20,27 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
 // for Tree it is certified and within a few percent of the least (noise.HalfWidthOf). The isotonic step of a Tree is part
 // of neither: it lowers the error on the whole, by how much depends on the counts.
-// It remembers half-widths, for many spans lie alike in the tree. It is not safe for concurrent use.
+// It is safe for concurrent use.
 type Errors struct {
 	cells  int
 	tree   *ranges.Tree // nil for Identity
 	noise  noise.Distribution
 	alpha  noise.Probability
-	widths map[string]int64
+	prefix []byte // of the keys in widths: the noise and the confidence
 }
+
+// widths remembers half-widths for the whole process: each is a function of its key alone, which names noise, confidence
+// and weights, and dashboards ask the same ranges again and again.
+var widths halfWidths
+
+type halfWidths struct {
+	mu    sync.RWMutex
+	known map[string]int64
+	bytes int
+}
+
+// mostWidthBytes bounds the memory of remembered half-widths; beyond it they are forgotten, all at once.
+const mostWidthBytes = 32 << 20
 
 // Errors prepares to tell expected errors. It panics on a Spec that was not planned and on the zero Confidence.
 func (s Spec) Errors(confidence Confidence) *Errors {
@@ -37,7 +51,9 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
 	d, _ := s.Noise.distribution()
-	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p), widths: map[string]int64{}}
+	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
+	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, s.Noise.Num), s.Noise.Den), byte(s.Noise.Kind))
+	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
 	if s.Strategy.Kind == Tree {
 		tree := s.tree()
 		e.tree = &tree
@@ -53,7 +69,7 @@ func (e *Errors) Of(spans []Span) Error {
 		for _, s := range spans {
 			count += s.To - s.From
 		}
-		width := e.remembered(binary.AppendVarint(nil, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
+		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
 		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
 	}
 	same := make([]ranges.Span, len(spans))
@@ -64,7 +80,7 @@ func (e *Errors) Of(spans []Span) Error {
 	slices.SortFunc(terms, func(a, b noise.Term) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)))
 	})
-	squares, key := 0.0, make([]byte, 0, 16*len(terms))
+	squares, key := 0.0, append(make([]byte, 0, 1+16*len(terms)), 1)
 	for _, t := range terms {
 		squares += float64(t.Count) * t.Weight * t.Weight
 		// Twelve digits tell weights apart that are different at all; what rounding makes of equal ones they do not.
@@ -75,11 +91,20 @@ func (e *Errors) Of(spans []Span) Error {
 }
 
 func (e *Errors) remembered(key []byte, width func() int64) int64 {
-	if w, ok := e.widths[string(key)]; ok {
+	key = append(key, e.prefix...)
+	widths.mu.RLock()
+	w, ok := widths.known[string(key)]
+	widths.mu.RUnlock()
+	if ok {
 		return w
 	}
-	w := width()
-	e.widths[string(key)] = w
+	w = width()
+	widths.mu.Lock()
+	defer widths.mu.Unlock()
+	if widths.bytes += len(key) + 32; widths.known == nil || widths.bytes > mostWidthBytes {
+		widths.known, widths.bytes = map[string]int64{}, len(key)+32
+	}
+	widths.known[string(key)] = w
 	return w
 }
 
