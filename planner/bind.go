@@ -53,6 +53,9 @@ func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
 	for _, n := range w.Ctes {
 		c := n.GetCommonTableExpr()
 		query := c.Ctequery.GetSelectStmt()
+		if isLeafName(c.Ctename) {
+			return nil, construct.at(int(c.Location), "a WITH query of the name "+c.Ctename)
+		}
 		if query == nil {
 			return nil, writes.at(int(c.Location), "a statement in WITH that changes data")
 		}

@@ -18,12 +18,13 @@ type box struct {
 	env   scalar.Env
 	low   scalar.Row
 	high  scalar.Row
-	wide  []bool // by column: low and high differ
+	inner scalar.Row // high, but a millionth of the step below an open end: what rounds as the step does
+	wide  []bool     // by column: low and high differ
 }
 
 func newBox(t *policy.Table, env scalar.Env) *box {
 	n := len(t.Columns)
-	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), wide: make([]bool, n)}
+	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n)}
 }
 
 // set puts one column into a cell.
@@ -31,10 +32,11 @@ func (b *box) set(column, cell int) {
 	d := b.table.Columns[column].Domain
 	b.low[column] = d.Low(cell)
 	if d.Single() || cell >= d.Regular {
-		b.high[column], b.wide[column] = b.low[column], false
+		b.high[column], b.inner[column], b.wide[column] = b.low[column], b.low[column], false
 		return
 	}
 	b.high[column] = lastOf(d, cell)
+	b.inner[column] = innerOf(d, cell, b.high[column])
 	b.wide[column] = scalar.Compare(d.Type, b.low[column], b.high[column]) != 0
 }
 
@@ -53,6 +55,29 @@ func lastOf(d *policy.Domain, cell int) policy.Value {
 		return policy.Numeric{Coefficient: new(big.Int).Sub(fine.Coefficient, big.NewInt(1)), Scale: fine.Scale}
 	}
 	return high
+}
+
+// innerOf is a value near the end of a cell whose end is open, where functions that round (numeric division) do not yet
+// round up to the next step.
+func innerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
+	if !d.HighOpen(cell) {
+		return last
+	}
+	switch low := d.Low(cell).(type) {
+	case float64:
+		high, ok := d.High(cell).(float64)
+		if inner := high - (high-low)/1e6; ok && inner > low {
+			return inner
+		}
+	case policy.Numeric:
+		if high, ok := d.High(cell).(policy.Numeric); ok {
+			scale := max(low.Scale, high.Scale, 0) + 6
+			width := new(big.Int).Sub(high.At(scale), low.At(scale))
+			width.Quo(width, big.NewInt(1_000_000))
+			return policy.Numeric{Coefficient: width.Sub(high.At(scale), width), Scale: scale}
+		}
+	}
+	return last
 }
 
 // value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
@@ -84,7 +109,11 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 		if refusal != nil {
 			return false, refusal
 		}
-		high, refusal := e.value(b.high)
+		end := b.inner
+		if e.form == formCompare && (e.args[0].form == formColumn || e.args[1].form == formColumn) {
+			end = b.high
+		}
+		high, refusal := e.value(end)
 		if refusal != nil {
 			return false, refusal
 		}

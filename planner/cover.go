@@ -29,20 +29,16 @@ func ownReading(s *solved) *reading {
 
 // columns are all columns that a question reads; ok is false when it compares off the grid.
 func (s *solved) columns() (columns []*policy.Column, ok bool) {
-	if columns, ok = columnsOf(s.filter, nil); !ok {
-		return nil, false
-	}
+	columns, ok = columnsOf(s.filter, nil)
 	for _, p := range s.counts {
-		if columns, ok = columnsOf(p, columns); !ok {
-			return nil, false
-		}
+		var onGrid bool
+		columns, onGrid = columnsOf(p, columns)
+		ok = ok && onGrid
 	}
 	for _, c := range s.grain {
-		if column := s.table.Columns[c]; !slices.Contains(columns, column) {
-			columns = append(columns, column)
-		}
+		columns = with(columns, s.table.Columns[c])
 	}
-	return columns, true
+	return columns, ok
 }
 
 // cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell of

@@ -58,6 +58,9 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 		return true
 	}
 	test := func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); f != nil && g == nil && isAggregate(f) {
+			return true
+		}
 		if s := n.GetSubLink(); s != nil {
 			return s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK || !isBareSelect(s.Subselect.GetSelectStmt())
 		}

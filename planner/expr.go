@@ -154,6 +154,9 @@ func scalarRefusal(err error, pos int) *Refusal {
 	switch e.SQLState {
 	case "42883":
 		r.ID, r.Hint = unknownFunction.ID, unknownFunction.Hint
+		if strings.HasPrefix(e.Message, "operator") {
+			r.ID, r.Hint = noOperator.ID, noOperator.Hint
+		}
 	case "42704":
 		r.ID, r.Hint = unknownType.ID, unknownType.Hint
 	case "22012":

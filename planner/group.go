@@ -285,7 +285,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 
 // deparsed writes a SELECT for people.
 func deparsed(sel *pg.SelectStmt) string {
-	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: selectNode(sel)}}})
+	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: selectNode(sel)}}})
 	if err != nil {
 		return ""
 	}

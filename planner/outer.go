@@ -2,6 +2,7 @@ package planner
 
 import (
 	"strconv"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -30,6 +31,12 @@ type Relation struct {
 func leafName(i int) string  { return "leaf_" + strconv.Itoa(i+1) }
 func keyName(k int) string   { return "k" + strconv.Itoa(k+1) }
 func countName(n int) string { return "n" + strconv.Itoa(n+1) }
+
+// isLeafName tells the names that released tables have.
+func isLeafName(name string) bool {
+	digits, found := strings.CutPrefix(name, "leaf_")
+	return found && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
 
 // bind plans the outer query of a statement, collecting its questions.
 func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {

@@ -9,6 +9,9 @@ import (
 	"github.com/pganalyze/pg_query_go/v6/parser"
 )
 
+// grammarVersion is the version of the trees that the grammar makes, which writing a tree needs again.
+const grammarVersion = 170007
+
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.
 func Parse(text string) ([]Statement, *Refusal) {

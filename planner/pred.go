@@ -234,31 +234,36 @@ func inSpans(spans []mechanisms.Span, cell int) bool {
 	return i < len(spans) && spans[i].From <= cell && cell < spans[i].To
 }
 
-// columnsOf adds the columns that p reads; ok is false when p compares off the grid.
-func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, ok bool) {
+// columnsOf adds the columns that p reads; onGrid is false when p compares inside a step.
+func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
 	switch p := p.(type) {
 	case AllOf:
 		return columnsOfAll(p, into)
 	case AnyOf:
 		return columnsOfAll(p, into)
 	case InCells:
-		if !slices.Contains(into, p.Column) {
-			into = append(into, p.Column)
-		}
+		return with(into, p.Column), true
 	case Compare:
-		return into, false
+		return with(into, p.Column), false
 	}
 	return into, true
 }
 
-func columnsOfAll(parts []Pred, into []*policy.Column) ([]*policy.Column, bool) {
+func columnsOfAll(parts []Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+	onGrid = true
 	for _, q := range parts {
 		var ok bool
-		if into, ok = columnsOf(q, into); !ok {
-			return into, false
-		}
+		into, ok = columnsOf(q, into)
+		onGrid = onGrid && ok
 	}
-	return into, true
+	return into, onGrid
+}
+
+func with(list []*policy.Column, c *policy.Column) []*policy.Column {
+	if slices.Contains(list, c) {
+		return list
+	}
+	return append(list, c)
 }
 
 // satisfied evaluates an on-grid predicate on the cells of its columns.

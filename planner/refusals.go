@@ -108,7 +108,7 @@ var (
 	windowIn      = &reason{"window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`}
 	notBoolean    = &reason{"not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`}
 	evaluation    = &reason{"evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`}
-	limitConstant = &reason{"limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT (SELECT 1)`}
+	limitConstant = &reason{"limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`}
 	negativeLimit = &reason{"negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`}
 )
 
@@ -122,10 +122,10 @@ var (
 	noSets        = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
 	noForm        = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
 	rowSubquery   = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
-	offGrid       = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
-	tooManyCells  = &reason{"too-many-cells", "DP002", "the question needs %s cells, more than %d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
+	offGrid       = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
+	tooManyCells  = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
 	construct     = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
-	rowsCombined  = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT age FROM people UNION ALL SELECT age FROM people`}
+	rowsCombined  = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) t`}
 	epsilonSmall  = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
 	noMechanism   = &reason{"no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", ""}
 	ownCatalogue  = &reason{"relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`}

@@ -38,6 +38,10 @@ func (ch *chooser) choose(questions []*solved) ([]*way, *Refusal) {
 			most++
 		}
 	}
+	// What was bought for this statement before is found at the share that it was bought for.
+	if ways, bought, refusal := ch.attempt(questions, max(most, 1)); refusal == nil && bought == 0 {
+		return ways, nil
+	}
 	for k := 1; ; k++ {
 		ch.hints = nil
 		ways, bought, refusal := ch.attempt(questions, k)
@@ -129,19 +133,13 @@ func (ch *chooser) fresh(s *solved, share privacy.Cost) (*way, *Refusal) {
 
 // about names the columns of a question.
 func (s *solved) about() string {
-	columns, _ := columnsOf(s.filter, nil)
-	for _, c := range s.grain {
-		columns = append(columns, s.table.Columns[c])
-	}
-	seen, names := map[string]bool{}, []string{}
-	for _, c := range columns {
-		if !seen[c.Name] {
-			seen[c.Name] = true
-			names = append(names, c.Name)
-		}
-	}
-	if len(names) == 0 {
+	columns, _ := s.columns()
+	if len(columns) == 0 {
 		return ""
+	}
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
 	}
 	return ": " + strings.Join(names, ", ")
 }

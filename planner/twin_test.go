@@ -1,0 +1,439 @@
+package planner
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The naive twin reads a SELECT the slow way: it evaluates WHERE, FILTER and the keys on each row of a small random table.
+// The plan's way is followed beside it: the measure's SQL as a loop, the placement, the spans of the leaf. Both must agree
+// on every count, with noise left out.
+
+// randomRows draws normalised rows. Columns of steps take values anywhere in their steps.
+func randomRows(r *rand.Rand, t *policy.Table, n int) []scalar.Row {
+	rows := make([]scalar.Row, n)
+	for i := range rows {
+		row := make(scalar.Row, len(t.Columns))
+		for j, c := range t.Columns {
+			cell := r.Intn(c.Domain.Size())
+			row[j] = c.Domain.Low(cell)
+			if !c.Domain.Single() && cell < c.Domain.Regular && r.Intn(2) == 0 {
+				row[j] = innerOf(c.Domain, cell, lastOf(c.Domain, cell))
+			}
+		}
+		rows[i] = row
+	}
+	return rows
+}
+
+// holdsOn evaluates a predicate on a row, as the database would.
+func holdsOn(t *testing.T, p Pred, row scalar.Row, at map[*policy.Column]int) bool {
+	switch p := p.(type) {
+	case nil:
+		return true
+	case AllOf:
+		for _, q := range p {
+			if !holdsOn(t, q, row, at) {
+				return false
+			}
+		}
+		return true
+	case AnyOf:
+		for _, q := range p {
+			if holdsOn(t, q, row, at) {
+				return true
+			}
+		}
+		return false
+	case InCells:
+		cell, ok := p.Column.Domain.Cell(row[at[p.Column]])
+		if !ok {
+			t.Fatalf("%s: value %v lies in no cell", p.Column.Name, row[at[p.Column]])
+		}
+		return inSpans(p.Spans, cell)
+	case Compare:
+		v := row[at[p.Column]]
+		if v == nil {
+			return false
+		}
+		d := scalar.Compare(p.Column.Type, v, p.Value)
+		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
+	}
+	return false
+}
+
+// measureOn is the true vector of a measure: by counter, by cell.
+func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
+	at := map[*policy.Column]int{}
+	for i, c := range m.Table.Columns {
+		at[c] = i
+	}
+	out := make([][]int64, m.Spec.Counters)
+	for c := range out {
+		out[c] = make([]int64, m.Spec.Cells)
+	}
+	cells := make([]int32, len(m.Grain))
+	for _, row := range rows {
+		if !holdsOn(t, m.Where, row, at) {
+			continue
+		}
+		for i, g := range m.Grain {
+			cell, ok := g.Domain.Cell(row[at[g]])
+			if !ok {
+				t.Fatalf("%s: no cell", g.Name)
+			}
+			cells[i] = int32(cell)
+		}
+		for c, p := range m.Counters {
+			if !holdsOn(t, p, row, at) {
+				continue
+			}
+			if place := m.Place(cells, c); place >= 0 {
+				out[c][place]++
+			}
+		}
+	}
+	return out
+}
+
+// answer reads a leaf from true vectors.
+func answer(l *Leaf, truth [][]int64) map[string][]int64 {
+	out := map[string][]int64{}
+	for r := 0; r < l.Rows; r++ {
+		values := make([]policy.Value, len(l.Keys))
+		for k := range l.Keys {
+			values[k] = l.Keys[k].Values[r]
+		}
+		counts := make([]int64, len(l.Counts))
+		for i, c := range l.Counts {
+			for _, s := range c.Spans[r] {
+				for cell := s.From; cell < s.To; cell++ {
+					counts[i] += truth[c.Counter][cell]
+				}
+			}
+		}
+		out[keyText(values)] = counts
+	}
+	return out
+}
+
+// naive counts the rows of each key by evaluating the SQL's own expressions.
+func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]int64 {
+	parsed, err := pg.Parse(sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sel := parsed.Stmts[0].Stmt.GetSelectStmt()
+	b := newBinder(c, &parameters{})
+	from, refusal := b.fromRows(sel, nil)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	g, refusal := b.group(sel, from)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	for _, tg := range g.targets {
+		holds(tg.node, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+				if _, refusal := g.aggregate(f); refusal != nil {
+					t.Fatal(refusal)
+				}
+			}
+			return false
+		})
+	}
+	all := func(list []*expr, row scalar.Row) bool {
+		for _, e := range list {
+			if v, err := e.Eval(row); err != nil {
+				t.Fatal(err)
+			} else if v != true {
+				return false
+			}
+		}
+		return true
+	}
+	out := map[string][]int64{}
+	for _, row := range rows {
+		if !all(g.q.where, row) {
+			continue
+		}
+		values := make([]policy.Value, len(g.q.keys))
+		for k, e := range g.q.keys {
+			v, err := e.Eval(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.form == formColumn {
+				d := g.q.table.Columns[e.cols[0]].Domain
+				cell, _ := d.Cell(v)
+				v = d.Low(cell)
+			}
+			values[k] = v
+		}
+		key := keyText(values)
+		if out[key] == nil {
+			out[key] = make([]int64, len(g.q.counters))
+		}
+		for i, n := range g.q.counters {
+			if all(n.where, row) {
+				out[key][i]++
+			}
+		}
+	}
+	return out
+}
+
+// conditions and keys that the generator combines.
+var (
+	someConditions = []string{
+		"age > 30", "age BETWEEN 20 AND 39", "age IN (1, 2, 50)", "age IS NULL", "NOT (age < 50)", "age % 3 = 1", "age <> 7", "(age > 90) IS NOT TRUE",
+		"sex = 'Male'", "sex LIKE '%male'", "sex IS NULL", "sex <> 'other'", "sex IN ('Female', 'other')", "upper(sex) = 'MALE'", "NOT sex = 'Male'",
+		"income >= 50000", "income < 1234.5", "income BETWEEN 1000 AND 2500", "NOT income > 777.25", "income IS NOT NULL", "income = 1000",
+		"hired >= '2020-01-01'", "extract(month FROM hired) = 5", "hired BETWEEN '2010-05-05' AND '2015-01-01'", "date_trunc('year', hired) = '2011-01-01'",
+		"active", "active IS TRUE", "NOT active", "kids > 3", "kids = 0", "age > kids * 5", "CASE WHEN sex = 'Male' THEN kids > 2 ELSE active END",
+		"score < 2.5", "score >= 7.25", "seen::date = '2024-02-03'", "extract(hour FROM seen) < 12", "COALESCE(age, 0) = 0", "true", "age IS DISTINCT FROM 4",
+	}
+	someKeys = []string{"", "", "sex", "age", "age / 10", "kids", "active", "sex, active", "width_bucket(age, 0, 120, 6)", "extract(year FROM hired)", "income",
+		"floor(income / 50000)", "CASE WHEN age < 18 THEN 'young' ELSE sex END", "age > kids, sex", "kids, kids > 3", "seen::date", "score", "extract(dow FROM seen)"}
+	someCounts = []string{"count(*)", "count(sex)", "count(age)", "count(*) FILTER (WHERE active)", "count(*) FILTER (WHERE age > kids)", "sum(CASE WHEN age > 40 THEN 1 ELSE 0 END)",
+		"sum((sex = 'Male')::int)", "count(NULLIF(sex, 'Male'))", "sum(CASE WHEN age < 10 THEN 0 WHEN age < 20 THEN 1 END)", "count(*) FILTER (WHERE income > 999.5)"}
+)
+
+func condition(r *rand.Rand, depth int) string {
+	switch n := r.Intn(6); {
+	case depth > 0 && n == 0:
+		return "(" + condition(r, depth-1) + " AND " + condition(r, depth-1) + ")"
+	case depth > 0 && n == 1:
+		return "(" + condition(r, depth-1) + " OR " + condition(r, depth-1) + ")"
+	case depth > 0 && n == 2:
+		return "NOT " + condition(r, depth-1)
+	case depth > 0 && n == 3:
+		return "(" + condition(r, depth-1) + ") IS NOT FALSE"
+	}
+	return someConditions[r.Intn(len(someConditions))]
+}
+
+func randomSQL(r *rand.Rand) string {
+	keys := someKeys[r.Intn(len(someKeys))]
+	var items []string
+	for range 1 + r.Intn(3) {
+		items = append(items, someCounts[r.Intn(len(someCounts))])
+	}
+	sql := "SELECT " + strings.Join(items, ", ") + " FROM people WHERE " + condition(r, 2)
+	if keys != "" {
+		sql += " GROUP BY " + keys
+	}
+	return sql
+}
+
+func agree(t *testing.T, sql string, got, want map[string][]int64) {
+	t.Helper()
+	for key, counts := range want {
+		if fmt.Sprint(got[key]) != fmt.Sprint(counts) {
+			t.Errorf("%s: key %q is %v, the twin counts %v", sql, key, got[key], counts)
+		}
+	}
+	for key, counts := range got {
+		if want[key] == nil {
+			for _, n := range counts {
+				if n != 0 {
+					t.Errorf("%s: key %q is %v, the twin has no such row", sql, key, counts)
+				}
+			}
+		}
+	}
+}
+
+// TestTwinFresh: fresh measures count what the SQL says.
+func TestTwinFresh(t *testing.T) {
+	const seed = 1
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	answered := 0
+	for n := 0; n < 400; n++ {
+		sql := randomSQL(r)
+		p := planOrRefusal(t, c, sql)
+		if p == nil {
+			continue
+		}
+		answered++
+		rows := randomRows(r, people, 60)
+		var truth [][]int64
+		if m := p.Leaves[0].Measure; m >= 0 {
+			truth = measureOn(t, p.Measures[m], rows)
+		}
+		agree(t, sql, answer(p.Leaves[0], truth), naive(t, c, sql, rows))
+	}
+	if answered < 200 {
+		t.Errorf("seed %d: only %d of 400 statements were answered", seed, answered)
+	}
+}
+
+func planOrRefusal(t *testing.T, c Context, sql string) *Plan {
+	statements, refusal := Parse(sql)
+	if refusal != nil {
+		t.Fatalf("%s: %v", sql, refusal)
+	}
+	p, refusal := Build(statements[0], nil, c)
+	if refusal != nil {
+		if refusal.ID != offGrid.ID && refusal.ID != tooManyCells.ID {
+			t.Errorf("%s: %s: %v", sql, refusal.ID, refusal)
+		}
+		return nil
+	}
+	return p
+}
+
+// TestTwinHeld: what is read from a release of finer cells is what the SQL says.
+func TestTwinHeld(t *testing.T) {
+	const seed = 2
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	c.Settings.Epsilon = epsilon(t, "0.0001") // so that what is held is always more exact
+	held := c
+	held.Settings.Epsilon = epsilon(t, "5")
+	shelf := c.Holdings.(*shelf)
+	for _, sql := range []string{"SELECT count(*) FROM people WHERE age < 5", "SELECT sex, kids, active, count(*) FROM people GROUP BY 1, 2, 3",
+		"SELECT age / 10, sex, count(*) FROM people GROUP BY 1, 2", "SELECT extract(year FROM hired), count(*) FROM people GROUP BY 1", "SELECT sex, age > 40, kids > 3, count(*) FROM people GROUP BY 1, 2, 3"} {
+		shelf.buy(planOrRefusal(t, held, sql))
+	}
+	reused := map[string]int{}
+	for n := 0; n < 600; n++ {
+		sql := randomSQL(r)
+		p := planOrRefusal(t, c, sql)
+		if p == nil || p.Leaves[0].Measure < 0 || !p.Measures[p.Leaves[0].Measure].Held {
+			continue
+		}
+		m := p.Measures[p.Leaves[0].Measure]
+		reused[m.Name]++
+		rows := randomRows(r, people, 60)
+		agree(t, sql, answer(p.Leaves[0], measureOn(t, m, rows)), naive(t, c, sql, rows))
+	}
+	if len(reused) < 4 {
+		t.Errorf("seed %d: releases re-used: %v", seed, reused)
+	}
+}
+
+// TestDigestIsMeaning: questions that mean the same have one digest, others another.
+func TestDigestIsMeaning(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	digest := func(sql string) Digest {
+		p := planOrRefusal(t, c, sql)
+		if p == nil || len(p.Measures) != 1 {
+			t.Fatalf("%s: no single measure", sql)
+		}
+		return p.Measures[0].Digest
+	}
+	seen := map[Digest]string{}
+	for _, same := range [][]string{
+		{"SELECT count(*) FROM people WHERE kids BETWEEN 3 AND 4 AND sex = 'Male'", "SELECT count(1) FROM public.people p WHERE 'Male' = p.sex AND p.kids >= 3 AND NOT 4 < kids",
+			"SELECT count(*) FROM (SELECT sex AS s, kids + 0 AS k FROM people) t WHERE s IN ('Male') AND (k = 3 OR k = 4)", "SELECT sum(1) FROM people WHERE kids = ANY('{4,3}') AND sex LIKE 'Mal_'"},
+		{"SELECT count(*) FROM people WHERE kids BETWEEN 3 AND 5 AND sex = 'Male'"},
+		{"SELECT sex, kids, count(*) FROM people GROUP BY 1, 2", "SELECT count(*) AS n, kids, sex AS geschlecht FROM people GROUP BY kids, sex ORDER BY 1"},
+		{"SELECT sex, count(*) FROM people GROUP BY 1"},
+		{"SELECT count(*) FROM people WHERE income < 1234.5", "SELECT count(*) FROM people WHERE 1234.50 > income"},
+		{"SELECT count(*) FROM people WHERE income < 1234.6"},
+		{"SELECT count(*) FROM people WHERE income <= 1234.5"},
+		{"SELECT count(*) FROM people"}, {"SELECT count(sex) FROM people", "SELECT count(*) FILTER (WHERE sex IS NOT NULL) FROM people"},
+	} {
+		for _, sql := range same {
+			if d := digest(sql); d != digest(same[0]) {
+				t.Errorf("%s and %s have different digests", same[0], sql)
+			}
+		}
+		if other, taken := seen[digest(same[0])]; taken {
+			t.Errorf("%s and %s share a digest", same[0], other)
+		}
+		seen[digest(same[0])] = same[0]
+	}
+}
+
+// TestStatementNeverDearer: whatever is asked and held, a statement costs at most dp.epsilon.
+func TestStatementNeverDearer(t *testing.T) {
+	const seed = 3
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	for n := 0; n < 150; n++ {
+		c.Settings.Epsilon = epsilon(t, []string{"0.1", "0.5", "0.9", "2"}[r.Intn(4)])
+		c.Settings.Release = r.Intn(2) == 0
+		sql := "SELECT (SELECT count(*) FROM people WHERE " + condition(r, 1) + "), (SELECT count(*) FROM people WHERE " + condition(r, 1) + "), (" + "SELECT count(*) FROM people WHERE age < 50)"
+		p := planOrRefusal(t, c, sql)
+		if p == nil {
+			continue
+		}
+		if limit := (&chooser{c: c}).share(1); !p.Cost.Fits(limit) {
+			t.Errorf("%s costs %s at dp.epsilon %s", sql, p.Cost, c.Settings.Epsilon)
+		}
+		if r.Intn(3) == 0 {
+			c.Holdings.(*shelf).buy(p)
+			if again := planOrRefusal(t, c, sql); !again.Cost.IsZero() {
+				t.Errorf("%s asked again costs %s", sql, again.Cost)
+			}
+		}
+	}
+}
+
+// FuzzBuild: any text is refused, or becomes a plan whose counts read from measures within their cells.
+func FuzzBuild(f *testing.F) {
+	for _, s := range append(someConditions, "SELECT * FROM people", "SELECT sex, count(*) FROM people GROUP BY 1") {
+		f.Add("SELECT count(*) FROM people WHERE " + s)
+		f.Add(s)
+	}
+	p := testPolicy(f)
+	c := testContext(f, p)
+	f.Fuzz(func(t *testing.T, text string) {
+		statements, refusal := Parse(text)
+		if refusal != nil {
+			return
+		}
+		for _, s := range statements {
+			if s.Kind != KindSelect {
+				continue
+			}
+			if plan, refusal := Build(s, nil, c); refusal == nil {
+				checkPlan(t, text, plan)
+			}
+		}
+	})
+}
+
+func checkPlan(t *testing.T, text string, p *Plan) {
+	t.Helper()
+	if (p.Outer.Direct == nil) == (p.Outer.Tree == nil) {
+		t.Fatalf("%q: not exactly one outer query", text)
+	}
+	for _, l := range p.Leaves {
+		for _, n := range l.Counts {
+			if len(n.Spans) != l.Rows {
+				t.Fatalf("%q: %d spans for %d rows", text, len(n.Spans), l.Rows)
+			}
+			for _, spans := range n.Spans {
+				if len(spans) > 0 && l.Measure < 0 {
+					t.Fatalf("%q: counts without a measure", text)
+				}
+				last := 0
+				for _, s := range spans {
+					if s.From < last || s.To <= s.From || s.To > p.Measures[l.Measure].Spec.Cells {
+						t.Fatalf("%q: span %v", text, s)
+					}
+					last = s.To
+				}
+			}
+		}
+	}
+	if len(p.Leaves) == 0 && len(p.Measures) > 0 {
+		t.Fatalf("%q: measures without leaves", text)
+	}
+	_ = mechanisms.Span{}
+}
