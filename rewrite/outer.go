@@ -1,12 +1,95 @@
 package rewrite
 
-import "github.com/dpproxy/dpproxy/planner"
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
 
 // OuterQuery is the regenerated outer query for a sandbox.
 type OuterQuery struct {
-	SQL string
+	SQL       string
+	Params    []string      // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting
+	Relations []string      // what it reads besides leaves, as schema.name
+	Columns   []OuterColumn // of the answer; nil for PostgreSQL, which says so itself
+}
+
+// OuterColumn is a column of an outer query's answer.
+type OuterColumn struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
 }
 
 // Outer regenerates the outer query of a plan: for PostgreSQL as it is, for DuckDB with names, operators, functions and
 // casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
-func Outer(p *planner.Plan, d Dialect) (OuterQuery, *planner.Refusal) { panic("to be written") }
+//
+// For DuckDB the tree is bound here: every column, operator, function and cast is resolved by PostgreSQL's rules, and
+// the text that comes out names generated aliases only, so that none of DuckDB's own rules of name or type resolution
+// is ever asked. Integers, text, booleans and comparisons are DuckDB's; what means something else there (numerics,
+// floating point, dates, functions) is computed by package scalar, which the engine calls.
+func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) {
+	if p.Outer.Tree == nil {
+		return OuterQuery{}, refused("sandbox-query", "this query has no outer query to run", "")
+	}
+	if d == PostgreSQL {
+		return deparsed(p)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			stop, ours := r.(*refusing)
+			if !ours {
+				panic(r)
+			}
+			q, refusal = OuterQuery{}, stop.refusal
+		}
+	}()
+	b := newBinder(p)
+	sql, columns := b.statement(p.Outer.Tree)
+	return OuterQuery{SQL: sql, Params: b.params, Relations: b.relationNames(), Columns: columns}, nil
+}
+
+func deparsed(p *planner.Plan) (OuterQuery, *planner.Refusal) {
+	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
+	if err != nil {
+		return OuterQuery{}, refused("sandbox-query", "this query cannot be written for the sandbox", "")
+	}
+	q := OuterQuery{SQL: text}
+	for _, r := range p.Outer.Relations {
+		q.Relations = append(q.Relations, r.Schema+"."+r.Name)
+	}
+	return q, nil
+}
+
+func refused(id, message, hint string) *planner.Refusal {
+	if hint == "" {
+		hint = "The embedded sandbox runs what it can run exactly as PostgreSQL does; a sandbox on PostgreSQL (sandbox: {url: postgres://…}) runs the rest."
+	}
+	return &planner.Refusal{ID: id, SQLState: "DP002", Message: message, Hint: hint}
+}
+
+// refusing carries a refusal up from the depth of a tree.
+type refusing struct{ refusal *planner.Refusal }
+
+// cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
+func cannot(what string) {
+	panic(&refusing{refused("sandbox-unsupported", what+" cannot be run by the embedded sandbox", "")})
+}
+
+// wrong ends the rewriting: PostgreSQL, too, would refuse the query.
+func wrong(state, message string, location int32) {
+	r := &planner.Refusal{ID: "invalid-query", SQLState: state, Message: message}
+	if location > 0 {
+		r.Position = int(location) + 1
+	}
+	panic(&refusing{r})
+}
+
+// QuoteName writes an SQL identifier.
+func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// quoteText writes an SQL string constant.
+func quoteText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }

@@ -1,0 +1,315 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// aggregates are the aggregate functions of PostgreSQL that are known by name; some of them are then refused.
+var aggregates = func() map[string]bool {
+	m := map[string]bool{}
+	for name := range strings.FieldsSeq(`count sum avg min max bool_and bool_or every array_agg string_agg percentile_cont
+		percentile_disc mode stddev stddev_pop stddev_samp variance var_pop var_samp corr covar_pop covar_samp regr_slope
+		regr_intercept regr_r2 regr_count regr_avgx regr_avgy bit_and bit_or bit_xor json_agg jsonb_agg json_object_agg
+		jsonb_object_agg xmlagg range_agg any_value`) {
+		m[name] = true
+	}
+	return m
+}()
+
+// aggregate binds an aggregate or window function.
+func (b *binder) aggregate(name string, n *pg.FuncCall, sc *scope) expr {
+	args := b.exprs(n.GetArgs(), sc)
+	for i := range args {
+		if args[i].oid == policy.Unknown {
+			args[i] = b.cast(args[i], textType, false)
+		}
+	}
+	tail := ""
+	if n.GetAggFilter() != nil {
+		tail = " FILTER (WHERE " + b.condition(n.GetAggFilter(), sc) + ")"
+	}
+	if n.GetOver() != nil {
+		tail += " OVER (" + b.window(n.GetOver(), sc) + ")"
+	}
+	if n.GetAggWithinGroup() {
+		return b.orderedSet(name, args, n, sc)
+	}
+	if n.GetOver() != nil && !aggregates[name] {
+		return b.windowFunction(name, args, tail)
+	}
+	a := call{b: b, tail: tail, distinct: n.GetAggDistinct()}
+	if len(n.GetAggOrder()) > 0 {
+		a.order = " ORDER BY " + b.ordering(n.GetAggOrder(), sc)
+	}
+	if name == "count" && (n.GetAggStar() || len(args) == 0) {
+		return expr{sql: "count(*)" + tail, typed: int8Type}
+	}
+	if len(args) == 0 {
+		wrong("42883", "function "+name+"() does not exist", n.GetLocation())
+	}
+	return a.bind(name, args)
+}
+
+// call is how an aggregate is called: DISTINCT, ORDER BY, FILTER, OVER.
+type call struct {
+	b           *binder
+	order, tail string
+	distinct    bool
+}
+
+// sql writes the call of one of DuckDB's aggregates.
+func (a call) sql(name string, args ...string) string {
+	word := ""
+	if a.distinct {
+		word = "DISTINCT "
+	}
+	return name + "(" + word + strings.Join(args, ", ") + a.order + ")" + a.tail
+}
+
+func (a call) bind(name string, args []expr) expr {
+	x := args[0]
+	switch name {
+	case "count":
+		return expr{sql: a.sql("count", a.b.keyOf(x)), typed: int8Type}
+	case "sum":
+		return a.sum(x)
+	case "avg":
+		return a.average(x)
+	case "min", "max":
+		return a.end(name, x)
+	case "bool_and", "every":
+		return expr{sql: a.sql("bool_and", a.b.boolean(x).sql), typed: boolType}
+	case "bool_or":
+		return expr{sql: a.sql("bool_or", a.b.boolean(x).sql), typed: boolType}
+	case "array_agg":
+		array, ok := arrays[x.oid]
+		if !ok || a.distinct {
+			cannot("array_agg of this type, or with DISTINCT")
+		}
+		return expr{sql: a.sql("list", x.sql), typed: of(array)}
+	case "string_agg":
+		if len(args) != 2 {
+			wrong("42883", "function string_agg does not exist with this number of arguments", 0)
+		}
+		return expr{sql: a.sql("string_agg", a.b.text(x).sql, a.b.text(args[1]).sql), typed: textType}
+	}
+	cannot("aggregate " + name)
+	return expr{}
+}
+
+// whole reads a DuckDB integer of any size as a numeric without decimals.
+func whole(sql string) expr {
+	return expr{sql: "num_in(CAST(" + sql + " AS VARCHAR))", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+}
+
+func (a call) sum(x expr) expr {
+	switch x.oid {
+	case policy.Int2, policy.Int4:
+		return expr{sql: "CAST(" + a.sql("sum", x.sql) + " AS BIGINT)", typed: int8Type}
+	case policy.Int8:
+		return whole(a.sql("sum", x.sql))
+	case policy.Float8:
+		return expr{sql: a.sql("sum", x.sql), typed: of(policy.Float8)}
+	case policy.NumericType:
+		if !a.distinct {
+			return expr{sql: "num_sum(" + a.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
+		}
+	}
+	cannot("sum of this type")
+	return expr{}
+}
+
+// average divides the sum by the count, as PostgreSQL does.
+func (a call) average(x expr) expr {
+	if x.oid == policy.Float8 {
+		return expr{sql: a.sql("avg", x.sql), typed: of(policy.Float8)}
+	}
+	if x.oid == policy.Float4 {
+		cannot("avg of type real")
+	}
+	total := a.sum(x)
+	if x.oid.Integer() {
+		total = whole(a.sql("sum", x.sql))
+	}
+	return a.b.call("/", total, expr{sql: a.sql("count", x.sql), typed: int8Type})
+}
+
+// end binds min and max.
+func (a call) end(name string, x expr) expr {
+	switch {
+	case x.oid == policy.NumericType:
+		side := map[string]string{"min": "num_least", "max": "num_greatest"}[name]
+		plain := a
+		plain.distinct = false
+		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}
+	case textLike(x.oid):
+		return expr{sql: a.sql(name, x.sql), typed: textType}
+	case x.oid == policy.Bool || x.oid == policy.UUID || x.oid == typeJSON || x.oid == typeRecord:
+		wrong("42883", "function "+name+" does not exist for this type", 0)
+	}
+	return expr{sql: a.sql(name, x.sql), typed: of(x.oid)}
+}
+
+// orderedSet binds … WITHIN GROUP (ORDER BY …).
+func (b *binder) orderedSet(name string, args []expr, n *pg.FuncCall, sc *scope) expr {
+	if len(args) != 1 || len(n.GetAggOrder()) != 1 || direction(n.GetAggOrder()[0].GetSortBy()) != " ASC NULLS LAST" || n.GetOver() != nil {
+		cannot("this ordered-set aggregate")
+	}
+	x := b.expr(n.GetAggOrder()[0].GetSortBy().GetNode(), sc)
+	condition := x.sql + " IS NOT NULL"
+	if n.GetAggFilter() != nil {
+		condition += " AND " + b.condition(n.GetAggFilter(), sc)
+	}
+	fraction := b.cast(args[0], of(policy.Float8), false)
+	switch name {
+	case "percentile_cont":
+		if !numberLike(x.oid) {
+			cannot("percentile_cont of this type")
+		}
+		value := asArgument(b.cast(x, of(policy.Float8), false))
+		sql := "pg_percentile_cont(" + asArgument(fraction) + ", list(" + value + ") FILTER (WHERE " + condition + "))"
+		return expr{sql: fromResult(sql, policy.Float8), typed: of(policy.Float8)}
+	case "percentile_disc":
+		if x.oid == policy.NumericType && !x.even {
+			cannot("percentile_disc of computed numeric values")
+		}
+		list := "list(" + x.sql + ") FILTER (WHERE " + condition + ")"
+		at := "greatest(1, CAST(ceil(" + fraction.sql + " * len(" + list + ")) AS BIGINT))"
+		return expr{sql: "(list_sort(" + list + "))[" + at + "]", typed: x.typed}
+	}
+	cannot("aggregate " + name)
+	return expr{}
+}
+
+// windowFunction binds the functions that need OVER.
+func (b *binder) windowFunction(name string, args []expr, tail string) expr {
+	plain := func(t typed, count int) expr {
+		if len(args) != count {
+			wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+		}
+		return expr{sql: name + "(" + joined(args) + ")" + tail, typed: t}
+	}
+	switch name {
+	case "row_number", "rank", "dense_rank":
+		return plain(int8Type, 0)
+	case "percent_rank", "cume_dist":
+		return plain(of(policy.Float8), 0)
+	case "ntile":
+		e := plain(int4Type, 1)
+		return expr{sql: "CAST(" + e.sql + " AS INTEGER)", typed: int4Type}
+	case "first_value", "last_value":
+		return plain(args[0].typed, 1)
+	case "nth_value":
+		return plain(args[0].typed, 2)
+	case "lag", "lead":
+		if len(args) > 2 {
+			args[2] = b.cast(args[2], bare(args[0].typed), false)
+			args[0].even = args[0].even && args[2].even
+		}
+		return plain(args[0].typed, len(args))
+	}
+	cannot("window function " + name)
+	return expr{}
+}
+
+// The bits of WindowDef.frame_options, as the grammar defines them.
+const (
+	frameGiven         = 0x1
+	frameRows          = 0x4
+	frameGroups        = 0x8
+	startFirst         = 0x20
+	endLast            = 0x100
+	startCurrent       = 0x200
+	endCurrent         = 0x400
+	startBefore        = 0x800
+	endBefore          = 0x1000
+	startAfter         = 0x2000
+	endAfter           = 0x4000
+	excludeCurrentRow  = 0x8000
+	excludeGroup       = 0x10000
+	excludeTies        = 0x20000
+	frameNeedsDistance = startBefore | endBefore | startAfter | endAfter
+)
+
+// window writes what stands in OVER (…).
+func (b *binder) window(w *pg.WindowDef, sc *scope) string {
+	if name := w.GetName(); name != "" {
+		named, ok := sc.windows[name]
+		if !ok {
+			wrong("42704", `window "`+name+`" does not exist`, w.GetLocation())
+		}
+		w = named
+	}
+	if w.GetRefname() != "" {
+		cannot("a window that extends another")
+	}
+	var parts []string
+	var keys []string
+	for _, node := range w.GetPartitionClause() {
+		keys = append(keys, b.keyOf(b.expr(node, sc)))
+	}
+	if keys != nil {
+		parts = append(parts, "PARTITION BY "+strings.Join(keys, ", "))
+	}
+	if len(w.GetOrderClause()) > 0 {
+		parts = append(parts, "ORDER BY "+b.ordering(w.GetOrderClause(), sc))
+	}
+	if w.GetFrameOptions()&frameGiven != 0 {
+		parts = append(parts, b.frame(w, sc))
+	}
+	return strings.Join(parts, " ")
+}
+
+func (b *binder) frame(w *pg.WindowDef, sc *scope) string {
+	o := w.GetFrameOptions()
+	unit := "RANGE"
+	if o&frameRows != 0 {
+		unit = "ROWS"
+	} else if o&frameGroups != 0 {
+		unit = "GROUPS"
+	}
+	if unit == "RANGE" && o&frameNeedsDistance != 0 {
+		if len(w.GetOrderClause()) != 1 || !b.expr(w.GetOrderClause()[0].GetSortBy().GetNode(), sc).oid.Integer() {
+			cannot("RANGE with a distance over other types than integers")
+		}
+	}
+	distance := func(node *pg.Node) string { return b.cast(b.expr(node, sc), int8Type, false).sql }
+	bound := func(first, current, before, after int32, node *pg.Node, otherwise string) string {
+		switch {
+		case o&first != 0:
+			return otherwise
+		case o&current != 0:
+			return "CURRENT ROW"
+		case o&before != 0:
+			return distance(node) + " PRECEDING"
+		case o&after != 0:
+			return distance(node) + " FOLLOWING"
+		}
+		cannot("this window frame")
+		return ""
+	}
+	text := unit + " BETWEEN " + bound(startFirst, startCurrent, startBefore, startAfter, w.GetStartOffset(), "UNBOUNDED PRECEDING") +
+		" AND " + bound(endLast, endCurrent, endBefore, endAfter, w.GetEndOffset(), "UNBOUNDED FOLLOWING")
+	switch {
+	case o&excludeCurrentRow != 0:
+		text += " EXCLUDE CURRENT ROW"
+	case o&excludeGroup != 0:
+		text += " EXCLUDE GROUP"
+	case o&excludeTies != 0:
+		text += " EXCLUDE TIES"
+	}
+	return text
+}
+
+// ordering writes the ORDER BY of a window or an aggregate, where numbers and names of output columns mean nothing.
+func (b *binder) ordering(nodes []*pg.Node, sc *scope) string {
+	var parts []string
+	for _, node := range nodes {
+		parts = append(parts, b.keyOf(b.expr(node.GetSortBy().GetNode(), sc))+direction(node.GetSortBy()))
+	}
+	return strings.Join(parts, ", ")
+}

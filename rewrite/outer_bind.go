@@ -1,0 +1,276 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// typed is the type of an expression.
+type typed struct {
+	oid    policy.Type
+	mod    int32
+	fields []column // of a record
+	// even tells that all values of a numeric have one scale, so that equal values look alike.
+	even bool
+}
+
+// expr is a bound expression: its DuckDB text and its PostgreSQL type.
+type expr struct {
+	sql string
+	typed
+	literal *string // an untyped literal (type unknown), with its text
+	null    bool    // the untyped NULL
+	series  bool    // returns a set: sql is an unnest(…)
+}
+
+// column is a column that expressions can name.
+type column struct {
+	name string
+	sql  string
+	typed
+}
+
+// entry is a table of a FROM clause under its alias.
+type entry struct {
+	schema, alias string
+	columns       []column
+	row           string // DuckDB's name of the whole row
+}
+
+// shared is a table expression of a WITH clause.
+type shared struct {
+	name    string
+	sql     string // DuckDB's name of it
+	columns []column
+}
+
+// scope is what names mean at one place.
+type scope struct {
+	parent  *scope
+	entries []*entry
+	visible []column // what an unqualified name may mean, and what * stands for
+	with    []*shared
+	windows map[string]*pg.WindowDef
+	grouped bool
+}
+
+// binder rewrites one statement.
+type binder struct {
+	plan      *planner.Plan
+	names     int
+	params    []string
+	relations []string
+}
+
+func newBinder(p *planner.Plan) *binder { return &binder{plan: p} }
+
+// fresh returns a name that nothing else has.
+func (b *binder) fresh(prefix string) string {
+	b.names++
+	return `"` + prefix + strconv.Itoa(b.names) + `"`
+}
+
+// param returns the reference to a session parameter, a text.
+func (b *binder) param(name string) string {
+	i := slices.Index(b.params, name)
+	if i < 0 {
+		i = len(b.params)
+		b.params = append(b.params, name)
+	}
+	return "CAST($" + strconv.Itoa(i+1) + " AS VARCHAR)"
+}
+
+// reads notes that a relation of the catalogs is read.
+func (b *binder) reads(schema, name string) {
+	if full := schema + "." + name; !slices.Contains(b.relations, full) {
+		b.relations = append(b.relations, full)
+	}
+}
+
+func (b *binder) relationNames() []string { return b.relations }
+
+// statement rewrites the whole tree. Types that PostgreSQL shows by name (regclass …) become text only here, so that
+// they sort and compare as the numbers that they are.
+func (b *binder) statement(tree *pg.Node) (string, []OuterColumn) {
+	s := tree.GetSelectStmt()
+	if s == nil {
+		cannot("a statement that is not a SELECT")
+	}
+	q := textual(b.query(s, nil))
+	var items []string
+	var columns []OuterColumn
+	for _, c := range q.columns {
+		items = append(items, b.shown(c)+" AS "+c.sql)
+		columns = append(columns, OuterColumn{Name: c.name, Type: c.oid, Typmod: c.mod})
+	}
+	if len(items) == 0 {
+		items = []string{"true AS c0"}
+	}
+	alias := b.fresh("q")
+	return "SELECT " + strings.Join(items, ", ") + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns
+}
+
+// shown is a column of the answer as it is sent.
+func (b *binder) shown(c column) string {
+	if isNamed(c.oid) {
+		return b.nameOf(expr{sql: c.sql, typed: c.typed}).sql
+	}
+	if e, ok := elements[c.oid]; ok && isNamed(e) {
+		return "list_transform(" + c.sql + ", lambda x : " + b.nameOf(expr{sql: "x", typed: typed{oid: e, mod: -1}}).sql + ")"
+	}
+	if c.oid == typeRecord {
+		cannot("a row as a value of the answer")
+	}
+	return c.sql
+}
+
+// relation is a bound query: its text and the columns that it returns, each under a generated name. orderBy (with LIMIT
+// and OFFSET) is still to be put behind the text's own FROM, and names hidden columns.
+type relation struct {
+	sql     string
+	columns []column
+	orderBy string
+}
+
+// query binds a SELECT, VALUES or set operation.
+func (b *binder) query(s *pg.SelectStmt, parent *scope) relation {
+	if len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil {
+		cannot("SELECT … INTO or FOR UPDATE")
+	}
+	inner := &scope{parent: parent}
+	with := b.withClause(s.GetWithClause(), inner)
+	var q relation
+	switch {
+	case s.GetOp() != pg.SetOperation_SETOP_NONE && s.GetOp() != pg.SetOperation_SET_OPERATION_UNDEFINED:
+		q = b.setOperation(s, inner)
+		q = b.sorted(s, q, inner)
+	case len(s.GetValuesLists()) > 0:
+		q = b.values(s, inner)
+		q = b.sorted(s, q, inner)
+	default:
+		q = b.selection(s, inner)
+	}
+	q.sql = with + q.sql
+	return q
+}
+
+// nested binds a query as a part of another: sorted and cut, unknown types settled.
+func (b *binder) nested(s *pg.SelectStmt, parent *scope) relation {
+	return b.settle(b.query(s, parent))
+}
+
+// textual gives columns of unknown type the type text, as PostgreSQL does.
+func textual(q relation) relation {
+	for i := range q.columns {
+		if q.columns[i].oid == policy.Unknown {
+			q.columns[i].typed = typed{oid: policy.Text, mod: -1}
+		}
+	}
+	return q
+}
+
+// settle makes a relation a query of its own: unknown types are text, the order is applied.
+func (b *binder) settle(q relation) relation {
+	if q = textual(q); q.orderBy == "" {
+		return q
+	}
+	return relation{sql: "SELECT " + columnList(q.columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: q.columns}
+}
+
+func columnList(columns []column) string {
+	if len(columns) == 0 {
+		return "true AS c0"
+	}
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = c.sql
+	}
+	return strings.Join(parts, ", ")
+}
+
+// withClause binds the table expressions of a WITH clause into the scope and returns the text before the SELECT.
+func (b *binder) withClause(w *pg.WithClause, sc *scope) string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	for _, node := range w.GetCtes() {
+		cte := node.GetCommonTableExpr()
+		query := cte.GetCtequery().GetSelectStmt()
+		if query == nil || cte.GetSearchClause() != nil || cte.GetCycleClause() != nil {
+			cannot("this WITH clause")
+		}
+		item := &shared{name: cte.GetCtename(), sql: b.fresh("w")}
+		var q relation
+		if w.GetRecursive() && query.GetOp() == pg.SetOperation_SETOP_UNION && mentions(query.GetRarg(), item.name) {
+			q = b.recursive(cte, query, item, sc)
+		} else {
+			q = b.nested(query, sc)
+			item.columns = renamed(q.columns, cte.GetAliascolnames())
+		}
+		for i := range item.columns {
+			item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
+		}
+		sc.with = append(sc.with, item)
+		parts = append(parts, item.sql+"("+columnList(orNone(item.columns))+") AS ("+q.sql+")")
+	}
+	word := "WITH "
+	if w.GetRecursive() {
+		word = "WITH RECURSIVE "
+	}
+	return word + strings.Join(parts, ", ") + " "
+}
+
+func orNone(columns []column) []column {
+	if len(columns) == 0 {
+		return []column{{sql: "c0"}}
+	}
+	return columns
+}
+
+// recursive binds a recursive table expression: its types are those of the first part.
+func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *shared, sc *scope) relation {
+	if len(query.GetSortClause()) > 0 || query.GetLimitCount() != nil || query.GetWithClause() != nil {
+		cannot("ORDER BY, LIMIT or WITH in a recursive query")
+	}
+	first := b.nested(query.GetLarg(), sc)
+	item.columns = renamed(first.columns, cte.GetAliascolnames())
+	for i := range item.columns {
+		item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
+	}
+	inner := &scope{parent: sc, with: []*shared{item}}
+	second := b.settle(b.query(query.GetRarg(), inner))
+	if len(second.columns) != len(first.columns) {
+		wrong("42601", "each UNION query must have the same number of columns", 0)
+	}
+	second = b.coerced(second, first.columns)
+	word := " UNION "
+	if query.GetAll() {
+		word = " UNION ALL "
+	}
+	return relation{sql: "(" + first.sql + ")" + word + "(" + second.sql + ")", columns: first.columns}
+}
+
+// mentions tells whether a query reads a table of that name anywhere in its FROM clauses.
+func mentions(s *pg.SelectStmt, name string) bool {
+	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}}}})
+	return err != nil || strings.Contains(strings.ToLower(text), strings.ToLower(name))
+}
+
+// renamed gives columns the names of a column alias list.
+func renamed(columns []column, aliases []*pg.Node) []column {
+	out := slices.Clone(columns)
+	if len(aliases) > len(out) {
+		wrong("42P10", "more column aliases than columns", 0)
+	}
+	for i, a := range aliases {
+		out[i].name = a.GetString_().GetSval()
+	}
+	return out
+}

@@ -1,0 +1,201 @@
+package rewrite
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// FaultMark stands around the SQLSTATE, a bar and the message of an error that a rewritten query raises by itself.
+const FaultMark = "\x02dp\x03"
+
+// raise is an expression that ends the query with an error.
+func raise(state, message string) string {
+	return "error(" + quoteText(FaultMark+state+"|"+message+FaultMark) + ")"
+}
+
+func constant(c *pg.A_Const) expr {
+	if c.GetIsnull() {
+		return expr{sql: "CAST(NULL AS VARCHAR)", typed: of(policy.Unknown), null: true}
+	}
+	switch v := c.GetVal().(type) {
+	case *pg.A_Const_Ival:
+		return expr{sql: "CAST(" + strconv.Itoa(int(v.Ival.GetIval())) + " AS INTEGER)", typed: int4Type}
+	case *pg.A_Const_Fval:
+		text := v.Fval.GetFval()
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return expr{sql: "CAST(" + strconv.FormatInt(n, 10) + " AS BIGINT)", typed: int8Type}
+		}
+		return expr{sql: "num_in(" + quoteText(text) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+	case *pg.A_Const_Boolval:
+		return expr{sql: strconv.FormatBool(v.Boolval.GetBoolval()), typed: boolType}
+	case *pg.A_Const_Sval:
+		return untyped(v.Sval.GetSval())
+	}
+	cannot("a bit string")
+	return expr{}
+}
+
+func untyped(text string) expr {
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		wrong("22021", "invalid byte sequence for encoding \"UTF8\"", 0)
+	}
+	return expr{sql: "CAST(" + quoteText(text) + " AS VARCHAR)", typed: of(policy.Unknown), literal: &text}
+}
+
+// literal gives an untyped literal a type.
+func (b *binder) literal(text string, t typed) expr {
+	e := expr{typed: t}
+	if element, ok := elements[t.oid]; ok {
+		return b.arrayLiteral(text, t, typed{oid: element, mod: -1})
+	}
+	switch {
+	case t.oid == typeChar:
+		_, n := utf8.DecodeRuneInString(text)
+		e.sql = "CAST(" + quoteText(text[:n]) + " AS VARCHAR)"
+	case t.oid == policy.Text, t.oid == typeName, t.oid == policy.Varchar && t.mod < 0:
+		e.sql = "CAST(" + quoteText(text) + " AS VARCHAR)"
+	case oidLike(t.oid):
+		e.sql = b.oidLiteral(strings.TrimSpace(text), t.oid)
+	case t.oid == policy.TimestampTZ, t.oid == policy.DateType || t.oid == policy.TimestampT, t.mod >= 0 && scalarType(t.oid):
+		// May depend on the session's time zone and clock, or needs its modifier applied: computed when the query runs.
+		e = b.castCall(expr{sql: "CAST(" + quoteText(text) + " AS VARCHAR)", typed: textType}, t)
+	case scalarType(t.oid):
+		v, err := scalar.Env{Zone: time.UTC}.ParseText(t.oid, text)
+		if err != nil {
+			scalarFault(err)
+		}
+		e.sql, e.even = valueText(t.oid, v), t.oid == policy.NumericType
+	default:
+		e.sql = "CAST(" + quoteText(text) + " AS VARCHAR)"
+	}
+	return e
+}
+
+// scalarFault ends the rewriting with an error of package scalar.
+func scalarFault(err error) {
+	var fault *scalar.Error
+	if errors.As(err, &fault) {
+		wrong(fault.SQLState, fault.Message, 0)
+	}
+	cannot("this expression")
+}
+
+func valueText(t policy.Type, v policy.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "CAST(NULL AS " + Storage(t) + ")"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return "CAST(" + strconv.FormatInt(v, 10) + " AS " + Storage(t) + ")"
+	case float64:
+		return "CAST(" + quoteText(strconv.FormatFloat(v, 'g', -1, 64)) + " AS " + Storage(t) + ")"
+	case policy.Numeric:
+		return "num_in(" + quoteText(v.String()) + ")"
+	case policy.Interval:
+		return "CAST(" + quoteText(strconv.Itoa(int(v.Months))+" months "+strconv.Itoa(int(v.Days))+" days "+
+			strconv.FormatInt(v.Micros, 10)+" microseconds") + " AS INTERVAL)"
+	case string:
+		return "CAST(" + quoteText(v) + " AS VARCHAR)"
+	}
+	cannot("a constant of this type")
+	return ""
+}
+
+// arrayLiteral reads '{a,b}' and the '1 2' of a vector.
+func (b *binder) arrayLiteral(text string, t, element typed) expr {
+	body := strings.TrimSpace(text)
+	separator := ","
+	if t.oid == typeInt2Vec || t.oid == typeOidVec {
+		separator = " "
+	} else if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
+		wrong("22P02", "malformed array literal", 0)
+	} else {
+		body = strings.TrimSpace(body[1 : len(body)-1])
+	}
+	if strings.ContainsAny(body, `{}"\`) {
+		cannot("a nested or quoted array literal")
+	}
+	var parts []expr
+	if body != "" {
+		for part := range strings.SplitSeq(body, separator) {
+			part = strings.TrimSpace(part)
+			if strings.EqualFold(part, "null") {
+				parts = append(parts, expr{sql: "NULL"})
+				continue
+			}
+			parts = append(parts, b.literal(part, element))
+		}
+	}
+	return expr{sql: "CAST([" + joined(parts) + "] AS " + Storage(t.oid) + ")", typed: t}
+}
+
+// oidLiteral is the number of the object that a literal names.
+func (b *binder) oidLiteral(text string, t policy.Type) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < 1<<32 {
+		return "CAST(" + text + " AS BIGINT)"
+	}
+	if text == "-" && t != typeOid {
+		return "CAST(0 AS BIGINT)"
+	}
+	schema, name := splitName(text)
+	switch t {
+	case typeRegclass:
+		if rel := LookupCatalog(schema, name); rel != nil {
+			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
+		}
+		if rel := LookupCatalog("pg_catalog", name); rel != nil && schema == "" {
+			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
+		}
+		b.reads("pg_catalog", "pg_class")
+		return "pg_find_class(" + quoteText(schema) + ", " + quoteText(name) + ")"
+	case typeRegtype:
+		if n, ok := typeOids[typeKey(text)]; ok {
+			return "CAST(" + strconv.Itoa(int(n)) + " AS BIGINT)"
+		}
+		return "pg_find_type(" + quoteText(name) + ")"
+	case typeRegproc, 2202:
+		return "pg_find_proc(" + quoteText(name) + ")"
+	case typeRegNS:
+		return "pg_find_namespace(" + quoteText(name) + ")"
+	case typeRegRole:
+		cannot("a role by name")
+	}
+	wrong("22P02", "invalid input syntax for type "+typeNameOf(t), 0)
+	return ""
+}
+
+// splitName splits a possibly qualified, possibly quoted name.
+func splitName(text string) (schema, name string) {
+	var parts []string
+	part, quoted := strings.Builder{}, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"' && quoted && i+1 < len(text) && text[i+1] == '"':
+			part.WriteByte('"')
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '.' && !quoted:
+			parts = append(parts, part.String())
+			part.Reset()
+		case !quoted && c >= 'A' && c <= 'Z':
+			part.WriteByte(c + 'a' - 'A')
+		default:
+			part.WriteByte(c)
+		}
+	}
+	if len(parts) > 0 {
+		schema = parts[len(parts)-1]
+	}
+	return schema, part.String()
+}

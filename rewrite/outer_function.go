@@ -1,0 +1,167 @@
+package rewrite
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// function binds a function call.
+func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
+	names := identifiers(n.GetFuncname())
+	name := names[len(names)-1]
+	if len(names) > 1 && names[0] != "pg_catalog" && names[0] != "information_schema" {
+		wrong("42883", "function "+strings.Join(names, ".")+" does not exist", n.GetLocation())
+	}
+	if n.GetFuncVariadic() {
+		cannot("VARIADIC")
+	}
+	for _, a := range n.GetArgs() {
+		if a.GetNamedArgExpr() != nil {
+			cannot("a named argument")
+		}
+	}
+	if n.GetOver() != nil || aggregates[name] {
+		return b.aggregate(name, n, sc)
+	}
+	if n.GetAggDistinct() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0 || n.GetAggStar() {
+		wrong("42809", name+" is not an aggregate function", n.GetLocation())
+	}
+	if series, ok := b.series(name, n, sc); ok {
+		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
+	}
+	args := b.exprs(n.GetArgs(), sc)
+	if f, ok := builtins[name]; ok {
+		return b.builtin(name, f, args)
+	}
+	switch name {
+	case "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp":
+		return b.now()
+	case "array_to_string":
+		return b.arrayToString(args)
+	case "array_length", "array_upper", "array_lower":
+		return b.arrayBound(name, args)
+	case "array_append":
+		return b.concat(args[0], args[1])
+	case "array_position":
+		return b.arrayPosition(args)
+	case "json_build_object", "jsonb_build_object":
+		return b.jsonObject(args)
+	case "pg_typeof":
+		return expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}
+	case "concat":
+		var parts []string
+		for _, a := range args {
+			parts = append(parts, "coalesce("+b.cast(a, textType, true).sql+", '')")
+		}
+		return expr{sql: "(" + strings.Join(append(parts, "''"), " || ") + ")", typed: textType}
+	case "round":
+		return b.round(args)
+	}
+	return b.call(name, args...)
+}
+
+// round by a constant gives all values one scale.
+func (b *binder) round(args []expr) expr {
+	fixed := len(args) == 1 || args[1].literal == nil && strings.HasPrefix(args[1].sql, "CAST(") && strings.HasSuffix(args[1].sql, " AS INTEGER)") &&
+		strings.Count(args[1].sql, "(") == 1
+	out := b.call("round", args...)
+	out.even = fixed && out.oid == policy.NumericType
+	return out
+}
+
+func (b *binder) oidOf(t policy.Type) string {
+	return valueText(typeOid, int64(t))
+}
+
+// textOf writes an array's element as array_to_string does.
+func (b *binder) textOf(sql string, t policy.Type) string {
+	if t == policy.Bool {
+		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
+	}
+	return b.cast(expr{sql: sql, typed: of(t)}, textType, true).sql
+}
+
+func (b *binder) arrayToString(args []expr) expr {
+	if len(args) < 2 || len(args) > 3 {
+		wrong("42883", "function array_to_string does not exist with this number of arguments", 0)
+	}
+	element, ok := elements[args[0].oid]
+	if !ok {
+		wrong("42883", "function array_to_string is for arrays", 0)
+	}
+	item := b.textOf("x", element)
+	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
+	if len(args) == 3 {
+		list = args[0].sql
+		item = "coalesce(" + item + ", " + b.cast(args[2], textType, false).sql + ")"
+	}
+	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType, false).sql + ")"
+	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
+}
+
+// arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
+func (b *binder) arrayBound(name string, args []expr) expr {
+	if len(args) != 2 {
+		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+	}
+	if _, ok := elements[args[0].oid]; !ok {
+		wrong("42883", "function "+name+" is for arrays", 0)
+	}
+	vector := args[0].oid == typeInt2Vec || args[0].oid == typeOidVec
+	value := "CAST(len(" + args[0].sql + ") AS INTEGER)"
+	switch {
+	case name == "array_lower" && vector:
+		value = "0"
+	case name == "array_lower":
+		value = "1"
+	case name == "array_upper" && vector:
+		value += " - 1"
+	}
+	dimension := b.cast(args[1], int4Type, false).sql
+	return expr{sql: "(CASE WHEN " + dimension + " = 1 AND len(" + args[0].sql + ") > 0 THEN " + value + " END)", typed: int4Type}
+}
+
+func (b *binder) arrayPosition(args []expr) expr {
+	if len(args) != 2 {
+		cannot("array_position with a start")
+	}
+	element, ok := elements[args[0].oid]
+	if !ok || args[0].oid == typeInt2Vec || args[0].oid == typeOidVec {
+		cannot("array_position of this type")
+	}
+	item := b.cast(args[1], of(element), false)
+	return expr{sql: "nullif(CAST(list_position(" + args[0].sql + ", " + item.sql + ") AS INTEGER), 0)", typed: int4Type}
+}
+
+// jsonObject writes a JSON object as PostgreSQL's json_build_object spaces it.
+func (b *binder) jsonObject(args []expr) expr {
+	if len(args)%2 != 0 {
+		wrong("22023", "argument list must have even number of elements", 0)
+	}
+	parts := []string{"'{'"}
+	for i := 0; i < len(args); i += 2 {
+		if i > 0 {
+			parts = append(parts, "', '")
+		}
+		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType, true).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
+	}
+	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
+}
+
+func (b *binder) json(e expr) string {
+	var text string
+	switch {
+	case e.oid.Integer() || e.oid == policy.Bool:
+		text = "CAST(" + e.sql + " AS VARCHAR)"
+	case e.oid == policy.NumericType || e.oid.Floating():
+		text = b.cast(e, textType, true).sql
+	case e.oid == typeJSON:
+		text = e.sql
+	default:
+		text = "CAST(to_json(" + b.cast(e, textType, true).sql + ") AS VARCHAR)"
+	}
+	return "coalesce(" + text + ", 'null')"
+}

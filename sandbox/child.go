@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+)
+
+// childArgument is the hidden first argument of a child.
+const childArgument = "__sandbox"
+
+// child is one child process. It is used by one query at a time.
+type child struct {
+	options Options
+	holds   map[string]int64 // the version of each dataset that it holds
+	mu      sync.Mutex       // guards cmd against kill, which any goroutine may call
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	writer  *bufio.Writer
+	reader  *bufio.Reader
+}
+
+func (c *child) start() error {
+	path, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	cmd := exec.Command(path, childArgument, strconv.FormatUint(c.options.AddressSpace, 10),
+		strconv.FormatUint(c.options.Memory, 10), strconv.Itoa(c.options.MostRows))
+	// glibc reserves 64 MiB of address space an arena; two are enough. DuckDB and Go see no other variable.
+	cmd.Env = []string{"MALLOC_ARENA_MAX=2", "TZ=UTC"}
+	cmd.Dir = "/"
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cmd, c.holds = cmd, map[string]int64{}
+	c.in, c.writer, c.reader = in, bufio.NewWriter(in), bufio.NewReader(out)
+	return nil
+}
+
+// kill ends the process; whoever waits for its answer is told.
+func (c *child) kill() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd != nil {
+		_ = c.cmd.Process.Kill()
+	}
+}
+
+// stop kills the process and waits until it is gone.
+func (c *child) stop() {
+	c.kill()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cmd != nil {
+		_ = c.in.Close()
+		_ = c.cmd.Wait()
+		c.cmd = nil
+	}
+}
+
+// ask sends a request and waits for its reply. When ctx ends first the process is killed; the caller starts another.
+func (c *child) ask(ctx context.Context, r *request) (*reply, error) {
+	if c.cmd == nil {
+		if err := c.start(); err != nil {
+			return nil, err
+		}
+	}
+	type outcome struct {
+		body []byte
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		err := writeFrame(c.writer, r.encode())
+		if err != nil {
+			done <- outcome{nil, err}
+			return
+		}
+		body, err := readFrame(c.reader)
+		done <- outcome{body, err}
+	}()
+	select {
+	case o := <-done:
+		if o.err != nil {
+			return nil, o.err
+		}
+		return decodeReply(o.body)
+	case <-ctx.Done():
+		c.kill()
+		<-done
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,293 @@
+package sandbox
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Options set the limits of the embedded engine. Zero values take the defaults.
+type Options struct {
+	Log          *slog.Logger
+	Children     int           // child processes, each running one query at a time; default 2
+	Deadline     time.Duration // of one query; default 10 s
+	AddressSpace uint64        // bytes that a child may map; default 3 GiB
+	Memory       uint64        // bytes that DuckDB may use for data; default 512 MiB
+	MostRows     int           // rows of an answer; default 1,000,000
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Children <= 0 {
+		o.Children = 2
+	}
+	if o.Deadline <= 0 {
+		o.Deadline = 10 * time.Second
+	}
+	if o.AddressSpace == 0 {
+		o.AddressSpace = 3 << 30
+	}
+	if o.Memory == 0 {
+		o.Memory = 512 << 20
+	}
+	if o.MostRows <= 0 {
+		o.MostRows = 1_000_000
+	}
+	return o
+}
+
+// The errors of a query that had to be ended. The engine's own text is never relayed.
+var (
+	errDeadline  = &scalar.Error{SQLState: "57014", Message: "canceling statement: the query over released answers took too long"}
+	errResources = &scalar.Error{SQLState: "54000", Message: "the query over released answers needs more memory than it may use"}
+	errBroken    = &scalar.Error{SQLState: "XX000", Message: "the query over released answers could not be run"}
+	errClosed    = &scalar.Error{SQLState: "57P01", Message: "the sandbox is shut down"}
+)
+
+// embedded is the Engine of DuckDB child processes. All that a child holds can be made again from here, so a child may
+// be killed at any moment.
+type embedded struct {
+	options Options
+	idle    chan *child // children that wait for work
+
+	mu       sync.Mutex
+	policy   *policy.Policy
+	public   map[string]map[string]Table // by dataset and name
+	version  int64                       // of what datasets hold
+	closed   bool
+	children []*child
+}
+
+// Start starts an embedded engine. It has no catalog yet.
+func Start(ctx context.Context, options Options) (Engine, error) {
+	e := &embedded{options: options.withDefaults(), public: map[string]map[string]Table{}, version: 1}
+	e.idle = make(chan *child, e.options.Children)
+	for range e.options.Children {
+		c := &child{options: e.options}
+		e.children = append(e.children, c)
+		e.idle <- c
+		if err := c.start(); err != nil {
+			_ = e.Close()
+			return nil, err
+		}
+	}
+	return e, ctx.Err()
+}
+
+func (e *embedded) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+
+func (e *embedded) Catalog(_ context.Context, p *policy.Policy) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.policy, e.version = p, e.version+1
+	return nil
+}
+
+func (e *embedded) Load(_ context.Context, dataset string, t Table) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !t.Rows.Valid() {
+		return errBroken
+	}
+	tables := maps.Clone(e.public[dataset])
+	if tables == nil {
+		tables = map[string]Table{}
+	}
+	tables[qualified(t.Schema, t.Name)] = t
+	e.public[dataset], e.version = tables, e.version+1
+	return nil
+}
+
+func (e *embedded) Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error) {
+	rows, err := e.ask(ctx, askQuery, s, q, tables)
+	if err != nil {
+		return privacy.Released[Rows]{}, err
+	}
+	// The rows were computed in a process that holds released and public tables alone.
+	return privacy.Published(rows), nil
+}
+
+func (e *embedded) Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error) {
+	if _, err := e.ask(ctx, askDescribe, s, q, tables); err != nil {
+		return nil, err
+	}
+	return outerColumns(q), nil
+}
+
+// ask sends one query to a free child and waits for its answer, at most to the deadline.
+func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
+	defer cancel()
+	var c *child
+	select {
+	case c = <-e.idle:
+	case <-ctx.Done():
+		return Rows{}, e.ended(ctx)
+	}
+	defer func() { e.idle <- c }()
+	open, version, err := e.open(c, s.Database)
+	if err != nil {
+		return Rows{}, err
+	}
+	r := &request{kind: what, dataset: s.Database, sql: q.SQL, zone: setting(s, "timezone", "UTC"),
+		now: time.Now().UnixMicro(), columns: outerColumns(q)}
+	for _, p := range q.Params {
+		r.args = append(r.args, parameter(s, p, r.now))
+	}
+	r.tables = e.sessionTables(s, q, tables)
+	if open != nil {
+		opened, err := c.ask(ctx, open)
+		if err != nil {
+			return Rows{}, e.failure(ctx, c, err)
+		}
+		if opened.fault != nil {
+			e.options.Log.Error("sandbox cannot be furnished", "error", opened.fault.Message)
+			return Rows{}, errBroken
+		}
+		c.holds[s.Database] = version
+	}
+	answer, err := c.ask(ctx, r)
+	if err != nil {
+		return Rows{}, e.failure(ctx, c, err)
+	}
+	if answer.fault != nil {
+		if answer.fault.SQLState == errBroken.SQLState {
+			e.options.Log.Error("sandbox could not run a query", "error", answer.fault.Message)
+			return Rows{}, errBroken
+		}
+		return Rows{}, answer.fault
+	}
+	answer.rows.Columns = r.columns
+	return answer.rows, nil
+}
+
+// open returns the request that brings a dataset up to date in a child, nil where it is.
+func (e *embedded) open(c *child, dataset string) (*request, int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, 0, errClosed
+	}
+	if c.holds[dataset] == e.version {
+		return nil, e.version, nil
+	}
+	r := &request{kind: askOpen, dataset: dataset, tables: catalogTables(e.policy, dataset)}
+	for _, name := range slices.Sorted(maps.Keys(e.public[dataset])) {
+		r.tables = append(r.tables, table{name: name, rows: e.public[dataset][name].Rows.Value()})
+	}
+	return r, e.version, nil
+}
+
+// failure starts a child anew after it died or was killed, and says what the analyst may know of it.
+func (e *embedded) failure(ctx context.Context, c *child, err error) error {
+	c.stop()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return errClosed
+	}
+	if fault := c.start(); fault != nil {
+		e.options.Log.Error("sandbox child does not start", "error", fault)
+	}
+	if ctx.Err() != nil {
+		return e.ended(ctx)
+	}
+	e.options.Log.Warn("sandbox child ended during a query", "error", err)
+	return errResources
+}
+
+// ended is the error of a query whose time is over: the caller's own, or the engine's deadline.
+func (e *embedded) ended(ctx context.Context) error {
+	if ctx.Err() == context.DeadlineExceeded {
+		return errDeadline
+	}
+	return ctx.Err()
+}
+
+// Close ends the children and waits for the queries that they ran.
+func (e *embedded) Close() error {
+	e.mu.Lock()
+	children := e.children
+	e.children, e.closed = nil, true
+	for _, c := range children {
+		c.kill()
+	}
+	e.mu.Unlock()
+	for range children {
+		(<-e.idle).stop()
+	}
+	return nil
+}
+
+// sessionTables are the tables of this query alone: the leaves and dp.* rows that came with it, and what the catalogs
+// show of this session.
+func (e *embedded) sessionTables(s Session, q rewrite.OuterQuery, given []Table) []table {
+	e.mu.Lock()
+	p := e.policy
+	e.mu.Unlock()
+	var tables []table
+	named := map[string]bool{}
+	for _, t := range given {
+		name := qualified(t.Schema, t.Name)
+		named[name] = true
+		tables = append(tables, table{name: name, rows: t.Rows.Value()})
+	}
+	for _, name := range q.Relations {
+		if rows, of := sessionRows(p, s, name); of && !named[name] {
+			tables = append(tables, table{name: name, rows: rows})
+		}
+	}
+	return tables
+}
+
+func qualified(schema, name string) string {
+	if schema == "" {
+		return name
+	}
+	return schema + "." + name
+}
+
+func outerColumns(q rewrite.OuterQuery) []Column {
+	columns := make([]Column, len(q.Columns))
+	for i, c := range q.Columns {
+		columns[i] = Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+	}
+	return columns
+}
+
+// parameter is the value of a session parameter of an outer query.
+func parameter(s Session, name string, now int64) string {
+	switch name {
+	case "user":
+		return s.User
+	case "database":
+		return s.Database
+	case "pid":
+		return strconv.FormatUint(uint64(s.PID), 10)
+	case "now":
+		return strconv.FormatInt(now, 10)
+	case "zone":
+		return setting(s, "timezone", "UTC")
+	case "version":
+		return "PostgreSQL " + setting(s, "server_version", "15.0 (dpproxy)")
+	}
+	return setting(s, name, "")
+}
+
+func setting(s Session, name, otherwise string) string {
+	if v, ok := s.Settings[name]; ok {
+		return v
+	}
+	return otherwise
+}

@@ -1,0 +1,98 @@
+package sandbox
+
+import "github.com/dpproxy/dpproxy/planner/scalar"
+
+// kind says what the child is asked to do.
+type kind byte
+
+const (
+	askOpen     kind = 1 + iota // make the engine of a dataset anew, with its tables
+	askQuery                    // run an outer query
+	askDescribe                 // only bind it
+)
+
+// table is a table on its way to the child; its name is schema.name, or the name of a leaf.
+type table struct {
+	name string
+	rows Rows
+}
+
+// request is one message to the child.
+type request struct {
+	kind    kind
+	dataset string
+	sql     string
+	zone    string
+	now     int64    // microseconds since 1970
+	args    []string // of $1, $2, … in sql
+	columns []Column // of the answer
+	tables  []table  // askOpen: those of the dataset; else those of this query alone
+}
+
+// reply is the child's answer to a request.
+type reply struct {
+	rows  Rows
+	fault *scalar.Error
+}
+
+func (r *request) encode() []byte {
+	e := &encoder{b: []byte{byte(r.kind)}}
+	e.text(r.dataset)
+	e.text(r.sql)
+	e.text(r.zone)
+	e.int(r.now)
+	e.int(int64(len(r.args)))
+	for _, a := range r.args {
+		e.text(a)
+	}
+	e.columns(r.columns)
+	e.int(int64(len(r.tables)))
+	for _, t := range r.tables {
+		e.text(t.name)
+		e.rows(t.rows)
+	}
+	return e.b
+}
+
+func decodeRequest(b []byte) (*request, error) {
+	d := &decoder{b: b}
+	r := &request{}
+	if head := d.take(1); head != nil {
+		r.kind = kind(head[0])
+	}
+	r.dataset, r.sql, r.zone, r.now = d.text(), d.text(), d.text(), d.int()
+	r.args = make([]string, d.count())
+	for i := range r.args {
+		r.args[i] = d.text()
+	}
+	r.columns = d.columns()
+	r.tables = make([]table, d.count())
+	for i := range r.tables {
+		r.tables[i] = table{name: d.text(), rows: d.rows()}
+	}
+	return r, d.err
+}
+
+func (r *reply) encode() []byte {
+	e := &encoder{}
+	if r.fault != nil {
+		e.int(1)
+		e.text(r.fault.SQLState)
+		e.text(r.fault.Message)
+		return e.b
+	}
+	e.int(0)
+	e.rows(r.rows)
+	return e.b
+}
+
+func decodeReply(b []byte) (*reply, error) {
+	d := &decoder{b: b}
+	r := &reply{}
+	if d.int() != 0 {
+		r.fault = &scalar.Error{SQLState: d.text(), Message: d.text()}
+		return r, d.err
+	}
+	r.rows = d.rows()
+	return r, d.err
+}
