@@ -125,13 +125,21 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 			return e, err
 		}
 	}
-	if len(can.of.args) == 1 && can.of.variadic || can.args[0:] != nil && hasPolymorphic(can.of.args) {
+	if can.of.variadic {
 		typed = env.asText(typed)
+	} else if hasPolymorphic(can.of.args) {
+		for i, e := range typed {
+			text, err := env.Cast(e, policy.Text, -1)
+			if err != nil {
+				return nil, err
+			}
+			typed[i] = text
+		}
 	}
 	return &call{name: name, args: typed, typ: can.of.result, typmod: -1, body: b, env: &env}, nil
 }
 
-// hasPolymorphic tells whether a signature takes any type: concat, and || beside text.
+// hasPolymorphic tells whether a signature takes any type.
 func hasPolymorphic(args []policy.Type) bool {
 	for _, t := range args {
 		if t == anyType || t == anyNonArray {

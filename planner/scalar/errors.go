@@ -22,7 +22,6 @@ const (
 	stateWidthBucket    = "2201G"
 	stateLog            = "2201E"
 	statePower          = "2201F"
-	stateLimit          = "54000"
 	stateMismatch       = "42804"
 	stateCannotCoerce   = "42846"
 	stateUndefined      = "42883"

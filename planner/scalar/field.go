@@ -123,9 +123,6 @@ func timestampField(field string, t policy.Timestamp) (numeric, error) {
 	case "epoch":
 		return micros(int64(t)), nil
 	case "julian":
-		if ofDay == 0 {
-			return julianWhole(days), nil
-		}
 		part, err := divideNumeric(numericOf(ofDay), numericOf(microsPerDay))
 		if err != nil {
 			return numeric{}, err
@@ -137,11 +134,6 @@ func timestampField(field string, t policy.Timestamp) (numeric, error) {
 		return sum.(numeric), nil
 	}
 	return dayField(field, days)
-}
-
-// julianWhole is a whole Julian day with the scale of a quotient of zero.
-func julianWhole(days int64) numeric {
-	return roundNumeric(numericOf(days+julianOf1970), 20)
 }
 
 func dateField(field string, d policy.Date) (numeric, error) {

@@ -41,10 +41,7 @@ const (
 // like matches a text against % and _, with \ as the escape. A pattern that ends in its escape fails only where
 // matching gets there, as in PostgreSQL.
 func like(s, pattern string) (likeOutcome, error) {
-	for pattern != "" {
-		if s == "" && pattern[0] != '%' {
-			break
-		}
+	for s != "" && pattern != "" {
 		switch c := pattern[0]; c {
 		case '%':
 			return likeRest(s, pattern[1:])

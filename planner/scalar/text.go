@@ -11,7 +11,7 @@ import (
 // maxText bounds the bytes of a computed text.
 const maxText = 1 << 20
 
-var errTextLength = fail(stateLimit, "requested length too large")
+var errTextLength = unsupported("a text of more than a million bytes")
 
 func (r registry) texts() {
 	t, i4 := policy.Text, policy.Int4
