@@ -30,7 +30,7 @@ func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, 
 			return nil, nil, engineCan(refusal)
 		}
 		out.show(b, e)
-		columns[i] = OutColumn{Name: tg.label, Type: e.Type(), Typmod: e.Typmod()}
+		columns[i] = OutColumn{Name: tg.label, Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)}
 	}
 	if sel.HavingClause != nil {
 		e, refusal := t.condition(sel.HavingClause, "HAVING")

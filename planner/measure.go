@@ -13,21 +13,32 @@ import (
 // describedVersion is the first byte of a description of a measure.
 const describedVersion = 1
 
-// fingerprints keeps the canonical texts of tables, which never change.
-var fingerprints sync.Map // *policy.Table → []byte
+// known is what the planner keeps of a table of a policy, which never changes.
+type known struct {
+	fingerprint string // hash of the table's meaning
+	names       []string
+	exprs       []*expr // its columns
+}
 
-func fingerprintOf(t *policy.Table) []byte {
-	if f, ok := fingerprints.Load(t); ok {
-		return f.([]byte)
+var knownTables sync.Map // *policy.Table → *known
+
+func knownOf(t *policy.Table) *known {
+	if k, ok := knownTables.Load(t); ok {
+		return k.(*known)
 	}
-	f := t.Fingerprint()
-	fingerprints.Store(t, f)
-	return f
+	hash := sha256.Sum256(t.Fingerprint())
+	k := &known{fingerprint: string(hash[:])}
+	for i, c := range t.Columns {
+		k.names = append(k.names, c.Name)
+		k.exprs = append(k.exprs, columnExpr(i, c.Type, c.Typmod, -1))
+	}
+	knownTables.Store(t, k)
+	return k
 }
 
 // meaning is the canonical encoding of what a measure counts. Its hash is the measure's digest.
 func (s *solved) meaning() []byte {
-	b := encodeText(nil, string(fingerprintOf(s.table)))
+	b := encodeText(nil, knownOf(s.table).fingerprint)
 	b = encodePred(b, s.filter)
 	b = binary.AppendUvarint(b, uint64(len(s.counts)))
 	for _, p := range s.counts {
@@ -154,7 +165,7 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 	}
 	shared := r.byte() == 1
 	kind, name := r.text(), r.text()
-	if r.failed || Digest(sha256.Sum256(r.b)) != h.Digest || r.text() != string(fingerprintOf(t)) {
+	if r.failed || Digest(sha256.Sum256(r.b)) != h.Digest || r.text() != knownOf(t).fingerprint {
 		return nil
 	}
 	// Every row, counted once, in every cell: other measures are found by their digest alone.

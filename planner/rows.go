@@ -22,12 +22,10 @@ type rows struct {
 
 // tableRows are the rows of a table.
 func tableRows(t *policy.Table, alias string, pos int) *rows {
-	r := &rows{table: t, alias: t.Name, plain: true, pos: pos, names: make([]string, len(t.Columns)), exprs: make([]*expr, len(t.Columns))}
+	k := knownOf(t)
+	r := &rows{table: t, alias: t.Name, plain: true, pos: pos, names: k.names, exprs: k.exprs}
 	if alias != "" {
 		r.alias, r.plain = alias, false
-	}
-	for i, c := range t.Columns {
-		r.names[i], r.exprs[i] = c.Name, columnExpr(i, c.Type, c.Typmod, pos)
 	}
 	return r
 }

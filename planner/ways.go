@@ -2,6 +2,8 @@ package planner
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -13,7 +15,6 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
-	error   mechanisms.Error // the largest over the answer
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -92,11 +93,12 @@ func (ch *chooser) share(k int) privacy.Cost {
 // one picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
 // release of her own where she asked for that, then a fresh count.
 func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
-	fresh, refusal := ch.fresh(s, share)
-	if refusal != nil {
-		return nil, refusal
+	own := s.measure(s.kind(), s.table.Name+s.about())
+	fresh, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
+	if err != nil {
+		return nil, noMechanism.at(-1, err.Error())
 	}
-	if w := ch.again(s, fresh); w != nil {
+	if w := ch.again(s, own, fresh); w != nil {
 		return w, nil
 	}
 	if w := ch.reuse(s, fresh); w != nil {
@@ -110,25 +112,21 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 			return w, nil
 		}
 	}
-	return fresh, nil
+	own.Spec, own.Cost, own.Why = fresh, share, "no release that you have paid for answers it"
+	return &way{measure: own, reading: ownReading(s)}, nil
 }
 
-// fresh counts the question's own cells, once each.
-func (ch *chooser) fresh(s *solved, share privacy.Cost) (*way, *Refusal) {
-	kind, name := "count", s.table.Name
-	if s.cells > 1 || len(s.grain) > 0 {
-		kind = "histogram"
+// kind is how a measure of the question's own cells is called.
+func (s *solved) kind() string {
+	if len(s.grain) > 0 {
+		return "histogram"
 	}
-	m := s.measure(kind, name+s.about())
-	spec, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
-	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
-	}
-	m.Spec, m.Cost = spec, share
-	m.Why = "no release that you have paid for answers it"
-	w := &way{measure: m, reading: ownReading(s)}
-	w.error = spec.Error(span(0), ch.c.Settings.Confidence)
-	return w, nil
+	return "count"
+}
+
+// variance is the expected squared error of a count of one cell.
+func (ch *chooser) variance(spec mechanisms.Spec) float64 {
+	return spec.Error(span(0), ch.c.Settings.Confidence).Variance
 }
 
 // about names the columns of a question.
@@ -145,20 +143,22 @@ func (s *solved) about() string {
 }
 
 // again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3).
-func (ch *chooser) again(s *solved, fresh *way) *way {
+func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec) *way {
 	if ch.c.Holdings == nil {
 		return nil
 	}
-	for _, h := range ch.c.Holdings.Held(fresh.measure.Digest) {
-		if h.Spec.Cells != fresh.measure.Spec.Cells || h.Spec.Counters != fresh.measure.Spec.Counters {
+	for _, h := range ch.c.Holdings.Held(own.Digest) {
+		if h.Spec.Cells != fresh.Cells || h.Spec.Counters != fresh.Counters {
 			continue
 		}
-		w := &way{measure: s.measure(fresh.measure.Kind, fresh.measure.Name), reading: ownReading(s)}
+		w := &way{measure: own, reading: ownReading(s)}
+		release := false
 		if m := readDescribed(h, s.table); m != nil {
-			w.measure.Kind, w.measure.Name, w.measure.Shared = m.kind, m.name, m.shared
+			w.measure = s.measure(m.kind, m.name)
+			w.measure.Shared, release = m.shared, m.isRelease()
+			w.measure.Declared = declaredAs(s.table, w.measure)
 		}
-		w.error = ch.worst(h.Spec, w.reading)
-		if w.error.Variance > fresh.error.Variance && !w.measure.Shared && w.measure.Kind != "range" {
+		if !release && ch.worst(h.Spec, w.reading) > ch.variance(fresh) {
 			continue
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
@@ -173,25 +173,41 @@ func (w *way) hold(h Holding, why string) {
 
 // reuse finds the most exact release of finer cells that she has paid for and that answers the question. A histogram of
 // her own, bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(s *solved, fresh *way) *way {
-	var best *way
-	for _, h := range ch.heldOn(s.table) {
-		r := cover(s, h.measure.solved)
-		if r == nil {
-			continue
-		}
-		w := &way{reading: r, error: ch.worst(h.holding.Spec, r)}
-		if !h.measure.shared && h.measure.kind != "range" && w.error.Variance > fresh.error.Variance || best != nil && w.error.Variance >= best.error.Variance {
-			continue
-		}
-		w.measure = h.measure.measure(h.measure.kind, h.measure.name)
-		w.measure.Shared = h.measure.shared
-		w.measure.Declared = declaredAs(s.table, w.measure)
-		w.hold(h.holding, "you have paid for "+h.measure.kind+" "+h.measure.name+", whose cells add up to it")
-		best = w
+func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec) *way {
+	type candidate struct {
+		heldOn
+		reading *reading
 	}
-	return best
+	var found []candidate
+	for _, h := range ch.heldOn(s.table) {
+		if r := cover(s, h.measure.solved); r != nil {
+			found = append(found, candidate{h, r})
+		}
+	}
+	var best *candidate
+	least := math.Inf(1)
+	for i, c := range found {
+		if len(found) == 1 && c.measure.isRelease() {
+			best = &found[i]
+			break
+		}
+		variance := ch.worst(c.holding.Spec, c.reading)
+		if variance < least && (c.measure.isRelease() || variance <= ch.variance(fresh)) {
+			best, least = &found[i], variance
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	w := &way{reading: best.reading, measure: best.measure.measure(best.measure.kind, best.measure.name)}
+	w.measure.Shared = best.measure.shared
+	w.measure.Declared = declaredAs(s.table, w.measure)
+	w.hold(best.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
+	return w
 }
+
+// isRelease tells releases, which answer whatever they can for free, from the answer to one question.
+func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" }
 
 // heldOn reads the descriptions of what she holds on a table, once a statement.
 func (ch *chooser) heldOn(t *policy.Table) []heldOn {
@@ -226,7 +242,11 @@ func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
 		return nil
 	}
 	var best *way
+	least := math.Inf(1)
 	for _, r := range s.table.Releases {
+		if !containsAll(r.Columns, columns) {
+			continue
+		}
 		held := identity(s.table, r.Columns)
 		reading := cover(s, held)
 		if reading == nil {
@@ -236,29 +256,41 @@ func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
 		if err != nil {
 			continue
 		}
-		w := &way{reading: reading, error: ch.worst(spec, reading)}
-		if r.Kind == policy.HistogramRelease {
-			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), r.Cost)
-			if err != nil || w.error.Variance > 1.001*alone.Error(span(0), ch.c.Settings.Confidence).Variance {
-				continue
-			}
-		}
-		if !r.Cost.Fits(share) {
+		if r.Kind == policy.RangeRelease && !r.Cost.Fits(share) {
 			ch.hints.add(hint(r))
 			continue
 		}
-		if best != nil && w.error.Variance >= best.error.Variance {
+		variance := ch.worst(spec, reading)
+		if r.Kind == policy.HistogramRelease {
+			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), r.Cost)
+			if err != nil || variance > 1.001*ch.variance(alone) {
+				continue
+			}
+			if !r.Cost.Fits(share) {
+				ch.hints.add(hint(r))
+				continue
+			}
+		}
+		if variance >= least {
 			continue
 		}
-		w.measure = held.measure(r.Kind.String(), r.Name)
-		w.measure.Shared, w.measure.Declared, w.measure.Spec, w.measure.Cost = true, r, spec, r.Cost
-		w.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
-		best = w
+		best, least = &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}, variance
+		best.measure.Shared, best.measure.Declared, best.measure.Spec, best.measure.Cost = true, r, spec, r.Cost
+		best.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
 	}
 	if best != nil {
 		ch.hints = nil
 	}
 	return best
+}
+
+func containsAll(list, wanted []*policy.Column) bool {
+	for _, c := range wanted {
+		if !slices.Contains(list, c) {
+			return false
+		}
+	}
+	return true
 }
 
 func hint(r *policy.Release) string {
@@ -306,24 +338,22 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	}
 	w := &way{measure: held.measure("range", s.table.Name+"_"+columns[0].Name), reading: reading}
 	w.measure.Spec, w.measure.Cost, w.measure.Why = spec, share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
-	w.error = ch.worst(spec, reading)
 	return w
 }
 
 // mostErrors bounds how many rows' errors a plan computes.
 const mostErrors = 256
 
-// worst is the largest expected error over the rows of a reading (over evenly chosen ones where there are very many).
-func (ch *chooser) worst(spec mechanisms.Spec, r *reading) mechanisms.Error {
-	var out mechanisms.Error
+// worst is the largest expected squared error over the rows of a reading.
+func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
+	most := 0.0
 	for _, rows := range r.spans {
-		if e := largestError(spec, rows, ch.c.Settings.Confidence); e.Variance > out.Variance {
-			out = e
-		}
+		most = max(most, largestError(spec, rows, ch.c.Settings.Confidence).Variance)
 	}
-	return out
+	return most
 }
 
+// largestError is the largest expected error over rows, over evenly chosen ones where there are very many.
 func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) mechanisms.Error {
 	var out mechanisms.Error
 	if spec.Strategy.Kind == mechanisms.Identity {
@@ -338,8 +368,9 @@ func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mec
 		}
 		return spec.Error(rows[most], confidence)
 	}
+	errors := spec.Errors(confidence)
 	for i := 0; i < len(rows); i += 1 + len(rows)/mostErrors {
-		if e := spec.Error(rows[i], confidence); e.Variance > out.Variance {
+		if e := errors.Of(rows[i]); e.Variance > out.Variance {
 			out = e
 		}
 	}

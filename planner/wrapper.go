@@ -83,7 +83,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 			for i, name := range d.names {
 				targets = append(targets, target{name, nil})
 				out.show(b, d.exprs[i])
-				columns = append(columns, OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod()})
+				columns = append(columns, OutColumn{Name: name, Type: d.exprs[i].Type(), Typmod: d.exprs[i].Typmod(), Noisy: d.types[i].Noisy})
 			}
 			continue
 		}
@@ -93,7 +93,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 		}
 		targets = append(targets, target{columnLabel(r), r.Val})
 		out.show(b, e)
-		columns = append(columns, OutColumn{Name: columnLabel(r), Type: e.Type(), Typmod: e.Typmod()})
+		columns = append(columns, OutColumn{Name: columnLabel(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
 	}
 	if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")
@@ -136,6 +136,11 @@ func (d *Direct) show(b *binder, e *expr) {
 		}
 	}
 	d.counts = append(d.counts, count)
+}
+
+// isNoisy tells whether an expression over a leaf's row reads a count.
+func (b *binder) isNoisy(leaf int, e *expr) bool {
+	return leaf >= 0 && len(e.cols) > 0 && e.cols[len(e.cols)-1] >= len(b.questions[leaf].keys)
 }
 
 // nullOf is a NULL of a type, for columns that have no rows.
