@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -25,14 +26,15 @@ type Answerer struct {
 	engine    sandbox.Engine
 	random    io.Reader
 	log       *slog.Logger
+	metrics   *Metrics
 	holdings  holdingsIndex
 	estimates estimateCache
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
-func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log}
+func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics}
 }
 
 // Drain waits until every purchase under way is saved.
@@ -156,6 +158,9 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 	for k, i := range wanted {
 		p.charged = p.charged.Plus(outcomes[k].Charged)
 		p.ids[i] = outcomes[k].ID
+		if !outcomes[k].Charged.IsZero() {
+			a.metrics.Charged(s.Dataset.ID, plan.Measures[i].Kind)
+		}
 	}
 	for k, i := range wanted {
 		if outcomes[k].Receipt == nil {
@@ -188,12 +193,32 @@ func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Q
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	id, err := a.ledger.Save(ctx, receipt, noisy)
+	id, err := a.save(ctx, receipt, noisy)
 	if err != nil {
+		a.ledger.Abandon(receipt)
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
 	return id, nil
+}
+
+// saveTries and savePause bound how long a drawn release waits for a ledger whose disk has failed. Saving again stores
+// the same draw, never another one.
+const (
+	saveTries = 5
+	savePause = 500 * time.Millisecond
+)
+
+func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (id int64, err error) {
+	for try := range saveTries {
+		if try > 0 {
+			time.Sleep(savePause)
+		}
+		if id, err = a.ledger.Save(ctx, receipt, noisy); err == nil {
+			return id, nil
+		}
+	}
+	return 0, err
 }
 
 func item(m *planner.Measure) ledger.Item {

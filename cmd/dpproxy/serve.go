@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -70,8 +71,13 @@ func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Log
 		return err
 	}
 	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log})
+	secret, err := mockSecret(h.policy.Load())
+	if err != nil {
+		return err
+	}
+	metrics := proxy.NewMetrics()
+	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
 	if err != nil {
 		return err
 	}
@@ -96,6 +102,20 @@ func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Log
 	}
 	answers.Drain()
 	return err
+}
+
+// mockSecret reads, or makes on first use, the secret behind the salts that unknown users are shown. It lies beside the
+// ledger and stays the same across restarts, so that they cannot be told from the salts of real users.
+func mockSecret(p *policy.Policy) ([]byte, error) {
+	path := strings.TrimPrefix(p.Ledger.URL, "sqlite:") + "-secret"
+	if secret, err := os.ReadFile(path); err == nil && len(secret) == 32 {
+		return secret, nil
+	}
+	secret := make([]byte, 32)
+	if _, err := rand.Read(secret); err != nil {
+		return nil, err
+	}
+	return secret, os.WriteFile(path, secret, 0o600)
 }
 
 // open reads the policy and opens all that it names. Nothing is served yet.
