@@ -40,7 +40,7 @@ type column struct {
 type entry struct {
 	schema, alias string
 	columns       []column
-	row           string // DuckDB's name of the whole row
+	oid           int64 // of a catalog relation: what tableoid says
 }
 
 // shared is a table expression of a WITH clause.

@@ -116,9 +116,10 @@ func (b *binder) cast(e expr, t typed, explicit bool) expr {
 		return b.castArray(e, from, to, t)
 	case arrayFrom || arrayTo:
 		return b.castArrayText(e, t)
+	case plainText(e.oid) && t.oid == policy.Text:
 	case textLike(e.oid) && t.oid == typeChar:
 		out.sql = "left(" + e.sql + ", 1)"
-	case textLike(e.oid) && textLike(t.oid) && t.mod < 0, e.oid == typeNodeTree && textLike(t.oid), e.oid == typeJSON && textLike(t.oid):
+	case textLike(e.oid) && textLike(t.oid) && t.mod < 0:
 	case textLike(e.oid) && textLike(t.oid):
 		out.sql = "left(" + e.sql + ", " + strconv.Itoa(int(t.mod-4)) + ")"
 	case isNamed(e.oid) && textLike(t.oid):
@@ -215,7 +216,7 @@ func (b *binder) asScalar(e expr) expr {
 	switch {
 	case e.literal != nil, e.null, scalarType(e.oid) && e.oid != policy.Unknown:
 		return e
-	case textLike(e.oid) || e.oid == policy.Unknown:
+	case plainText(e.oid) || e.oid == policy.Unknown:
 		return b.cast(e, textType, false)
 	case isNamed(e.oid):
 		return b.nameOf(e)

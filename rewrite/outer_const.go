@@ -121,21 +121,51 @@ func (b *binder) arrayLiteral(text string, t, element typed) expr {
 	} else {
 		body = strings.TrimSpace(body[1 : len(body)-1])
 	}
-	if strings.ContainsAny(body, `{}"\`) {
-		cannot("a nested or quoted array literal")
-	}
 	var parts []expr
-	if body != "" {
-		for part := range strings.SplitSeq(body, separator) {
-			part = strings.TrimSpace(part)
-			if strings.EqualFold(part, "null") {
-				parts = append(parts, expr{sql: "NULL"})
-				continue
-			}
-			parts = append(parts, b.literal(part, element))
+	for _, part := range arrayParts(body, separator[0]) {
+		if part.null {
+			parts = append(parts, expr{sql: "NULL"})
+			continue
 		}
+		parts = append(parts, b.literal(*part.literal, element))
 	}
 	return expr{sql: "CAST([" + joined(parts) + "] AS " + Storage(t.oid) + ")", typed: t}
+}
+
+// arrayParts splits the inside of an array literal at its separators.
+func arrayParts(body string, separator byte) []expr {
+	var parts []expr
+	part, quoted, wasQuoted := strings.Builder{}, false, false
+	finish := func() {
+		text := part.String()
+		if !wasQuoted {
+			text = strings.TrimSpace(text)
+		}
+		parts = append(parts, expr{literal: &text, null: !wasQuoted && strings.EqualFold(text, "null")})
+		part.Reset()
+		wasQuoted = false
+	}
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '\\' && i+1 < len(body):
+			i++
+			part.WriteByte(body[i])
+		case c == '"':
+			quoted, wasQuoted = !quoted, true
+		case quoted:
+			part.WriteByte(c)
+		case c == '{' || c == '}':
+			cannot("a nested array literal")
+		case c == separator:
+			finish()
+		default:
+			part.WriteByte(c)
+		}
+	}
+	if body != "" {
+		finish()
+	}
+	return parts
 }
 
 // oidLiteral is the number of the object that a literal names.

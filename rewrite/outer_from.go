@@ -56,7 +56,7 @@ func (b *binder) fromItem(node *pg.Node, sc *scope) item {
 // derived gives a table expression an alias.
 func (b *binder) derived(sql, schema, name string, columns []column, alias *pg.Alias) item {
 	t := b.fresh("t")
-	e := &entry{schema: schema, alias: name, row: t}
+	e := &entry{schema: schema, alias: name}
 	if alias != nil {
 		e.schema, e.alias = "", alias.GetAliasname()
 		columns = renamed(columns, alias.GetColnames())
@@ -101,7 +101,9 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
 	b.reads(schema, name)
-	return b.derived(QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
+	it := b.derived(QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
+	it.entries[0].oid = rel.Oid
+	return it
 }
 
 func catalogColumns(rel *CatalogRelation) []column {
@@ -239,6 +241,9 @@ func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 				if c.name == last {
 					return expr{sql: c.sql, typed: c.typed}
 				}
+			}
+			if last == "tableoid" && e.oid != 0 {
+				return expr{sql: valueText(typeOid, e.oid), typed: of(typeOid)}
 			}
 			wrong("42703", "column "+strings.Join(names, ".")+" does not exist", ref.GetLocation())
 		}

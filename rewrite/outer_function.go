@@ -57,10 +57,42 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 			parts = append(parts, "coalesce("+b.cast(a, textType, true).sql+", '')")
 		}
 		return expr{sql: "(" + strings.Join(append(parts, "''"), " || ") + ")", typed: textType}
+	case "format":
+		return b.format(args)
 	case "round":
 		return b.round(args)
 	}
 	return b.call(name, args...)
+}
+
+// format binds format() with a constant format of plain %s, %I and %L.
+func (b *binder) format(args []expr) expr {
+	if len(args) == 0 || args[0].literal == nil {
+		cannot("format with a format that is not a constant")
+	}
+	parts, next := []string{"''"}, 1
+	rest := *args[0].literal
+	for rest != "" {
+		i := strings.IndexByte(rest, '%')
+		if i < 0 || i+1 == len(rest) {
+			parts = append(parts, quoteText(rest))
+			break
+		}
+		parts = append(parts, quoteText(rest[:i]))
+		verb := rest[i+1]
+		rest = rest[i+2:]
+		if verb == '%' {
+			parts = append(parts, "'%'")
+			continue
+		}
+		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "pg_quote_ident(%)", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
+		if macro == "" || next >= len(args) {
+			cannot("this format")
+		}
+		parts = append(parts, strings.Replace(macro, "%", b.cast(args[next], textType, true).sql, 1))
+		next++
+	}
+	return expr{sql: "(" + strings.Join(parts, " || ") + ")", typed: textType}
 }
 
 // round by a constant gives all values one scale.

@@ -94,6 +94,8 @@ func (b *binder) binary(op string, l, r expr) expr {
 	switch op {
 	case "+", "-", "*":
 		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
+	case "&", "|":
+		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
 	case "/", "%":
 		if op == "/" {
 			op = "//"
@@ -357,7 +359,7 @@ func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) e
 	if Storage(l.oid) != Storage(item.oid) {
 		l = expr{sql: "CAST(" + l.sql + " AS " + Storage(item.oid) + ")", typed: item.typed}
 	}
-	sql := "(" + l.sql + " = ANY(" + r.sql + "))"
+	sql := "pg_any(" + l.sql + ", " + r.sql + ")"
 	if all {
 		sql = "(NOT " + sql + ")"
 	}

@@ -133,7 +133,7 @@ func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
 	for i, l := range lists {
 		c := `"c` + strconv.Itoa(i+1) + `"`
 		items = append(items, "unnest("+l.sql+") AS "+c)
-		columns = append(columns, column{name: name, sql: c, typed: l.typed})
+		columns = append(columns, column{name: resultName(name), sql: c, typed: l.typed})
 	}
 	if r.GetOrdinality() {
 		items = append(items, "unnest(generate_series(1, "+longest(lists)+`)) AS "n"`)
@@ -159,6 +159,14 @@ func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
 		columns[0].name = alias.GetAliasname()
 	}
 	return b.derived(sql, "", name, columns, r.GetAlias())
+}
+
+// resultName is the column of a function in FROM: its own name, or that of its one result.
+func resultName(function string) string {
+	if function == "pg_partition_ancestors" {
+		return "relid"
+	}
+	return function
 }
 
 func longest(lists []expr) string {

@@ -100,6 +100,11 @@ func textLike(t policy.Type) bool {
 	return false
 }
 
+// plainText tells whether a value of t is held as the text that it is shown as.
+func plainText(t policy.Type) bool {
+	return Storage(t) == "VARCHAR" && t != policy.NumericType && t != typeRecord && t != policy.Unknown
+}
+
 func numberLike(t policy.Type) bool {
 	return t.Integer() || t.Floating() || t == policy.NumericType
 }

@@ -265,6 +265,10 @@ func faultOf(err error) *scalar.Error {
 		}
 		return &scalar.Error{SQLState: "22023", Message: "a function of the query was given a value that it does not take"}
 	}
+	switch fault.Type {
+	case duckdb.ErrorTypeNotImplemented, duckdb.ErrorTypeBinder:
+		return &scalar.Error{SQLState: "DP002", Message: "the embedded sandbox cannot run this query over released answers"}
+	}
 	// The parent writes this text to the operator's log and shows a constant one.
 	return &scalar.Error{SQLState: errBroken.SQLState, Message: err.Error()}
 }

@@ -53,6 +53,8 @@ func macros() []string {
 			(SELECT m_c.oid FROM "pg_catalog.pg_class" AS m_c WHERE m_c.relname = c AND m_c.relnamespace = 11 LIMIT 1)) LIMIT 1)`,
 		`CREATE MACRO pg_column_description(o, k) AS (SELECT m_d.description FROM "pg_catalog.pg_description" AS m_d
 			WHERE m_d.objoid = o AND m_d.objsubid = k AND m_d.classoid = 1259 LIMIT 1)`,
+		`CREATE MACRO pg_any(x, l) AS CASE WHEN l IS NULL THEN NULL WHEN len(l) = 0 THEN false WHEN x IS NULL THEN NULL
+			WHEN list_contains(l, x) THEN true WHEN len(list_filter(l, lambda m_e : m_e IS NULL)) > 0 THEN NULL ELSE false END`,
 		`CREATE MACRO pg_pretty(b) AS CASE WHEN abs(b) < 10240 THEN b || ' bytes' WHEN abs(b) < 10485248 THEN ((b + 512) // 1024) || ' kB'
 			WHEN abs(b) < 10736893952 THEN ((b + 524288) // 1048576) || ' MB' ELSE ((b + 536870912) // 1073741824) || ' GB' END`,
 		`CREATE MACRO pg_allowed(p) AS regexp_matches(p, 'select|usage|connect|execute', 'i')`,
