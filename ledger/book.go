@@ -194,7 +194,7 @@ func (b *book) applyCharge(r row) error {
 		b.accounts[key] = a.charged(cost, altOf(cost))
 	}
 	if c.joins != 0 {
-		if err := b.pay(r.holder, c.joins); err != nil {
+		if err := b.pay(r.holder, c.joins, r.at); err != nil {
 			return err
 		}
 	} else {
@@ -225,11 +225,12 @@ func (b *book) applySave(r row) error {
 	b.releases[r.seq] = rec
 	m := measureKey{r.ds, r.holder, s.item.Digest}
 	b.byMeasure[m] = append(b.byMeasure[m], rec)
-	return b.pay(o.user, r.seq)
+	return b.pay(o.user, r.seq, s.at)
 }
 
-// pay notes that the user has paid for a live release.
-func (b *book) pay(user string, id int64) error {
+// pay notes that the user has paid for a live release at that time. What she holds bears the time of her own payment: that
+// of the draw would tell when another analyst chose to ask (privacy rule 1).
+func (b *book) pay(user string, id int64, at int64) error {
 	rec := b.releases[id]
 	if rec == nil || rec.Revoked {
 		return fmt.Errorf("a payment for no release")
@@ -239,7 +240,9 @@ func (b *book) pay(user string, id int64) error {
 	}
 	b.paid[paidKey{id, user}] = struct{}{}
 	k := holderKey{rec.ds, user}
-	b.held[k] = append(b.held[k], rec.Release)
+	held := rec.Release
+	held.At = time.Unix(0, at).UTC()
+	b.held[k] = append(b.held[k], held)
 	return nil
 }
 

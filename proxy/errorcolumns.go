@@ -62,6 +62,10 @@ func needsRedraws(plan *planner.Plan) bool {
 func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, ids []int64) (privacy.Released[sandbox.Rows], error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		if leaf.Measure < 0 {
+			tables[i] = publicLeaf(leaf)
+			continue
+		}
 		saved, err := a.estimate(s, ids[leaf.Measure])
 		if err != nil {
 			return privacy.Released[sandbox.Rows]{}, err

@@ -59,6 +59,10 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	}
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	for _, leaf := range plan.Leaves {
+		if leaf.Measure < 0 {
+			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
+			continue
+		}
 		e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, plan.Measures[leaf.Measure], queries[leaf.Measure]))
 	}
 	for _, c := range plan.Columns {
@@ -202,7 +206,11 @@ func (e explanation) lines() []string {
 		out = append(out, "  SQL: "+e.OuterSQL)
 	}
 	for _, l := range e.Leaves {
-		out = append(out, fmt.Sprintf("  ->  %s: %s over %s, %d row%s", l.Name, l.Kind, l.Table, l.Rows, plural(l.Rows)))
+		over := ""
+		if l.Table != "" {
+			over = " over " + l.Table
+		}
+		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
 			{"Expected error", strings.Join(l.Errors, "; ")}, {"Arguments", argumentsText(l.Arguments)}, {"Query", l.Query},

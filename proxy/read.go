@@ -19,6 +19,10 @@ import (
 func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		if leaf.Measure < 0 {
+			tables[i] = publicLeaf(leaf)
+			continue
+		}
 		saved, err := a.estimate(s, ids[leaf.Measure])
 		if err != nil {
 			return nil, err
@@ -28,26 +32,34 @@ func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids [
 	return tables, nil
 }
 
+// publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
+func publicLeaf(leaf *planner.Leaf) sandbox.Table {
+	none := func(*planner.CountColumn, int) int64 { return 0 }
+	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(leaf, none))}
+}
+
 // leafTable sums the cells of each row. The estimate is itself computed from noisy, so all of it is post-processing.
 func leafTable(leaf *planner.Leaf, e *mechanisms.Estimate, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	columns := leafColumns(leaf)
-	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows {
-		data := make([][]policy.Value, leaf.Rows)
-		cells := make([]policy.Value, leaf.Rows*len(columns))
-		for r := range data {
-			row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
-			for k := range leaf.Keys {
-				row[k] = leaf.Keys[k].Values[r]
-			}
-			for c := range leaf.Counts {
-				count := &leaf.Counts[c]
-				row[len(leaf.Keys)+c] = e.Sum(count.Counter, count.Spans[r]).Value()
-			}
-			data[r] = row
-		}
-		return sandbox.Rows{Columns: columns, Data: data}
-	})
+	sum := func(c *planner.CountColumn, row int) int64 { return e.Sum(c.Counter, c.Spans[row]).Value() }
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, sum) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
+}
+
+func leafRows(leaf *planner.Leaf, count func(c *planner.CountColumn, row int) int64) sandbox.Rows {
+	columns := leafColumns(leaf)
+	data := make([][]policy.Value, leaf.Rows)
+	cells := make([]policy.Value, leaf.Rows*len(columns))
+	for r := range data {
+		row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
+		for k := range leaf.Keys {
+			row[k] = leaf.Keys[k].Values[r]
+		}
+		for c := range leaf.Counts {
+			row[len(leaf.Keys)+c] = count(&leaf.Counts[c], r)
+		}
+		data[r] = row
+	}
+	return sandbox.Rows{Columns: columns, Data: data}
 }
 
 func leafColumns(leaf *planner.Leaf) []sandbox.Column {

@@ -236,3 +236,28 @@ func startsAnyhow(t *testing.T, path string) bool {
 		return true
 	}
 }
+
+// TestQuestionsOfThePolicyAloneAreFree: a predicate that no cell satisfies counts nothing, and keys of a declared domain are
+// public: both are answered exactly and free, with EXPLAIN and with error columns too.
+func TestQuestionsOfThePolicyAloneAreFree(t *testing.T) {
+	w := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0)).connect("alice", "lab")
+	for range 2 {
+		for sql, want := range map[string]string{
+			`SELECT count(*) FROM people WHERE age > 200`:                                    "[[0]]",
+			`SELECT count(*) FROM people WHERE age NOT IN (30, NULL)`:                        "[[0]]",
+			`SELECT DISTINCT hiv FROM people ORDER BY hiv`:                                   "[[f] [t] [NULL]]",
+			`SELECT hiv, count(*) FROM people WHERE false GROUP BY hiv ORDER BY hiv LIMIT 0`: "[]",
+		} {
+			if a := w.ask(sql); a.err != nil || fmt.Sprint(a.rows)[:min(len(want), len(fmt.Sprint(a.rows)))] != want {
+				t.Errorf("%s: %v %v, want %s", sql, a.rows, a.err, want)
+			}
+			if a := w.ask("EXPLAIN " + sql); a.err != nil {
+				t.Errorf("EXPLAIN %s: %v", sql, a.err)
+			}
+		}
+		w.ask(`SET dp.error_columns = on`)
+	}
+	if a := w.ask(`SHOW dp.budget`); a.rows[0][0] != "ε 5 of ε 5 left" {
+		t.Errorf("charged: %v", a.rows)
+	}
+}
