@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
 // fatal is an error after which the session ends.
@@ -30,6 +31,7 @@ func describe(err error) *Failure {
 	var refusal *planner.Refusal
 	var shown *Failure
 	var end *fatal
+	var computed *scalar.Error
 	switch {
 	case errors.As(err, &end):
 		return end.Failure
@@ -41,12 +43,16 @@ func describe(err error) *Failure {
 			Hint: refusal.Hint, Position: refusal.Position,
 		}
 	}
+	if errors.As(err, &computed) { // of the outer query, on released values alone
+		return failure(computed.SQLState, computed.Message)
+	}
 	return failure("XX000", textInternal)
 }
 
 // isFatal tells whether the session ends with err.
 func isFatal(err error) bool {
 	var end *fatal
+	var computed *scalar.Error
 	return errors.As(err, &end) || errors.Is(err, errSilent)
 }
 
