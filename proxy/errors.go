@@ -52,7 +52,6 @@ func describe(err error) *Failure {
 // isFatal tells whether the session ends with err.
 func isFatal(err error) bool {
 	var end *fatal
-	var computed *scalar.Error
 	return errors.As(err, &end) || errors.Is(err, errSilent)
 }
 

@@ -36,6 +36,7 @@ func TestT41ParserDifferential(t *testing.T) {
 			answered++
 		}
 	}
+	w.ask(`RESET search_path`)
 	if a := w.ask(`SELECT count(*) FROM adult WHERE fnlwgt > 123456`); a.err != nil {
 		t.Fatal(a.err)
 	}
