@@ -52,7 +52,7 @@ func compareNumeric(a, b numeric) int {
 	return atScale(a, scale).Cmp(atScale(b, scale))
 }
 
-// rounded is q with one added to its magnitude when the remainder of x/y is half of y or more.
+// divideRounded is x/y with one added to its magnitude when the remainder is half of y or more.
 func divideRounded(x, y *big.Int) *big.Int {
 	q, r := new(big.Int).QuoRem(x, y, new(big.Int))
 	r.Lsh(r, 1)

@@ -1,10 +1,223 @@
 package scalar
 
-func (r registry) numericPowers() {}
+import (
+	"math"
+	"math/big"
 
-func (r registry) transcendental() {}
+	"github.com/dpproxy/dpproxy/policy"
+)
 
-func (r registry) formats() {}
+const maxResultScale = 2000 // bounds the decimal weight of exponentials
 
-// specialised builds some calls better than the general way does when an argument is constant.
-var specialised = map[string]func(*Env, *candidate, []Expr) (Expr, error){}
+var (
+	errLogZero     = fail(stateLog, "cannot take logarithm of zero")
+	errLogNegative = fail(stateLog, "cannot take logarithm of a negative number")
+	errZeroPower   = fail(statePower, "zero raised to a negative power is undefined")
+	errComplex     = fail(statePower, "a negative number raised to a non-integer power yields a complex result")
+)
+
+// numericPowers registers roots, logarithms and powers of numeric. Their values are rounded from enough digits; their
+// scales follow PostgreSQL's estimates, which are made with the first digits in floating point.
+func (r registry) numericPowers() {
+	n := policy.NumericType
+	r.one("sqrt", n, on1(sqrtNumeric))
+	r.one("ln", n, on1(lnNumeric))
+	r.one("exp", n, on1(expNumeric))
+	for _, name := range []string{"log", "log10"} {
+		r.one(name, n, on1(func(v numeric) (policy.Value, error) { return logNumeric(numericOf(10), v) }))
+	}
+	r.two("log", n, n, on2(logNumeric))
+	for _, name := range []string{"power", "pow", "^"} {
+		r.two(name, n, n, on2(powerNumeric))
+	}
+}
+
+// shown limits a scale that aims at sixteen significant digits.
+func shown(scale int32, least ...int32) int32 {
+	for _, s := range least {
+		scale = max(scale, s)
+	}
+	return min(max(scale, 0), maxShownScale)
+}
+
+func sqrtNumeric(v numeric) (policy.Value, error) {
+	if v.Coefficient.Sign() < 0 {
+		return nil, fail(statePower, "cannot take square root of a negative number")
+	}
+	scale := shown(minSignificant-((weight(v)+1)*2-1), v.Scale)
+	root := new(big.Int).Mul(v.Coefficient, pow10(2*scale+2-v.Scale))
+	root.Sqrt(root)
+	return roundNumeric(newNumeric(root, scale+1), scale), nil
+}
+
+// checkLog refuses what has no logarithm.
+func checkLog(v numeric) error {
+	switch v.Coefficient.Sign() {
+	case 0:
+		return errLogZero
+	case -1:
+		return errLogNegative
+	}
+	return nil
+}
+
+// firstDigits is n's first one or two base-10000 digits and the decimal exponent that goes with them.
+func firstDigits(n numeric, count int32) (float64, int32) {
+	w := weight(n)
+	last := 4 * (w - count + 1)
+	shift := n.Scale + last
+	digits := new(big.Int).Abs(n.Coefficient)
+	if shift >= 0 {
+		digits.Quo(digits, pow10(shift))
+	} else {
+		digits.Mul(digits, pow10(-shift))
+	}
+	f, _ := new(big.Float).SetInt(digits).Float64()
+	for f > 0 && math.Mod(f, 10000) == 0 { // trailing zero digits are not stored
+		f /= 10000
+		last += 4
+	}
+	return f, last
+}
+
+// lnWeight estimates the decimal exponent of ln v.
+func lnWeight(v numeric) int32 {
+	if compareNumeric(v, newNumeric(big.NewInt(9), 1)) >= 0 && compareNumeric(v, newNumeric(big.NewInt(11), 1)) <= 0 {
+		x := newNumeric(new(big.Int).Sub(v.Coefficient, pow10(v.Scale)), v.Scale)
+		if x.Coefficient.Sign() == 0 {
+			return 0
+		}
+		w, first := leading(x)
+		return w*4 + int32(math.Log10(float64(first)))
+	}
+	digits, exponent := firstDigits(v, 2)
+	ln := math.Log(digits) + float64(exponent)*2.302585092994046
+	return int32(math.Log10(math.Abs(ln)))
+}
+
+func lnNumeric(v numeric) (policy.Value, error) {
+	if err := checkLog(v); err != nil {
+		return nil, err
+	}
+	scale := shown(minSignificant-lnWeight(v), v.Scale)
+	bits := bitsOf(scale + 8)
+	return numericOfBig(bigLn(bigOfNumeric(v, bits+uint(v.Coefficient.BitLen())), bits), scale), nil
+}
+
+func expNumeric(v numeric) (policy.Value, error) {
+	at, _ := bigOfNumeric(v, 64).Float64()
+	tens := math.Max(math.Min(at*0.434294481903252, maxResultScale), -maxResultScale)
+	scale := shown(minSignificant-int32(tens), v.Scale)
+	return expOf(bigOfNumeric(v, bitsOf(scale+max(int32(tens), 0)+8)), scale)
+}
+
+// expOf is e^x with that scale.
+func expOf(x *big.Float, scale int32) (policy.Value, error) {
+	at, _ := x.Float64()
+	if math.Abs(at) >= maxResultScale*3 {
+		if at > 0 {
+			return nil, errNumeric
+		}
+		return newNumeric(new(big.Int), scale), nil
+	}
+	digits := scale + max(int32(at/2.3), 0) + 8
+	return fits(numericOfBig(bigExp(x, bitsOf(digits)), scale))
+}
+
+func logNumeric(base, v numeric) (policy.Value, error) {
+	if err := checkLog(base); err != nil {
+		return nil, err
+	}
+	if err := checkLog(v); err != nil {
+		return nil, err
+	}
+	weight := lnWeight(v) - lnWeight(base)
+	scale := shown(minSignificant-weight, base.Scale, v.Scale)
+	bits := bitsOf(scale + 2*max(weight, -weight) + 16)
+	below := bigLn(bigOfNumeric(base, bits+uint(base.Coefficient.BitLen())), bits)
+	if below.Sign() == 0 {
+		return nil, errDivision
+	}
+	above := bigLn(bigOfNumeric(v, bits+uint(v.Coefficient.BitLen())), bits)
+	return numericOfBig(bigFloat(bits).Quo(above, below), scale), nil
+}
+
+func powerNumeric(base, exponent numeric) (policy.Value, error) {
+	whole := truncNumeric(exponent, 0)
+	integral := compareNumeric(whole, exponent) == 0
+	switch {
+	case base.Coefficient.Sign() == 0 && exponent.Coefficient.Sign() < 0:
+		return nil, errZeroPower
+	case base.Coefficient.Sign() < 0 && !integral:
+		return nil, errComplex
+	}
+	if integral && whole.Coefficient.IsInt64() {
+		if n := whole.Coefficient.Int64(); n == int64(int32(n)) {
+			return wholePower(base, n)
+		}
+	}
+	if base.Coefficient.Sign() == 0 {
+		return newNumeric(new(big.Int), minSignificant), nil
+	}
+	if base.Coefficient.Sign() < 0 {
+		return nil, unsupported("a power this large of a negative number")
+	}
+	at := roughWeight(base, exponent)
+	if math.Abs(at) > maxResultScale*3.01 {
+		if at > 0 {
+			return nil, errNumeric
+		}
+		return newNumeric(new(big.Int), maxShownScale), nil
+	}
+	tens := int32(at * 0.434294481903252)
+	scale := shown(minSignificant-tens, base.Scale, exponent.Scale)
+	bits := bitsOf(scale + max(tens, 0) + 16)
+	ln := bigLn(bigOfNumeric(base, bits+uint(base.Coefficient.BitLen())), bits)
+	return expOf(ln.Mul(ln, bigOfNumeric(exponent, bits)), scale)
+}
+
+// roughWeight estimates exponent·ln base from eight digits of the logarithm, because the result's scale follows from
+// exactly that.
+func roughWeight(base, exponent numeric) float64 {
+	bits := 128 + uint(base.Coefficient.BitLen()+exponent.Coefficient.BitLen())
+	digits := max(8-lnWeight(base), 0)
+	ln := numericOfBig(bigLn(bigOfNumeric(base, bits), bits), digits)
+	product := newNumeric(new(big.Int).Mul(ln.Coefficient, exponent.Coefficient), ln.Scale+exponent.Scale)
+	at, _ := bigOfNumeric(roundNumeric(product, digits), 128).Float64()
+	return at
+}
+
+// wholePower is base^n, with at least sixteen digits after the point.
+func wholePower(base numeric, n int64) (policy.Value, error) {
+	scale := shown(minSignificant, base.Scale)
+	switch {
+	case n == 0:
+		return roundNumeric(numericOf(1), scale), nil
+	case n == 1:
+		return roundNumeric(base, scale), nil
+	case n == 2:
+		product, err := multiplyNumeric(base, base)
+		if err != nil {
+			return nil, err
+		}
+		return roundNumeric(product.(numeric), scale), nil
+	case base.Coefficient.Sign() == 0:
+		return newNumeric(new(big.Int), scale), nil
+	}
+	digits, exponent := firstDigits(base, 4)
+	tens := float64(n) * (math.Log10(digits) + float64(exponent))
+	switch {
+	case tens > maxWholeDigits:
+		return nil, errNumeric
+	case tens > 20000:
+		return nil, unsupported("a power of more than 20000 digits")
+	case tens+1 < float64(-scale):
+		return newNumeric(new(big.Int), scale), nil
+	}
+	bits := bitsOf(scale+int32(math.Abs(tens))+16) + 64
+	power := bigPow(bigOfNumeric(base, bits), max(n, -n), bits)
+	if n < 0 {
+		power.Quo(bigFloat(bits).SetInt64(1), power)
+	}
+	return fits(numericOfBig(power, scale))
+}
