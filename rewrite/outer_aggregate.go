@@ -97,8 +97,24 @@ func (a call) bind(name string, args []expr) expr {
 		}
 		return expr{sql: a.sql("string_agg", a.b.text(x).sql, a.b.text(args[1]).sql), typed: textType}
 	}
+	if kind := spreads[name]; kind != "" {
+		return a.spread(kind, x)
+	}
 	cannot("aggregate " + name)
 	return expr{}
+}
+
+// spreads are the names of variance and standard deviation.
+var spreads = map[string]string{"variance": "var_samp", "var_samp": "var_samp", "var_pop": "var_pop", "stddev": "stddev_samp",
+	"stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop"}
+
+// spread is computed exactly, as PostgreSQL does for integers and numerics.
+func (a call) spread(kind string, x expr) expr {
+	if a.distinct || !x.oid.Integer() && x.oid != policy.NumericType {
+		cannot(kind + " of this type")
+	}
+	value := a.b.cast(x, of(policy.NumericType), false).sql
+	return expr{sql: "num_spread('" + kind + "', " + a.sql("list", value) + ")", typed: of(policy.NumericType)}
 }
 
 // whole reads a DuckDB integer of any size as a numeric without decimals.
@@ -142,7 +158,7 @@ func (a call) average(x expr) expr {
 func (a call) end(name string, x expr) expr {
 	switch {
 	case x.oid == policy.NumericType:
-		side := map[string]string{"min": "num_least", "max": "num_greatest"}[name]
+		side := "num_" + name
 		plain := a
 		plain.distinct = false
 		return expr{sql: side + "(" + plain.sql("list", x.sql) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: x.even}}

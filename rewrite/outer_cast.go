@@ -252,7 +252,7 @@ func (b *binder) scalar(c ScalarCall, args []expr) expr {
 	}
 	resolved, err := c.Expr(compileEnv)
 	if err != nil {
-		scalarFault(err)
+		unresolved(c.Name, err)
 	}
 	t := typed{oid: resolved.Type(), mod: resolved.Typmod()}
 	t.even = t.oid == policy.NumericType && t.mod >= 0

@@ -79,6 +79,19 @@ func (b *binder) literal(text string, t typed) expr {
 	return e
 }
 
+// unresolved ends the rewriting where package scalar does not know a function: PostgreSQL may well know it.
+func unresolved(name string, err error) {
+	var fault *scalar.Error
+	named := name != "" && (name[0] >= 'a' && name[0] <= 'z' || name[0] == '_')
+	if errors.As(err, &fault) && (fault.SQLState == "0A000" || named && fault.SQLState == "42883") {
+		if named {
+			cannot("this use of function " + name)
+		}
+		cannot("this use of operator " + name)
+	}
+	scalarFault(err)
+}
+
 // scalarFault ends the rewriting with an error of package scalar.
 func scalarFault(err error) {
 	var fault *scalar.Error

@@ -152,7 +152,7 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 			return Rows{}, e.failure(ctx, c, err)
 		}
 		if opened.fault != nil {
-			e.options.Log.Error("sandbox cannot be furnished", "error", opened.fault.Message)
+			e.options.Log.Error("sandbox cannot be furnished", "error", opened.log)
 			return Rows{}, errBroken
 		}
 		c.holds[s.Database] = version
@@ -162,9 +162,8 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 		return Rows{}, e.failure(ctx, c, err)
 	}
 	if answer.fault != nil {
-		if answer.fault.SQLState == errBroken.SQLState {
-			e.options.Log.Error("sandbox could not run a query", "error", answer.fault.Message)
-			return Rows{}, errBroken
+		if answer.log != "" {
+			e.options.Log.Error("sandbox could not run a query", "error", answer.log)
 		}
 		return Rows{}, answer.fault
 	}

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"math"
-	"math/big"
 	"sort"
 	"strings"
 	"time"
@@ -74,8 +73,11 @@ func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 		"pg_call":            {inputs: []string{"text"}, variadic: true, row: i.call},
 		"num_in":             {inputs: []string{"text"}, row: numericIn},
 		"num_sum":            {inputs: []string{"list"}, row: numericSum},
-		"num_least":          {inputs: []string{"list"}, row: numericEnd(-1)},
-		"num_greatest":       {inputs: []string{"list"}, row: numericEnd(1)},
+		"num_least":          {inputs: []string{"list"}, row: numericEnd(-1, false)},
+		"num_greatest":       {inputs: []string{"list"}, row: numericEnd(1, false)},
+		"num_min":            {inputs: []string{"list"}, row: numericEnd(-1, true)},
+		"num_max":            {inputs: []string{"list"}, row: numericEnd(1, true)},
+		"num_spread":         {inputs: []string{"text", "list"}, row: numericSpread},
 		"pg_percentile_cont": {inputs: []string{"text", "list"}, row: percentile},
 	} {
 		if err := duckdb.RegisterScalarUDF(conn, name, f); err != nil {
@@ -115,7 +117,7 @@ func (i *instance) call(args []driver.Value) (any, error) {
 		if a.Literal != nil {
 			continue
 		}
-		v, err := argument(a.Type, args[k+1])
+		v, err := argument(i.env, a.Type, args[k+1])
 		if err != nil {
 			return nil, err
 		}
@@ -138,75 +140,9 @@ func (i *instance) begin(zone string, now time.Time) {
 	i.calls = map[string]*resolved{}
 }
 
-func numericIn(args []driver.Value) (any, error) {
-	text, ok := args[0].(string)
-	if !ok {
-		return nil, nil
-	}
-	v, err := scalar.Env{Zone: time.UTC}.ParseText(policy.NumericType, text)
-	if err != nil {
-		return nil, err
-	}
-	n, ok := v.(policy.Numeric)
-	if !ok {
-		return nil, errRange
-	}
-	return encodeNumeric(n)
-}
-
-// numerics reads a list of stored numerics, NULLs left out.
-func numerics(v driver.Value) ([]policy.Numeric, error) {
-	list, _ := v.([]any)
-	var out []policy.Numeric
-	for _, one := range list {
-		if text, ok := one.(string); ok {
-			n, err := decodeNumeric(text)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, n)
-		}
-	}
-	return out, nil
-}
-
-// numericSum has the largest scale of its parts, as PostgreSQL's has.
-func numericSum(args []driver.Value) (any, error) {
-	list, err := numerics(args[0])
-	if err != nil || len(list) == 0 {
-		return nil, err
-	}
-	scale := int32(0)
-	for _, n := range list {
-		scale = max(scale, n.Scale)
-	}
-	sum := new(big.Int)
-	for _, n := range list {
-		sum.Add(sum, n.At(scale))
-	}
-	return encodeNumeric(policy.Numeric{Coefficient: sum, Scale: scale})
-}
-
-// numericEnd finds the least (side −1) or largest (side 1) value; of equal ones the last.
-func numericEnd(side int) func([]driver.Value) (any, error) {
-	return func(args []driver.Value) (any, error) {
-		list, err := numerics(args[0])
-		if err != nil || len(list) == 0 {
-			return nil, err
-		}
-		best := list[0]
-		for _, n := range list[1:] {
-			if n.Cmp(best)*side >= 0 {
-				best = n
-			}
-		}
-		return encodeNumeric(best)
-	}
-}
-
 // percentile is percentile_cont over double precision: the fraction, then the values.
 func percentile(args []driver.Value) (any, error) {
-	fraction, err := argument(policy.Float8, args[0])
+	fraction, err := argument(scalar.Env{}, policy.Float8, args[0])
 	p, ok := fraction.(float64)
 	if err != nil || !ok {
 		return nil, err
@@ -217,7 +153,7 @@ func percentile(args []driver.Value) (any, error) {
 	list, _ := args[1].([]any)
 	var values []float64
 	for _, one := range list {
-		v, err := argument(policy.Float8, one)
+		v, err := argument(scalar.Env{}, policy.Float8, one)
 		if err != nil {
 			return nil, err
 		}
@@ -237,40 +173,57 @@ func percentile(args []driver.Value) (any, error) {
 	return returned(values[low] + (at-float64(low))*(values[high]-values[low]))
 }
 
-// faultOf turns an error of the engine into one that may be shown: ours as it was raised, the engine's by its class.
-func faultOf(err error) *scalar.Error {
-	if _, rest, ok := strings.Cut(err.Error(), faultMark); ok {
-		if inner, _, ok := strings.Cut(rest, faultMark); ok {
-			if state, message, ok := strings.Cut(inner, "|"); ok && len(state) == 5 {
-				return &scalar.Error{SQLState: state, Message: message}
-			}
-		}
+// failed is the reply to a query that ended with an error: ours as it was raised, the engine's by its class. The engine's
+// own text goes to the operator's log alone, and only where the query should not have failed.
+func failed(err error) *reply {
+	if fault := raised(err); fault != nil {
+		return &reply{fault: fault}
 	}
 	var fault *duckdb.Error
 	if !errors.As(err, &fault) {
-		return &scalar.Error{SQLState: errBroken.SQLState, Message: err.Error()}
+		return &reply{fault: errBroken, log: err.Error()}
 	}
 	switch fault.Type {
 	case duckdb.ErrorTypeOutOfRange:
-		return errRange
+		return &reply{fault: errRange}
 	case duckdb.ErrorTypeDivideByZero:
-		return &scalar.Error{SQLState: "22012", Message: "division by zero"}
+		return &reply{fault: &scalar.Error{SQLState: "22012", Message: "division by zero"}}
 	case duckdb.ErrorTypeConversion:
-		return &scalar.Error{SQLState: "22P02", Message: "invalid input syntax for the type of a cast"}
+		return &reply{fault: &scalar.Error{SQLState: "22P02", Message: "invalid input syntax for the type of a cast"}}
 	case duckdb.ErrorTypeOutOfMemory, duckdb.ErrorTypeObjectSize:
-		return errResources
+		return &reply{fault: errResources}
 	case duckdb.ErrorTypeInvalidInput:
 		if strings.Contains(fault.Msg, "More than one row") {
-			return &scalar.Error{SQLState: "21000", Message: "more than one row returned by a subquery used as an expression"}
+			return &reply{fault: &scalar.Error{SQLState: "21000", Message: "more than one row returned by a subquery used as an expression"}}
 		}
-		return &scalar.Error{SQLState: "22023", Message: "a function of the query was given a value that it does not take"}
+		return &reply{fault: &scalar.Error{SQLState: "22023", Message: "a function of the query was given a value that it does not take"}}
+	case duckdb.ErrorTypeBinder:
+		if strings.Contains(fault.Msg, "GROUP BY") {
+			return &reply{fault: &scalar.Error{SQLState: "42803", Message: "a column must appear in the GROUP BY clause or be used in an aggregate function"}}
+		}
+		return &reply{fault: errUnable, log: err.Error()}
+	case duckdb.ErrorTypeNotImplemented, duckdb.ErrorTypeParser, duckdb.ErrorTypeCatalog:
+		return &reply{fault: errUnable, log: err.Error()}
 	}
-	switch fault.Type {
-	case duckdb.ErrorTypeNotImplemented, duckdb.ErrorTypeBinder:
-		return &scalar.Error{SQLState: "DP002", Message: "the embedded sandbox cannot run this query over released answers"}
-	}
-	// The parent writes this text to the operator's log and shows a constant one.
-	return &scalar.Error{SQLState: errBroken.SQLState, Message: err.Error()}
+	return &reply{fault: errBroken, log: err.Error()}
 }
 
-var errRange = &scalar.Error{SQLState: "22003", Message: "value out of range"}
+// raised finds an error that our functions or macros raised.
+func raised(err error) *scalar.Error {
+	_, rest, _ := strings.Cut(err.Error(), faultMark)
+	inner, _, ok := strings.Cut(rest, faultMark)
+	state, message, found := strings.Cut(inner, "|")
+	if ok && found && len(state) == 5 {
+		return &scalar.Error{SQLState: state, Message: message}
+	}
+	var fault *scalar.Error
+	if errors.As(err, &fault) {
+		return fault
+	}
+	return nil
+}
+
+var (
+	errRange  = &scalar.Error{SQLState: "22003", Message: "value out of range"}
+	errUnable = &scalar.Error{SQLState: "DP002", Message: "the embedded sandbox cannot run this query over released answers"}
+)

@@ -38,7 +38,7 @@ func (h *household) answer(r *request) (out *reply) {
 		}
 		i, err := openInstance(h.memory, r.dataset, r.tables)
 		if err != nil {
-			return &reply{fault: faultOf(err)}
+			return failed(err)
 		}
 		h.instances[r.dataset] = i
 		return &reply{}
@@ -49,7 +49,7 @@ func (h *household) answer(r *request) (out *reply) {
 	}
 	rows, err := i.run(r, h.mostRows)
 	if err != nil {
-		return &reply{fault: faultOf(err)}
+		return failed(err)
 	}
 	return &reply{rows: rows}
 }

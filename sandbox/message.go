@@ -33,6 +33,7 @@ type request struct {
 type reply struct {
 	rows  Rows
 	fault *scalar.Error
+	log   string // for the operator: what the engine said of a query that it should have run
 }
 
 func (r *request) encode() []byte {
@@ -79,6 +80,7 @@ func (r *reply) encode() []byte {
 		e.int(1)
 		e.text(r.fault.SQLState)
 		e.text(r.fault.Message)
+		e.text(r.log)
 		return e.b
 	}
 	e.int(0)
@@ -91,6 +93,7 @@ func decodeReply(b []byte) (*reply, error) {
 	r := &reply{}
 	if d.int() != 0 {
 		r.fault = &scalar.Error{SQLState: d.text(), Message: d.text()}
+		r.log = d.text()
 		return r, d.err
 	}
 	r.rows = d.rows()

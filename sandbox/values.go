@@ -8,6 +8,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -110,7 +111,7 @@ func restore(t policy.Type, v any) (policy.Value, error) {
 }
 
 // argument reads the text in which the engine hands a value of type t to a function of ours.
-func argument(t policy.Type, v driver.Value) (policy.Value, error) {
+func argument(env scalar.Env, t policy.Type, v driver.Value) (policy.Value, error) {
 	text, ok := v.(string)
 	if !ok {
 		return nil, nil
@@ -135,6 +136,8 @@ func argument(t policy.Type, v driver.Value) (policy.Value, error) {
 	case policy.TimestampTZ:
 		n, err := strconv.ParseInt(text, 10, 64)
 		return policy.Timestamptz(n), err
+	case policy.IntervalT:
+		return env.ParseText(t, text)
 	}
 	return text, nil
 }
