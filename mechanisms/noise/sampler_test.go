@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
@@ -248,6 +249,14 @@ func TestAFailingSourceSticks(t *testing.T) {
 		r := NewReader(nil)
 		if mustNew(t, kind, 3, 2).Sample(r); r.Err() == nil || !strings.Contains(r.Err().Error(), "no source") {
 			t.Errorf("nil source: %v", r.Err())
+		}
+		r = NewReader(&failing{})
+		if mustNew(t, kind, 3, 2).Sample(r); !errors.Is(r.Err(), io.ErrNoProgress) {
+			t.Errorf("idle source: %v", r.Err())
+		}
+		r = NewReader(iotest.OneByteReader(rand.NewChaCha8([32]byte{})))
+		if mustNew(t, kind, 3, 2).Sample(r); r.Err() != nil {
+			t.Errorf("slow source: %v", r.Err())
 		}
 		r = NewReader(strings.NewReader(""))
 		if mustNew(t, kind, 3, 2).Sample(r); !errors.Is(r.Err(), io.EOF) {

@@ -56,13 +56,32 @@ func (r *Reader) fill() bool {
 		r.buffer = make([]byte, size)
 	}
 	r.buffer = r.buffer[:size]
-	if _, err := io.ReadFull(r.source, r.buffer); err != nil {
+	if err := readFull(r.source, r.buffer); err != nil {
 		r.err = fmt.Errorf("noise: the source of randomness failed: %w", err)
 		r.buffer, r.next = r.buffer[:0], 0
 		return false
 	}
 	r.next = 0
 	return true
+}
+
+// readFull fills p. Unlike io.ReadFull it gives up on a source that keeps returning nothing and no error.
+func readFull(source io.Reader, p []byte) error {
+	for idle := 0; len(p) > 0; {
+		n, err := source.Read(p)
+		if p = p[n:]; len(p) == 0 {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if idle++; n > 0 {
+			idle = 0
+		} else if idle == 100 {
+			return io.ErrNoProgress
+		}
+	}
+	return nil
 }
 
 // coin returns a fair bit.
