@@ -155,6 +155,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		p.err = a.chargeFailure(ctx, s, plan, err)
 		return p
 	}
+	defer a.abandonUnsaved(outcomes)
 	for k, i := range wanted {
 		p.charged = p.charged.Plus(outcomes[k].Charged)
 		p.ids[i] = outcomes[k].ID
@@ -167,11 +168,6 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			continue
 		}
 		if p.ids[i], err = a.draw(ctx, plan.Measures[i], queries[i], outcomes[k].Receipt); err != nil {
-			for _, rest := range outcomes[k+1:] {
-				if rest.Receipt != nil {
-					a.ledger.Abandon(rest.Receipt)
-				}
-			}
 			p.err = err
 			return p
 		}
@@ -179,23 +175,29 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 	return p
 }
 
+// abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
+func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
+	for _, o := range outcomes {
+		if o.Receipt != nil {
+			a.ledger.Abandon(o.Receipt)
+		}
+	}
+}
+
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
 	truth, err := a.backend.Execute(query, receipt)
 	if err != nil {
-		a.ledger.Abandon(receipt)
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
 	noisy, err := mechanisms.Release(m.Spec, m.Place, truth, a.random)
 	if err != nil {
-		a.ledger.Abandon(receipt)
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
 	id, err := a.save(ctx, receipt, noisy)
 	if err != nil {
-		a.ledger.Abandon(receipt)
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}

@@ -115,6 +115,27 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 	return lines
 }
 
+// leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
+// computed values themselves.
+func leafErrorText(plan *planner.Plan, at string) string {
+	var widest int64 = -1
+	for _, leaf := range plan.Leaves {
+		if leaf.Measure < 0 {
+			continue
+		}
+		errors := plan.Measures[leaf.Measure].Spec.Errors(plan.Confidence)
+		for _, c := range leaf.Counts {
+			for r := 0; r < len(c.Spans); r += 1 + len(c.Spans)/mostErrorRows {
+				widest = max(widest, errors.Of(c.Spans[r]).HalfWidth)
+			}
+		}
+	}
+	if widest < 0 {
+		return ""
+	}
+	return fmt.Sprintf("computed from counts with error ±%d %s each (SET dp.error_columns = on shows that of the result)", widest, at)
+}
+
 // errorText gives the half-widths of the counts in the answer.
 func errorText(plan *planner.Plan) string {
 	var low, high int64 = math.MaxInt64, -1
@@ -131,7 +152,7 @@ func errorText(plan *planner.Plan) string {
 	at := fmt.Sprintf("at %g %%", 100*plan.Confidence.Float())
 	switch {
 	case high < 0:
-		return ""
+		return leafErrorText(plan, at)
 	case low == high:
 		return fmt.Sprintf("error ±%d a value %s", high, at)
 	}
