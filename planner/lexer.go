@@ -148,9 +148,9 @@ func (l *lexer) word(c byte) tokenKind {
 	case (c == 'e' || c == 'E') && next == '\'':
 		l.at++
 		return l.quoted('\'', true)
-	case strings.IndexByte("bBxXnN", c) >= 0 && next == '\'':
+	case strings.IndexByte("bBxX", c) >= 0 && next == '\'':
 		l.at++
-		return l.quoted('\'', false)
+		return l.bits()
 	case (c == 'u' || c == 'U') && next == '&' && (l.peek(2) == '\'' || l.peek(2) == '"'):
 		l.at += 2
 		if l.quoted(l.text[l.at], false); l.text[l.at-1] == '"' {
@@ -185,6 +185,21 @@ func (l *lexer) quoted(quote byte, escapes bool) tokenKind {
 		}
 	}
 	return tokenInvalid
+}
+
+// bits scans B'…' or X'…', in which a doubled quote is an end and a new beginning.
+func (l *lexer) bits() tokenKind {
+	l.at++
+	for {
+		end := strings.IndexByte(l.text[l.at:], '\'')
+		if end < 0 {
+			l.at = len(l.text)
+			return tokenInvalid
+		}
+		if l.at += end + 1; !l.continued() {
+			return tokenLiteral
+		}
+	}
 }
 
 // continued tells whether a string goes on after white space with a line break, and passes on to its inside.
