@@ -53,22 +53,14 @@ func (c candidate) radices() []int {
 // The radices combined for trees of 1, 2, 3 and 4 levels below the first.
 var combined = [][]int{
 	nil,
-	upTo(256),
-	{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 22, 24, 26, 28, 32, 36, 40, 48, 64, 96},
-	{2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 18, 20, 24, 28, 32, 40},
-	{2, 3, 4, 6, 8, 10, 12, 16, 20, 24},
-}
-
-func upTo(n int) []int {
-	all := []int{}
-	for r := 2; r <= n; r++ {
-		all = append(all, r)
-	}
-	return all
+	{2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16, 19, 22, 26, 32, 40, 50, 64, 96, 128, 192, 256},
+	{2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 21, 24, 28, 36, 48},
+	{2, 3, 4, 6, 8, 11, 14, 17, 22, 30},
+	{2, 4, 8, 12, 16},
 }
 
 // depth looks at the trees with so many levels below the first and tells whether a deeper one may be better: the error
-// as a function of the depth has one valley, so it may unless the best of this depth is twice the best of all.
+// as a function of the depth has one valley, so it may unless this depth is a quarter worse than the best.
 func (s *search) depth(below int) bool {
 	clear(s.seen)
 	if below < len(combined) {
@@ -94,7 +86,7 @@ func (s *search) depth(below int) bool {
 	if s.best.cells == 0 || top.mean < s.best.mean {
 		s.best = top
 	}
-	return top.mean < 2*s.best.mean
+	return top.mean < 1.25*s.best.mean
 }
 
 func power(base, exponent int) int {
