@@ -80,7 +80,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 // engineCan drops a refusal that only says that package scalar does not know the expression: the engine may.
 func engineCan(refusal *Refusal) *Refusal {
 	switch refusal.ID {
-	case noForm.ID, unknownFunction.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
+	case noForm.ID, unsupported.ID, unknownFunction.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
 		return nil
 	}
 	return refusal

@@ -149,6 +149,9 @@ func scalarRefusal(err error, pos int) *Refusal {
 	if !errors.As(err, &e) {
 		return evaluation.at(pos, "the expression cannot be evaluated")
 	}
+	if strings.HasPrefix(e.SQLState, "0A") { // which pools take for a broken connection
+		return unsupported.at(pos, e.Message)
+	}
 	r := evaluation.at(pos, e.Message)
 	r.SQLState = e.SQLState
 	switch e.SQLState {

@@ -43,6 +43,9 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 	}
 	for i, q := range questions {
 		plan.addLeaf(i, q, ways[i])
+		if q.measured() {
+			q.tellRules(&said)
+		}
 	}
 	plan.Notes = append(said, ch.hints...)
 	plan.tellErrors()
@@ -58,6 +61,21 @@ func newBinder(c Context, params *parameters) *binder {
 // measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is
 // answered from public facts.
 func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
+
+// tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
+func (s *solved) tellRules(said *notes) {
+	if unit := s.table.Dataset.Unit; !unit.Row && s.table.MaxRowsPerUnit > 1 {
+		said.add("at most " + textOf(s.table.MaxRowsPerUnit) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
+	} else if !unit.Row {
+		said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
+	}
+	columns, _ := s.columns()
+	for _, c := range columns {
+		if c.Outside == policy.OutsideClamp {
+			said.add("values of " + c.Name + " outside its domain count as its nearest end")
+		}
+	}
+}
 
 // addLeaf puts a question's answer into the plan.
 func (p *Plan) addLeaf(i int, s *solved, w *way) {

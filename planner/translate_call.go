@@ -284,6 +284,9 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 	if name == "extract" || name == "date_part" || name == "date_trunc" {
 		t.params.note(args[0], policy.Text)
 	}
+	if e := toTime(t.env, name, args, pos); e != nil {
+		return e, nil
+	}
 	s, err := t.env.Call(name, plain...)
 	if err != nil {
 		return nil, scalarRefusal(err, pos)
