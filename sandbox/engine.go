@@ -60,6 +60,7 @@ var (
 type embedded struct {
 	options Options
 	idle    chan *child // children that wait for work
+	done    chan struct{}
 
 	mu       sync.Mutex
 	policy   *policy.Policy
@@ -72,7 +73,7 @@ type embedded struct {
 // Start starts an embedded engine. It has no catalog yet.
 func Start(ctx context.Context, options Options) (Engine, error) {
 	e := &embedded{options: options.withDefaults(), public: map[string]map[string]Table{}, version: 1}
-	e.idle = make(chan *child, e.options.Children)
+	e.idle, e.done = make(chan *child, e.options.Children), make(chan struct{})
 	for range e.options.Children {
 		c := &child{options: e.options}
 		e.children = append(e.children, c)
@@ -132,6 +133,8 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 	var c *child
 	select {
 	case c = <-e.idle:
+	case <-e.done:
+		return Rows{}, errClosed
 	case <-ctx.Done():
 		return Rows{}, e.ended(ctx)
 	}
@@ -218,6 +221,9 @@ func (e *embedded) ended(ctx context.Context) error {
 func (e *embedded) Close() error {
 	e.mu.Lock()
 	children := e.children
+	if !e.closed {
+		close(e.done)
+	}
 	e.children, e.closed = nil, true
 	for _, c := range children {
 		c.kill()
