@@ -63,10 +63,9 @@ func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt) (privacy
 // turn has come. A fault, and a database that does not let go of the query at the deadline, give no groups.
 func (x executor) settle(query rewrite.Query) []privacy.Group {
 	var o outcome
-	select {
-	case x.slots <- struct{}{}:
+	if x.claim() {
 		o = x.take(query)
-	case <-time.After(queueing * x.deadline): // every slot is held by a query that its database does not let go
+	} else {
 		o.fault = errQueue
 	}
 	if o.fault == nil {
@@ -76,6 +75,21 @@ func (x executor) settle(query rewrite.Query) []privacy.Group {
 	x.log.Error("a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
 		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(o.fault))
 	return nil
+}
+
+// claim waits for a slot. It fails when every slot is held by a query that its database does not let go.
+func (x executor) claim() bool {
+	select {
+	case x.slots <- struct{}{}: // a free slot is taken, however short the wait may be
+		return true
+	default:
+	}
+	select {
+	case x.slots <- struct{}{}:
+		return true
+	case <-time.After(queueing * x.deadline):
+		return false
+	}
 }
 
 // take runs a query in a slot, which is free again when the database has let go of the query.

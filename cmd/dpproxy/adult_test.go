@@ -137,7 +137,7 @@ var scale = regexp.MustCompile(`discrete Laplace noise of scale ([0-9.]+)`)
 func withoutSQL(rows [][]string) string {
 	var kept []string
 	for _, r := range rows {
-		if !strings.Contains(r[0], "Query: ") && !strings.Contains(r[0], "Arguments: ") {
+		if !strings.Contains(r[0], "Query: ") && !strings.Contains(r[0], "Arguments: ") && !strings.HasPrefix(r[0], strings.Repeat(" ", 10)) {
 			kept = append(kept, r[0])
 		}
 	}
