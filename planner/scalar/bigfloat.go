@@ -33,7 +33,7 @@ func bigLn2(prec uint) *big.Float {
 // bigLn is ln x for positive x: x = m·2^e, and ln m = 2^(k+1)·atanh((r−1)/(r+1)) where r is m's 2^k-th root.
 func bigLn(x *big.Float, bits uint) *big.Float {
 	const roots = 8
-	near := bigFloat(x.Prec() + 8).Sub(x, bigFloat(64).SetInt64(1))
+	near := bigFloat(x.Prec()+8).Sub(x, bigFloat(64).SetInt64(1))
 	prec := bits + guardBits + roots
 	if near.Sign() == 0 {
 		return bigFloat(bits)

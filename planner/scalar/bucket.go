@@ -23,7 +23,8 @@ var (
 	errBucketBounds = fail(stateWidthBucket, "lower bound cannot equal upper bound")
 )
 
-// numericBucket finds the bucket of v[0] among count equal ones between v[1] and v[2]; exact.
+// numericBucket finds the bucket of v[0] among count equal ones between v[1] and v[2]. The
+// share is a rounded quotient, as in PostgreSQL: a value just below the upper bound may get bucket count+1.
 func numericBucket(v [3]numeric, count int64) (policy.Value, error) {
 	if count <= 0 {
 		return nil, errBucketCount
@@ -42,7 +43,17 @@ func numericBucket(v [3]numeric, count int64) (policy.Value, error) {
 	top := new(big.Int).Sub(at, low)
 	top.Mul(top.Abs(top), big.NewInt(count))
 	width := new(big.Int).Sub(high, low)
-	return top.Quo(top, width.Abs(width)).Int64() + 1, nil
+	share, err := divideNumeric(newNumeric(top, scale), newNumeric(width.Abs(width), scale))
+	if err != nil {
+		return nil, err
+	}
+	return numericToInt(floorPlusOne(share.(numeric)), policy.Int4)
+}
+
+func floorPlusOne(n numeric) numeric {
+	n = floorNumeric(n)
+	n.Coefficient.Add(n.Coefficient, pow10(0))
+	return n
 }
 
 // floatBucket is numericBucket on floats, with the same roundings as PostgreSQL's.
@@ -70,12 +81,9 @@ func floatBucket(v [3]float64, count int64) (policy.Value, error) {
 	case at*sign >= high*sign:
 		return inRange(policy.Int4, count+1, false)
 	}
-	var share float64
-	if width := high - low; !math.IsInf(width, 0) {
-		share = (at - low) / width
-	} else {
-		share = (at/2 - low/2) / (high/2 - low/2)
+	bucket := float64(count)*((at-low)*sign)/((high-low)*sign) + 1
+	if !(bucket >= 0 && bucket <= math.MaxInt32) {
+		return nil, unsupported("a bucket this wide")
 	}
-	bucket := int64(float64(count) * share)
-	return min(bucket, count-1) + 1, nil
+	return int64(bucket), nil
 }

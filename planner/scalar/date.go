@@ -146,7 +146,6 @@ func (r registry) ages() {
 		}
 		return age(x, y)
 	})
-	r.stable("age", tz, tz)
 	r.one("age", ts, func(env *Env, v policy.Value) (policy.Value, error) {
 		today, err := env.today()
 		if err != nil {

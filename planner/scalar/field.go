@@ -40,6 +40,9 @@ func (r registry) fields() {
 			continue
 		}
 		r.two("date_part", policy.Text, t, func(env *Env, name, v policy.Value) (policy.Value, error) {
+			if f, ok := floatField(env, fieldNamed(name.(string)), v); ok {
+				return f, nil
+			}
 			n, err := get(env, name, v)
 			if err != nil {
 				return nil, err
@@ -59,6 +62,43 @@ func (r registry) fields() {
 		return viaTimestamp(env, name, local)
 	})
 	r.truncations()
+}
+
+// floatField computes the fields whose double precision is not the nearest to the exact value.
+func floatField(env *Env, field string, v policy.Value) (float64, bool) {
+	var ofDay, days int64
+	switch v := v.(type) {
+	case policy.Timestamp:
+		days, ofDay = split(int64(v))
+	case policy.Timestamptz:
+		wall, err := env.toLocal(v)
+		if err != nil {
+			return 0, false
+		}
+		days, ofDay = split(int64(wall))
+	case policy.Interval:
+		ofDay = v.Micros
+		if field == "epoch" {
+			seconds := float64(v.Micros) / 1e6
+			seconds += 31557600 * float64(v.Months/12)
+			seconds += 2592000 * float64(v.Months%12)
+			return seconds + 86400*float64(v.Days), true
+		}
+		if field == "julian" {
+			return 0, false
+		}
+	}
+	second, fraction := ofDay%microsPerMinute/microsPerSecond, float64(ofDay%microsPerSecond)
+	switch field {
+	case "second":
+		return float64(second) + fraction/1e6, true
+	case "millisecond":
+		return float64(second)*1000 + fraction/1000, true
+	case "julian":
+		whole := float64(ofDay / microsPerSecond)
+		return float64(days+julianOf1970) + (whole+fraction/1e6)/86400, true
+	}
+	return 0, false
 }
 
 var errNoField = fail(stateUnsupported, "unit not supported")

@@ -13,6 +13,8 @@ func Fold(e Expr) (Expr, error) {
 		return foldCase(e)
 	case *coalesce:
 		return foldCoalesce(e)
+	case *nullIf:
+		return foldNullIf(e)
 	case parent:
 		return foldArguments(e)
 	}
@@ -111,7 +113,7 @@ func foldCase(c *caseOf) (Expr, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(arms) == 0 && result.Type() == c.typ && result.Typmod() == c.typmod {
+	if len(arms) == 0 {
 		return result, nil
 	}
 	return &caseOf{append(arms, result), c.typ, c.typmod}, nil
@@ -136,8 +138,26 @@ func foldCoalesce(c *coalesce) (Expr, error) {
 	if len(args) == 0 {
 		return &constant{nil, c.typ, c.typmod}, nil
 	}
-	if k, ok := args[0].(*constant); ok {
-		return &constant{k.value, c.typ, c.typmod}, nil
+	if len(args) == 1 {
+		return args[0], nil
 	}
 	return &coalesce{args, c.typ, c.typmod}, nil
+}
+
+// foldNullIf drops the comparison where one side is NULL.
+func foldNullIf(n *nullIf) (Expr, error) {
+	left, err := Fold(n.equal.args[0])
+	if err != nil {
+		return nil, err
+	}
+	right, err := Fold(n.equal.args[1])
+	if err != nil {
+		return nil, err
+	}
+	for _, side := range []Expr{left, right} {
+		if k, ok := side.(*constant); ok && k.value == nil {
+			return left, nil
+		}
+	}
+	return foldArguments(n)
 }

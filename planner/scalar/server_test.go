@@ -24,8 +24,9 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	s := pgtest.Shared(t)
-	s.Exec(t, "postgres", "CREATE DATABASE scalar_utf8 TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
-	conn, err := pgconn.Connect(context.Background(), s.URLFor("postgres", "scalar_utf8"))
+	name := strings.ToLower(t.Name())
+	s.Exec(t, "postgres", "CREATE DATABASE "+name+" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C.UTF-8'")
+	conn, err := pgconn.Connect(context.Background(), s.URLFor("postgres", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +129,9 @@ func evaluated(env Env, sql string, rows []Row) (out []outcome, typ policy.Type,
 	e, err := compile(env, sql)
 	if err == nil {
 		typ, typmod = e.Type(), e.Typmod()
-		e, err = Fold(e)
+		if e, err = Fold(e); err == nil {
+			typmod = e.Typmod()
+		}
 	}
 	for _, row := range rows {
 		if err != nil {

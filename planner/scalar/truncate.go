@@ -27,6 +27,7 @@ func (r registry) truncations() {
 		}
 		return truncateZoned(fieldNamed(a[0].(string)), a[1].(policy.Timestamptz), zone)
 	})
+	r.stable("date_trunc", t, tz, t)
 	r.two("date_trunc", t, iv, on2(func(name string, v interval) (policy.Value, error) {
 		return truncateInterval(fieldNamed(name), v)
 	}))
