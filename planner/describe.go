@@ -30,5 +30,9 @@ func Describe(s Statement, given []policy.Type, c Context) (d Description, ask b
 		d.Columns = []OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
-	return d, outer.Tree != nil, nil
+	if outer.Tree != nil {
+		d.Columns = nil
+		return d, true, nil
+	}
+	return d, false, nil
 }

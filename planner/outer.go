@@ -19,6 +19,8 @@ type Outer struct {
 	Tree *pg.Node
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
+
+	shown *shown // nil: no column is a count as it is, or none that can be told here
 }
 
 // Relation is a table of the sandbox that an outer query reads.
@@ -51,13 +53,14 @@ func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 		return nil, nil, refusal
 	}
 	if d != nil {
-		return &Outer{Direct: d}, columns, nil
+		return &Outer{Direct: d, shown: &shown{d.Leaf, d.counts}}, columns, nil
 	}
 	tree, refusal := b.engineTree(sel)
 	if refusal != nil {
 		return nil, nil, refusal
 	}
-	return &Outer{Tree: tree, Relations: b.relations}, nil, nil
+	columns, from := b.treeColumns(sel)
+	return &Outer{Tree: tree, Relations: b.relations, shown: from}, columns, nil
 }
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT

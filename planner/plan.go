@@ -130,7 +130,7 @@ type Direct struct {
 	Offset int64
 
 	exprs  []*expr // by item, with their structure
-	counts []int   // by item: the leaf's count column that it shows as it is, or −1
+	counts []int   // by item, see shown
 }
 
 // SortKey is one ORDER BY expression.

@@ -119,15 +119,15 @@ func (p *Plan) measure(m *Measure) int {
 
 // tellErrors adds to each column that is a count of one leaf its largest expected error.
 func (p *Plan) tellErrors() {
-	d := p.Outer.Direct
-	if d == nil || d.Leaf < 0 {
+	from := p.Outer.shown
+	if from == nil || from.leaf < 0 {
 		return
 	}
-	leaf := p.Leaves[d.Leaf]
+	leaf := p.Leaves[from.leaf]
 	if leaf.Measure < 0 {
 		return
 	}
-	for i, source := range d.counts {
+	for i, source := range from.counts {
 		if source < 0 || i >= len(p.Columns) {
 			continue
 		}

@@ -129,13 +129,15 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 // show adds an output column.
 func (d *Direct) show(b *binder, e *expr) {
 	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
-	count := -1
-	if d.Leaf >= 0 {
-		if keys := len(b.questions[d.Leaf].keys); e.form == formColumn && e.cols[0] >= keys {
-			count = e.cols[0] - keys
-		}
+	d.counts = append(d.counts, b.countShown(d.Leaf, e))
+}
+
+// countShown is the leaf's count column that an expression is, or −1.
+func (b *binder) countShown(leaf int, e *expr) int {
+	if leaf < 0 || e.form != formColumn || e.cols[0] < len(b.questions[leaf].keys) {
+		return -1
 	}
-	d.counts = append(d.counts, count)
+	return e.cols[0] - len(b.questions[leaf].keys)
 }
 
 // isNoisy tells whether an expression over a leaf's row reads a count.

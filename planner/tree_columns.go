@@ -1,0 +1,92 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// shown says which output columns are counts of one leaf as they are.
+type shown struct {
+	leaf   int
+	counts []int // by output column: the leaf's count column, or −1
+}
+
+// windowTypes are the types of window functions that do not depend on their arguments.
+var windowTypes = map[string]policy.Type{
+	"count": policy.Int8, "row_number": policy.Int8, "rank": policy.Int8, "dense_rank": policy.Int8, "ntile": policy.Int4,
+	"percent_rank": policy.Float8, "cume_dist": policy.Float8,
+}
+
+// treeColumns tells the columns of an aggregation that goes to the engine for its window functions or DISTINCT, where all
+// types can be told here; nil otherwise.
+func (b *binder) treeColumns(sel *pg.SelectStmt) ([]OutColumn, *shown) {
+	g := b.groups[sel]
+	if g == nil {
+		return nil, nil
+	}
+	t := &translator{env: b.env, params: b.params, place: "SELECT"}
+	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+		if f := n.GetFuncCall(); f != nil && f.Over != nil {
+			return g.window(t, f)
+		}
+		return g.hook(n)
+	}
+	columns, from := make([]OutColumn, len(g.targets)), &shown{leaf: g.leaf}
+	for i, tg := range g.targets {
+		e, refusal := t.output(tg.node)
+		if refusal != nil {
+			return nil, nil
+		}
+		columns[i] = OutColumn{Name: tg.label, Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(g.leaf, e)}
+		from.counts = append(from.counts, b.countShown(g.leaf, e))
+	}
+	return columns, from
+}
+
+// window stands for a window function: an expression of its type that reads the counts where its operands do.
+func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *Refusal) {
+	name, refusal := functionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	typ := windowTypes[name]
+	if len(f.Args) > 0 && typ == 0 {
+		arg, refusal := t.output(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		typ = windowResult(name, arg.Type())
+	}
+	if typ == 0 {
+		return nil, noForm.at(int(f.Location), name)
+	}
+	out := *nullOf(typ)
+	out.form = formOther
+	if holds(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}, func(n *pg.Node) bool { c := n.GetFuncCall(); return c != nil && isAggregate(c) }) {
+		out.cols = []int{len(g.q.keys)}
+	}
+	return &out, nil
+}
+
+// windowResult is the type of a window function over an argument.
+func windowResult(name string, arg policy.Type) policy.Type {
+	switch name {
+	case "min", "max", "first_value", "last_value", "nth_value", "lag", "lead":
+		return arg
+	case "sum":
+		switch arg {
+		case policy.Int2, policy.Int4:
+			return policy.Int8
+		case policy.Int8:
+			return policy.NumericType
+		}
+		return arg
+	case "avg":
+		if arg.Floating() {
+			return policy.Float8
+		}
+		return policy.NumericType
+	}
+	return 0
+}
