@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"sync/atomic"
 )
 
 // Digest names a measure by its meaning: source, unit, bounds, domains, rules for NULL and outside values, neighbours,
@@ -27,8 +28,12 @@ type Plan struct {
 	Cost         privacy.Cost    // Σ over the measures that are not held
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
-	ErrorColumns bool // SET dp.error_columns = on
+	asked        *atomic.Bool // whether an expression has asked for the time
+	ErrorColumns bool         // SET dp.error_columns = on
 }
+
+// Timeless tells whether the plan, run up to now, has not depended on the time of its making.
+func (p *Plan) Timeless() bool { return p.asked != nil && !p.asked.Load() }
 
 // OutColumn is one column of the answer.
 type OutColumn struct {

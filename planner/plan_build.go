@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"slices"
+	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -50,12 +51,13 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 	plan.Notes = append(said, ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
+	plan.asked = b.env.Asked
 	return plan, nil
 }
 
 func newBinder(c Context, params *parameters) *binder {
 	zone := c.Settings.Zone
-	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone}, params: params, groups: groupings{}}
+	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool)}, params: params, groups: groupings{}}
 }
 
 // measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is

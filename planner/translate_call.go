@@ -310,7 +310,7 @@ func mustConstant(e *expr) policy.Value {
 
 func (t *translator) sqlValue(f *pg.SQLValueFunction) (*expr, *Refusal) {
 	pos := int(f.Location)
-	now := constantExpr(policy.Timestamptz(t.env.Now.UnixMicro()), policy.TimestampTZ, pos)
+	now := constantExpr(policy.Timestamptz(t.env.Clock().UnixMicro()), policy.TimestampTZ, pos)
 	target := policy.TimestampTZ
 	switch f.Op {
 	case pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP, pg.SQLValueFunctionOp_SVFOP_CURRENT_TIMESTAMP_N:

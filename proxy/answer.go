@@ -29,6 +29,7 @@ type Answerer struct {
 	metrics   *Metrics
 	holdings  holdingsIndex
 	estimates estimateCache
+	answers   answerCache
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
@@ -41,7 +42,7 @@ func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
 	plan, refusal := planner.Build(stmt, params, a.planContext(s))
 	if refusal != nil {
 		return Result{}, refusal
@@ -67,7 +68,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 			return Result{}, err
 		}
 	}
-	return Result{Columns: rows.Value().Columns, Rows: rows, Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)}, nil
+	result := Result{Columns: rows.Value().Columns, Rows: rows, Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)}
+	again(plan, bought, result)
+	return result, nil
 }
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings.

@@ -100,13 +100,29 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
 	switch stmt.Kind {
 	case planner.KindSelect:
-		return a.answer(ctx, s, stmt, params)
+		return a.answerOrRepeat(ctx, s, stmt, params)
 	case planner.KindExplain:
 		return a.answerExplain(ctx, s, stmt, params)
 	case planner.KindShow:
 		return a.answerShow(ctx, s, stmt.Name)
 	}
 	return Result{}, errInternal
+}
+
+// answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
+func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	if s.Dataset == nil {
+		return a.answer(ctx, s, stmt, params, func(*planner.Plan, purchase, Result) {})
+	}
+	key, held := answerKey(s, stmt, params), a.ledger.Holdings(s.User, s.Dataset.ID)
+	if r, ok := a.answers.find(key, s.Policy, held); ok {
+		return r, nil
+	}
+	return a.answer(ctx, s, stmt, params, func(plan *planner.Plan, bought purchase, r Result) {
+		if key != "" && repeatable(plan, bought) {
+			a.answers.keep(key, r, s.Policy, held)
+		}
+	})
 }
 
 func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {

@@ -211,7 +211,7 @@ func offsetText(offset int) string {
 
 // nowAs is the plan's time as one of the words that need no parentheses.
 func (env Env) nowAs(word string) (Expr, error) {
-	now := policy.Timestamptz(env.Now.UnixMicro())
+	now := policy.Timestamptz(env.Clock().UnixMicro())
 	if word == "current_timestamp" {
 		return &constant{now, policy.TimestampTZ, -1}, nil
 	}

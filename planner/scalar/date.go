@@ -170,7 +170,7 @@ func (r registry) ages() {
 
 // today is the midnight that began the plan's day in the session's zone.
 func (env *Env) today() (policy.Timestamp, error) {
-	wall, err := env.toLocal(policy.Timestamptz(env.Now.UnixMicro()))
+	wall, err := env.toLocal(policy.Timestamptz(env.Clock().UnixMicro()))
 	if err != nil {
 		return 0, err
 	}
@@ -184,7 +184,7 @@ func (r registry) makers() {
 	})
 	for _, name := range []string{"now", "transaction_timestamp", "statement_timestamp"} {
 		r[keyOf(name, nil)] = &body{stable: true, none: func(env *Env) (policy.Value, error) {
-			return policy.Timestamptz(env.Now.UnixMicro()), nil
+			return policy.Timestamptz(env.Clock().UnixMicro()), nil
 		}}
 	}
 	r["date "+keyOf("", []policy.Type{policy.TimestampT})[1:]] = castBodies()[[2]policy.Type{policy.TimestampT, policy.DateType}]

@@ -91,7 +91,7 @@ func (env *Env) wordWall(word string, ofDay int64) (int64, int64, error) {
 	if word == "epoch" {
 		return 0, 0, nil
 	}
-	now, err := env.toLocal(policy.Timestamptz(env.Now.UnixMicro()))
+	now, err := env.toLocal(policy.Timestamptz(env.Clock().UnixMicro()))
 	if err != nil {
 		return 0, 0, err
 	}

@@ -9,6 +9,7 @@
 package scalar
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -19,8 +20,17 @@ type Row []policy.Value
 
 // Env holds the constants of one statement.
 type Env struct {
-	Now  time.Time      // now(), current_date …: a constant of the plan
-	Zone *time.Location // the session's time zone
+	Now   time.Time      // now(), current_date …: a constant of the plan
+	Zone  *time.Location // the session's time zone
+	Asked *atomic.Bool   // set, if not nil, when an expression has asked for Now: its value does not hold for long
+}
+
+// Clock is Now, noting that it was asked for.
+func (env Env) Clock() time.Time {
+	if env.Asked != nil {
+		env.Asked.Store(true)
+	}
+	return env.Now
 }
 
 // Expr is a typed, checked expression. Eval fails only with *Error, and only depending on the row.
