@@ -122,7 +122,7 @@ func (b *binder) shown(c column) string {
 		return b.nameOf(expr{sql: c.sql, typed: c.typed}).sql
 	}
 	if e, ok := elements[c.oid]; ok && isNamed(e) {
-		return "list_transform(" + c.sql + ", lambda x : " + b.nameOf(expr{sql: "x", typed: typed{oid: e, mod: -1}}).sql + ")"
+		return b.namesOf(c.sql, e)
 	}
 	if c.oid == typeRecord {
 		cannot("a row as a value of the answer")

@@ -156,6 +156,12 @@ func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
 	if Storage(from) == Storage(to) && !isNamed(from) {
 		return expr{sql: e.sql, typed: t}
 	}
+	if isNamed(from) {
+		if !textLike(to) {
+			cannot("this cast of an array")
+		}
+		return expr{sql: b.namesOf(e.sql, from), typed: t}
+	}
 	x := b.fresh("x")
 	inner := b.cast(expr{sql: x, typed: of(from)}, of(to), true)
 	return expr{sql: "list_transform(" + e.sql + ", lambda " + x + " : " + inner.sql + ")", typed: t}
@@ -191,6 +197,13 @@ func (b *binder) nameOf(e expr) expr {
 		return expr{sql: macro + "(" + e.sql + ", " + b.param("user") + ")", typed: textType}
 	}
 	return expr{sql: macro + "(" + e.sql + ")", typed: textType}
+}
+
+// namesOf are the names of the elements of an array. DuckDB allows no look-up in a lambda, so it is a sub-query.
+func (b *binder) namesOf(list string, element policy.Type) string {
+	x := b.fresh("x")
+	name := b.nameOf(expr{sql: x + ".v", typed: of(element)}).sql
+	return "(CASE WHEN " + list + " IS NOT NULL THEN ARRAY(SELECT " + name + " FROM (SELECT unnest(" + list + ") AS v) AS " + x + ") END)"
 }
 
 // findByName looks up an object whose name comes with the row.

@@ -124,6 +124,10 @@ func (b *binder) arrayToString(args []expr) expr {
 	if !ok {
 		wrong("42883", "function array_to_string is for arrays", 0)
 	}
+	if isNamed(element) {
+		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
+		element = policy.Text
+	}
 	item := b.textOf("x", element)
 	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
 	if len(args) == 3 {

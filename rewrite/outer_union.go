@@ -144,7 +144,11 @@ func wider(a, c policy.Type, where string) typed {
 		}
 		return typed{oid: c, mod: -1}
 	case textLike(a) && textLike(c):
-		return typed{oid: policy.Text, mod: -1}
+		// The kinds of text are cast into each other both ways, so that the first one stays; only "char" gives way.
+		if a == typeChar {
+			return typed{oid: c, mod: -1}
+		}
+		return typed{oid: a, mod: -1}
 	case (oidLike(a) || a.Integer()) && (oidLike(c) || c.Integer()):
 		return typed{oid: typeOid, mod: -1}
 	}
