@@ -156,7 +156,7 @@ func (env Env) asText(args []Expr) []Expr {
 		out[i] = a
 		if t := a.Type(); !t.Textual() {
 			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env,
-				body: &body{stable: t == policy.TimestampTZ, one: func(env *Env, v policy.Value) (policy.Value, error) {
+				body: &body{stable: t == policy.IntervalT || loadCatalog().category(t) == 'D', one: func(env *Env, v policy.Value) (policy.Value, error) {
 					return env.FormatText(t, v), nil
 				}}}
 		}

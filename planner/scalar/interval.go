@@ -49,8 +49,10 @@ func subtractInterval(a, b interval) (policy.Value, error) {
 // days and seconds, rounded to a microsecond, as PostgreSQL does.
 func scaleInterval(v interval, factor func(float64) float64) (policy.Value, error) {
 	months, days := factor(float64(v.Months)), factor(float64(v.Days))
-	if !(math.Abs(months) <= math.MaxInt32) || !(math.Abs(days) <= math.MaxInt32) {
-		return nil, errInterval
+	for _, part := range []float64{months, days} {
+		if !(part >= math.MinInt32 && part <= math.MaxInt32) {
+			return nil, errInterval
+		}
 	}
 	wholeMonths, wholeDays := math.Trunc(months), math.Trunc(days)
 	spillDays := roundMicro((months - wholeMonths) * 30)

@@ -220,6 +220,7 @@ func (r registry) concatenations() {
 		return joined("", a)
 	})
 	r.loose("concat", anyType)
+	r.stable("concat", anyType)
 	r.many("concat_ws", []policy.Type{t, anyType}, func(_ *Env, a []policy.Value) (policy.Value, error) {
 		if a[0] == nil {
 			return nil, nil
@@ -227,6 +228,7 @@ func (r registry) concatenations() {
 		return joined(a[0].(string), a[1:])
 	})
 	r.loose("concat_ws", t, anyType)
+	r.stable("concat_ws", t, anyType)
 }
 
 // joined puts the texts that are not NULL together.
