@@ -3,12 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"os/signal"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -29,18 +28,55 @@ const asProgram = "DPPROXY_TEST_AS_PROGRAM"
 func TestMain(m *testing.M) {
 	sandbox.ChildMain()
 	parserChild()
-	if os.Getenv(asProgram) == "1" {
-		os.Exit(run(context.Background(), os.Args[1:]))
+	switch name := os.Getenv(asProgram); name {
+	case "":
+		os.Exit(pgtest.Main(m))
+	case "1":
+		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+		defer stop()
+		os.Exit(run(ctx, os.Args[1:]))
+	default:
+		os.Exit(standIn(name, os.Args[1:]))
 	}
-	os.Exit(m.Run())
 }
 
-// program is a dpproxy process under test.
+// findings is what a procedure of the kit found wrong with a proxy. Of the real program each must find nothing, and of the
+// stand-in with its defence switched off something.
+type findings []string
+
+func (f *findings) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+// none fails the test for each finding.
+func (f findings) none(t *testing.T) {
+	t.Helper()
+	for i, text := range f {
+		if i == 20 {
+			t.Errorf("and %d more", len(f)-i)
+			return
+		}
+		t.Error(text)
+	}
+}
+
+// some fails the test where a planted fault was not found.
+func (f findings) some(t *testing.T, fault string) {
+	t.Helper()
+	if len(f) == 0 {
+		t.Errorf("not found: %s", fault)
+		return
+	}
+	t.Logf("%s: %d findings, the first: %.300s", fault, len(f), f[0])
+}
+
+// program is a dpproxy process under test, or a stand-in that runs in this one.
 type program struct {
 	t       *testing.T
+	as      string // asProgram's value: "1", or the name of a stand-in
+	args    []string
 	policy  string
 	address string
 	cmd     *exec.Cmd
+	exited  chan struct{} // closed when the process is gone
 	mu      sync.Mutex
 	log     strings.Builder
 }
@@ -50,25 +86,48 @@ var listeningLine = regexp.MustCompile(`msg=listening address=(\S+)`)
 // serveProcess starts `dpproxy serve` on a policy and waits until it listens.
 func serveProcess(t *testing.T, policyPath string, args ...string) *program {
 	t.Helper()
-	p := &program{t: t, policy: policyPath}
-	p.start(append([]string{"serve", "--policy", policyPath}, args...))
+	return startProcess(t, "1", policyPath, append([]string{"serve", "--policy", policyPath}, args...)...)
+}
+
+// startProcess starts this binary as something that listens.
+func startProcess(t *testing.T, as, policyPath string, args ...string) *program {
+	t.Helper()
+	p := &program{t: t, as: as, policy: policyPath, args: args}
+	p.restart()
 	t.Cleanup(func() { p.stop(syscall.SIGKILL) })
 	return p
 }
 
+// start starts dpproxy with a command line.
 func (p *program) start(args []string) {
 	p.t.Helper()
-	p.cmd = exec.Command(os.Args[0], args...)
-	p.cmd.Env = append(os.Environ(), asProgram+"=1")
+	p.as, p.args = "1", args
+	p.restart()
+}
+
+// restart starts the same again.
+func (p *program) restart() {
+	p.t.Helper()
+	if err := p.tryStart(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// tryStart starts the process and returns when it listens or has ended.
+func (p *program) tryStart() error {
+	p.cmd = exec.Command(os.Args[0], p.args...)
+	p.cmd.Env = append(os.Environ(), asProgram+"="+p.as)
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
-		p.t.Fatal(err)
+		return err
 	}
 	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
+		return err
 	}
-	listening := make(chan string, 1)
+	cmd, exited, listening := p.cmd, make(chan struct{}), make(chan string, 1)
+	p.exited = exited
 	go func() {
+		defer close(exited)
 		lines := bufio.NewScanner(stderr)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
@@ -79,16 +138,15 @@ func (p *program) start(args []string) {
 				listening <- m[1]
 			}
 		}
-		close(listening)
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
 	}()
 	select {
-	case address, ok := <-listening:
-		if !ok {
-			p.t.Fatalf("dpproxy did not start:\n%s", p.logText())
-		}
-		p.address = address
+	case p.address = <-listening:
+		return nil
+	case <-exited:
+		return fmt.Errorf("dpproxy did not start: %v\n%s", cmd.ProcessState, p.logText())
 	case <-time.After(60 * time.Second):
-		p.t.Fatalf("dpproxy does not listen:\n%s", p.logText())
+		return fmt.Errorf("dpproxy does not listen:\n%s", p.logText())
 	}
 }
 
@@ -103,15 +161,18 @@ func (p *program) stop(signal syscall.Signal) {
 	if p.cmd == nil || p.cmd.Process == nil {
 		return
 	}
-	_ = p.cmd.Process.Signal(signal)
-	_ = p.cmd.Wait()
-	p.cmd = nil
+	_ = p.cmd.Process.Signal(signal) // it may be gone already
+	<-p.exited
 }
 
-// restart starts the same policy again.
-func (p *program) restart() {
-	p.t.Helper()
-	p.start([]string{"serve", "--policy", p.policy})
+// alive tells whether the process that was started last still runs.
+func (p *program) alive() bool {
+	select {
+	case <-p.exited:
+		return false
+	default:
+		return true
+	}
 }
 
 // url is the connection string of a user whose password is her name.
@@ -208,91 +269,3 @@ func frameText(m pgproto3.BackendMessage) string {
 	}
 	return fmt.Sprintf("%T %+v", m, m)
 }
-
-// fixture is the neighbouring pair of security.md: 1,000 people, of whom number 7 is the only hiv, the only note 'abc', the
-// only city Zzyzx; and the same without number 7.
-const fixtureSQL = `CREATE TABLE people AS SELECT i AS uid, (18 + i %% 60)::INTEGER AS age, (1000.0 * (i %% 90))::DOUBLE AS income,
-  CASE WHEN i = 7 THEN 'abc' ELSE 'n' || (i %% 5) END AS note, CASE WHEN i = 7 THEN 'Zzyzx' ELSE 'c' || (i %% 4) END AS city, i = 7 AS hiv
-FROM generate_series(1, 1000) AS s(i) WHERE i <> %d`
-
-// fixturePolicy is the policy over the fixture; %[1]s is the backend, %[2]s the source schema.
-const fixturePolicy = `version: 1
-server: {listen: "127.0.0.1:0"}
-backend: {url: %q}
-ledger: {url: "sqlite:ledger.db"}
-users:
-  - {name: alice, password: %q}
-  - {name: bob, password: %q}
-  - {name: dba, password: %q, admin: true}
-datasets:
-  - id: lab
-    unit: {name: person, key: people.uid}
-    neighbors: add-remove
-    accountant: pure
-    cap: {epsilon: %s, delta: 0}
-    budgets: {"*": {epsilon: %s, delta: 0}}
-    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
-    tables:
-      - name: people
-        source: %s.people
-        expected_rows: 1000
-        max_rows_per_unit: 1
-        columns:
-          - {name: age, type: integer, domain: {min: 0, max: 119, step: 1}, outside: clamp}
-          - {name: income, type: double precision, domain: {min: 0, max: 100000, step: 1000}}
-          - {name: city, type: text, domain: {values: [c0, c1, c2, c3]}}
-          - {name: note, type: text, domain: {values: [n0, n1, n2, n3, n4]}}
-          - {name: hiv, type: boolean, domain: {values: [false, true]}}
-        releases:
-          - {kind: range, columns: [age], epsilon: 0.5}
-          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}
-`
-
-// budgets of a fixture, as decimals.
-type budgets struct{ user, cap string }
-
-// duckFixture writes a fixture's database and policy into a directory of its own; without names the uid that is absent, 0
-// for none.
-func duckFixture(t *testing.T, b budgets, without int) string {
-	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "lab.duckdb")
-	db, err := sql.Open("duckdb", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec(fmt.Sprintf(fixtureSQL, without)); err != nil {
-		t.Fatal(err)
-	}
-	return writePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
-}
-
-func writePolicy(t *testing.T, dir, backend, schema string, b budgets) string {
-	t.Helper()
-	text := fmt.Sprintf(fixturePolicy, backend, verifier(t, "alice"), verifier(t, "bob"), verifier(t, "dba"), b.cap, b.user, schema)
-	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// verifier is the SCRAM verifier of a password, the same one in each call, so that two policies are byte-equal.
-var verifier = func() func(t *testing.T, password string) string {
-	var mu sync.Mutex
-	made := map[string]string{}
-	return func(t *testing.T, password string) string {
-		t.Helper()
-		mu.Lock()
-		defer mu.Unlock()
-		if made[password] == "" {
-			v, err := policy.Verifier(password, strings.NewReader(strings.Repeat(password+"-salt", 20)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			made[password] = v
-		}
-		return made[password]
-	}
-}()

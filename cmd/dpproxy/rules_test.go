@@ -51,7 +51,7 @@ func TestRule1NobodysChoicesLeak(t *testing.T) {
 		`EXPLAIN SELECT count(*) FROM people WHERE age > 13`, `EXPLAIN SELECT city, count(*) FROM people GROUP BY city`,
 		`SELECT count(*) FROM people WHERE age > 13`, `SELECT count(*) FROM people WHERE age > 13`, `SET dp.epsilon = 0.5`,
 		`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`, `SELECT city, hiv, count(*) FROM people GROUP BY city, hiv`,
-		`SELECT id, kind, name, cost FROM dp.charges`, `SELECT * FROM dp.budget`, `SELECT count(*) FROM pg_stat_activity`,
+		`SELECT charge, kind, name, cost FROM dp.charges`, `SELECT * FROM dp.budget`, `SELECT count(*) FROM pg_stat_activity`,
 	} {
 		if d := p.sameShape(sql); d != "" {
 			t.Error(d)
