@@ -57,7 +57,6 @@ type scope struct {
 	visible []column // what an unqualified name may mean, and what * stands for
 	with    []*shared
 	windows map[string]*pg.WindowDef
-	grouped bool
 }
 
 // binder rewrites one statement.

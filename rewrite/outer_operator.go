@@ -194,16 +194,29 @@ func (b *binder) compareRows(op string, l, r []expr) expr {
 }
 
 func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
-	var parts []string
+	var parts, items []string
 	left := b.rowParts(n.GetLexpr(), sc)
-	for _, node := range n.GetRexpr().GetList().GetItems() {
-		if right := b.rowParts(node, sc); len(left) > 1 {
+	one := ""
+	for i, node := range n.GetRexpr().GetList().GetItems() {
+		right := b.rowParts(node, sc)
+		if len(left) > 1 {
 			parts = append(parts, b.compareRows("=", left, right).sql)
-		} else {
-			parts = append(parts, b.compare("=", left[0], right[0]).sql)
+			continue
 		}
+		l, r := b.matched(left[0], right[0])
+		if i == 0 {
+			one = b.keyOf(l)
+		}
+		if b.keyOf(l) == one {
+			items = append(items, b.keyOf(r))
+		}
+		parts = append(parts, b.compare("=", left[0], right[0]).sql)
 	}
 	sql := "(" + strings.Join(parts, " OR ") + ")"
+	if len(items) == len(parts) {
+		// A long chain of OR would be deeper than the engine's parser goes.
+		sql = "(" + one + " IN (" + strings.Join(items, ", ") + "))"
+	}
 	if not {
 		sql = "(NOT " + sql + ")"
 	}

@@ -157,14 +157,25 @@ func (b *binder) output(node *pg.Node, sc *scope, targets []target, where string
 	if t := numbered(node, targets, where); t != nil {
 		return t.expr
 	}
-	if name := simpleName(node); name != "" {
-		for _, t := range targets {
-			if t.name == name {
-				return t.expr
-			}
-		}
+	if t := called(simpleName(node), targets, where); t != nil {
+		return t.expr
 	}
 	return b.expr(node, sc)
+}
+
+// called returns the output column of that name, nil when there is none.
+func called(name string, targets []target, where string) *target {
+	var found *target
+	for i := range targets {
+		if name == "" || targets[i].name != name {
+			continue
+		}
+		if found != nil && found.expr.sql != targets[i].expr.sql {
+			wrong("42702", where+` "`+name+`" is ambiguous`, 0)
+		}
+		found = &targets[i]
+	}
+	return found
 }
 
 // numbered returns the output column that an integer constant names.
@@ -278,11 +289,9 @@ func (b *binder) groupExpr(node *pg.Node, sc *scope, targets []target) expr {
 	if t := numbered(node, targets, "GROUP BY"); t != nil {
 		return t.expr
 	}
-	if name := simpleName(node); name != "" && !b.known(name, sc) {
-		for _, t := range targets {
-			if t.name == name {
-				return t.expr
-			}
+	if name := simpleName(node); !b.known(name, sc) {
+		if t := called(name, targets, "GROUP BY"); t != nil {
+			return t.expr
 		}
 	}
 	return b.expr(node, sc)

@@ -118,6 +118,3 @@ func scalarType(t policy.Type) bool {
 	}
 	return false
 }
-
-// zoned tells whether a computation over t may depend on the session's time zone.
-func zoned(t policy.Type) bool { return t == policy.TimestampTZ }
