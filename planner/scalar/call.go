@@ -120,11 +120,6 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 		}
 		return nil, unsupported("function %s(%s)", name, c.typeList(can.args))
 	}
-	if special, ok := specialised[name]; ok {
-		if e, err := special(&env, can, typed); e != nil || err != nil {
-			return e, err
-		}
-	}
 	if can.of.variadic {
 		typed = env.asText(typed)
 	} else if hasPolymorphic(can.of.args) {
@@ -155,14 +150,16 @@ func (env Env) asText(args []Expr) []Expr {
 	for i, a := range args {
 		out[i] = a
 		if t := a.Type(); !t.Textual() {
-			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env,
-				body: &body{stable: t == policy.IntervalT || loadCatalog().category(t) == 'D', one: func(env *Env, v policy.Value) (policy.Value, error) {
-					return env.FormatText(t, v), nil
-				}}}
+			b := &body{stable: dated(t)}
+			b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.FormatText(t, v), nil }
+			out[i] = &call{name: "output", args: []Expr{a}, typ: policy.Text, typmod: -1, env: &env, body: b}
 		}
 	}
 	return out
 }
+
+// dated tells whether the text form of a type depends on the session.
+func dated(t policy.Type) bool { return t == policy.IntervalT || loadCatalog().category(t) == 'D' }
 
 // registry holds the bodies by name and argument types.
 type registry map[string]*body
@@ -210,6 +207,7 @@ var bodies = sync.OnceValue(func() registry {
 	r.intervals()
 	r.fields()
 	r.formats()
+	r.castFunctions()
 	return r
 })
 

@@ -96,11 +96,8 @@ func (env *Env) convert(e Expr, t policy.Type, explicit bool) (Expr, error) {
 
 // inputCall reads the text of e as a value of type t on every row.
 func (env *Env) inputCall(e Expr, t policy.Type) Expr {
-	b := &body{one: func(env *Env, v policy.Value) (policy.Value, error) { return env.ParseText(t, v.(string)) }}
-	switch t {
-	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT:
-		b.stable = true
-	}
+	b := &body{stable: dated(t)}
+	b.one = func(env *Env, v policy.Value) (policy.Value, error) { return env.ParseText(t, v.(string)) }
 	return &call{name: "input", args: []Expr{e}, typ: t, typmod: -1, body: b, env: env}
 }
 

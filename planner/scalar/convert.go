@@ -143,3 +143,18 @@ func bigOf(digits string) *big.Int {
 	}
 	return n
 }
+
+// castFunctions registers the functions that are named after their result: int4(x), date(x).
+func (r registry) castFunctions() {
+	c := loadCatalog()
+	for name, target := range c.names {
+		for _, s := range c.functions[name] {
+			if len(s.args) != 1 {
+				continue
+			}
+			if b, ok := castBodies()[[2]policy.Type{s.args[0], target}]; ok {
+				r[keyOf(name, s.args)] = b
+			}
+		}
+	}
+}

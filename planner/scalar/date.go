@@ -187,8 +187,6 @@ func (r registry) makers() {
 			return policy.Timestamptz(env.Clock().UnixMicro()), nil
 		}}
 	}
-	r["date "+keyOf("", []policy.Type{policy.TimestampT})[1:]] = castBodies()[[2]policy.Type{policy.TimestampT, policy.DateType}]
-	r["date "+keyOf("", []policy.Type{policy.TimestampTZ})[1:]] = castBodies()[[2]policy.Type{policy.TimestampTZ, policy.DateType}]
 }
 
 func makeDate(year, month, day int64) (policy.Value, error) {

@@ -15,6 +15,7 @@ func TestAgainstServer(t *testing.T) {
 		all++
 		if refused {
 			refusals++
+			t.Log("refused on some row: ", sql)
 		}
 		if difference != "" {
 			t.Error(difference)

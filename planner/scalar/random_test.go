@@ -44,7 +44,8 @@ var templates = map[byte][]string{
 		"(%t || %a)", "(%a || 'x'::text)", "split_part(%t, 'p', %#)", "split_part(%t, %t, %#)", "lpad(%t, %#, 'xy')",
 		"rpad(%t, %#)", "repeat(%t, 2)", "translate(%t, 'ap', 'b')", "(%a)::text", "(%t)::varchar(3)", "(%a)::varchar(4)",
 		"CASE WHEN %b THEN %t ELSE 'x' END", "coalesce(%t, 'none')", "nullif(%t, %t)", "greatest(%t, %t)", "least(%t, 'b')",
-		"to_char(%s, 'YYYY-MM-DD HH24:MI:SS')", "to_char(%d, 'Mon DD')", "substring(%t from %# for 2)",
+		"to_char(%s, %h)", "to_char(%d, %h)", "to_char(%z, %h)",
+		"to_char(%v, 'HH24:MI:SS')", "to_char(to_date(to_char(%d, 'YYYY-MM-DD'), 'YYYY-MM-DD'), 'FMDD Mon')", "substring(%t from %# for 2)",
 		"CASE %t WHEN 'apple' THEN 'A' ELSE %t END"},
 	'd': {"(%d + %#)", "(%d - %#)", "(%s)::date", "(%z)::date", "date(%s)", "make_date(%#, %#, %#)", "make_date(2000 + %#, 2, 28)",
 		"CASE WHEN %b THEN %d ELSE %d END", "coalesce(%d, %d)", "greatest(%d, %d)", "least(%d, '2010-01-01')", "nullif(%d, %d)",
@@ -85,6 +86,9 @@ func randomExpression(rng *rand.Rand, kind byte, depth int) string {
 	if kind == 'a' {
 		kind = "bintdfszvu"[rng.IntN(10)]
 	}
+	if kind == 'h' {
+		return randomTemplate(rng)
+	}
 	productions := templates[kind]
 	if depth <= 0 || productions == nil || rng.IntN(6) == 0 {
 		list := leaves[kind]
@@ -93,7 +97,7 @@ func randomExpression(rng *rand.Rand, kind byte, depth int) string {
 	template := productions[rng.IntN(len(productions))]
 	var b strings.Builder
 	for i := 0; i < len(template); i++ {
-		if template[i] != '%' || i+1 == len(template) || !strings.ContainsRune("bintdfszvua#pq", rune(template[i+1])) {
+		if template[i] != '%' || i+1 == len(template) || !strings.ContainsRune("bintdfszvua#pqh", rune(template[i+1])) {
 			b.WriteByte(template[i])
 			continue
 		}
@@ -101,6 +105,23 @@ func randomExpression(rng *rand.Rand, kind byte, depth int) string {
 		b.WriteString(randomExpression(rng, template[i], depth-1))
 	}
 	return b.String()
+}
+
+// randomTemplate draws a template of to_char.
+func randomTemplate(rng *rand.Rand) string {
+	separators := []string{"-", "/", " ", ":", ".", ", ", "T", "", " x ", `"of"`, "FM", "th", "\\"}
+	var b strings.Builder
+	for range 1 + rng.IntN(4) {
+		field := templateFields[rng.IntN(len(templateFields))]
+		if rng.IntN(3) == 0 {
+			field = strings.ToLower(field)
+		}
+		if rng.IntN(4) == 0 {
+			field = "FM" + field
+		}
+		b.WriteString(field + separators[rng.IntN(len(separators))])
+	}
+	return "'" + b.String() + "'"
 }
 
 // TestRandomAgainstServer compares random typed expressions with a PostgreSQL server: type, value text on every row, and

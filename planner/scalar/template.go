@@ -1,0 +1,95 @@
+package scalar
+
+import "strings"
+
+// piece is one part of a to_char or to_date template: a literal text, or a field with its modifiers.
+type piece struct {
+	literal string
+	field   string // as in the template: "YYYY", "Mon"
+	fill    bool   // FM: without padding
+	ordinal string // "TH" or "th" after it
+}
+
+// templateFields are the fields in the order in which PostgreSQL tries them; each also stands in lower case.
+var templateFields = strings.Fields("A.D. A.M. AD AM B.C. BC CC DAY DDD DD DY Day Dy D FF1 FF2 FF3 FF4 FF5 FF6 FX HH24 " +
+	"HH12 HH IDDD ID IW IYYY IYY IY I J MI MM MONTH MON MS Month Mon OF P.M. PM Q RM SSSSS SSSS SS TZH TZM TZ US WW W " +
+	"Y,YYY YYYY YYY YY Y")
+
+// template splits a format. Prefixes that translate or spell are refused.
+func template(format string) ([]piece, error) {
+	var out []piece
+	var text strings.Builder
+	flush := func() {
+		if text.Len() > 0 {
+			out = append(out, piece{literal: text.String()})
+			text.Reset()
+		}
+	}
+	for format != "" {
+		rest, fill := strings.CutPrefix(format, "FM")
+		if !fill {
+			rest, fill = strings.CutPrefix(format, "fm")
+		}
+		if field := leadingField(rest); field != "" {
+			flush()
+			p := piece{field: field, fill: fill}
+			rest = rest[len(field):]
+			for _, suffix := range []string{"TH", "th"} {
+				if after, ok := strings.CutPrefix(rest, suffix); ok {
+					p.ordinal, rest = suffix, after
+					break
+				}
+			}
+			out = append(out, p)
+			format = rest
+			continue
+		}
+		if fill || refusedPrefix(format) {
+			return nil, unsupported("this template")
+		}
+		format = literal(format, &text)
+	}
+	flush()
+	return out, nil
+}
+
+func leadingField(s string) string {
+	for _, field := range templateFields {
+		if strings.HasPrefix(s, field) {
+			return field
+		}
+		if lower := strings.ToLower(field); strings.HasPrefix(s, lower) {
+			return lower
+		}
+	}
+	return ""
+}
+
+func refusedPrefix(s string) bool {
+	for _, prefix := range []string{"TM", "tm", "FX", "fx", "TH", "th", "SP", "sp"} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// literal takes the next character, or a text in double quotes, and returns what follows.
+func literal(s string, to *strings.Builder) string {
+	if strings.HasPrefix(s, `\"`) {
+		to.WriteByte('"')
+		return s[2:]
+	}
+	if s[0] != '"' {
+		to.WriteByte(s[0])
+		return s[1:]
+	}
+	i := 1
+	for ; i < len(s) && s[i] != '"'; i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		to.WriteByte(s[i])
+	}
+	return s[min(i+1, len(s)):]
+}
