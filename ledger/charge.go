@@ -291,7 +291,22 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 			return refusal{fmt.Errorf("ledger: %w", spent)}
 		}
 	}
+	if all != drawn && !b.capHolds(ds, all, t.now) {
+		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
+	}
 	return addCharges(t, r, ds, parts)
+}
+
+// capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
+// costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
+// still for sale would tell what others have chosen (privacy rule 1).
+func (b *book) capHolds(ds int64, all amounts, now int64) bool {
+	key := accountKey{ds, scopeCap, ""}
+	a, ok := b.accounts[key]
+	if !ok {
+		a = b.opening(key, now)
+	}
+	return a.holds(all)
 }
 
 func addCharges(t *batch, r Request, ds int64, parts []part) error {
