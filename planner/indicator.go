@@ -75,31 +75,7 @@ func (g *grouping) isOne(n *pg.Node, t *translator) (*expr, *Refusal) {
 // caseIsOne is the disjunction of the arms that yield 1, each without the arms before it.
 func (g *grouping) caseIsOne(c *pg.CaseExpr, t *translator) (*expr, *Refusal) {
 	pos := int(c.Location)
-	out, before := constantExpr(false, policy.Bool, pos), constantExpr(true, policy.Bool, pos)
-	add := func(value *pg.Node, cond *expr) (bool, *Refusal) {
-		one := constantExpr(false, policy.Bool, pos)
-		if value != nil {
-			var refusal *Refusal
-			if one, refusal = g.isOne(value, t); refusal != nil || one == nil {
-				return false, refusal
-			}
-		}
-		var refusal *Refusal
-		if one.isConstant() && mustConstant(one) == false {
-			return true, nil
-		}
-		if !one.isConstant() {
-			if cond, refusal = t.junction(formAnd, pos, cond, one); refusal != nil {
-				return false, refusal
-			}
-		}
-		if out.isConstant() {
-			out = cond
-			return true, nil
-		}
-		out, refusal = t.junction(formOr, pos, out, cond)
-		return refusal == nil, refusal
-	}
+	var out, before *expr // nil: no arm yet
 	for _, n := range c.Args {
 		w := n.GetCaseWhen()
 		test := w.Expr
@@ -116,27 +92,57 @@ func (g *grouping) caseIsOne(c *pg.CaseExpr, t *translator) (*expr, *Refusal) {
 		}
 		sure := node(formIs, "istrue", s, pos, cond)
 		sure.want = true
-		arm := cond
-		if !before.isConstant() {
-			if arm, refusal = t.junction(formAnd, pos, before, sure); refusal != nil {
-				return nil, refusal
-			}
+		arm, refusal := t.joined(formAnd, pos, before, sure)
+		if refusal != nil {
+			return nil, refusal
 		}
-		if ok, refusal := add(w.Result, arm); !ok {
+		if before == nil {
+			arm = cond
+		}
+		var known bool
+		if out, known, refusal = g.orOne(out, w.Result, arm, pos, t); !known {
 			return nil, refusal
 		}
 		fails, refusal := t.not(sure)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if before.isConstant() {
-			before = fails
-		} else if before, refusal = t.junction(formAnd, pos, before, fails); refusal != nil {
+		if before, refusal = t.joined(formAnd, pos, before, fails); refusal != nil {
 			return nil, refusal
 		}
 	}
-	if ok, refusal := add(c.Defresult, before); !ok {
-		return nil, refusal
+	out, known, refusal := g.orOne(out, c.Defresult, before, pos, t)
+	if !known || out != nil {
+		return out, refusal
 	}
-	return out, nil
+	return constantExpr(false, policy.Bool, pos), nil
+}
+
+// orOne adds to the conditions found so far the one under which an arm is taken and yields 1; known is false where it
+// may yield other values than 0, 1 and NULL.
+func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *translator) (sum *expr, known bool, refusal *Refusal) {
+	if value == nil {
+		return out, true, nil
+	}
+	one, refusal := g.isOne(value, t)
+	switch {
+	case refusal != nil || one == nil:
+		return nil, false, refusal
+	case one.isConstant() && mustConstant(one) == false:
+		return out, true, nil
+	case !one.isConstant():
+		if taken, refusal = t.joined(formAnd, pos, taken, one); refusal != nil {
+			return nil, false, refusal
+		}
+	}
+	out, refusal = t.joined(formOr, pos, out, taken)
+	return out, refusal == nil, refusal
+}
+
+// joined is the junction of two parts of which the first may be missing.
+func (t *translator) joined(f form, pos int, a, b *expr) (*expr, *Refusal) {
+	if a == nil {
+		return b, nil
+	}
+	return t.junction(f, pos, a, b)
 }
