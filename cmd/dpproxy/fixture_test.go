@@ -114,3 +114,18 @@ func pgFixture(t *testing.T, server *pgtest.Server, b budgets, without int) (pat
 
 // logged is what a server logs when statements are compared: each statement and its arguments, and nothing of time.
 var logged = []string{"log_statement=all", "log_line_prefix=", "log_checkpoints=off", "autovacuum=off"}
+
+// duckExec changes the database of a fixture that is not served yet.
+func duckExec(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, s := range statements {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
