@@ -55,20 +55,20 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if err != nil {
 		return Result{}, err
 	}
+	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)} // the cost is told even if what follows fails
 	tables, err := a.read(ctx, s, plan, bought.ids)
 	if err != nil {
-		return Result{}, err
+		return result, err
 	}
-	rows, err := a.postProcess(ctx, s, plan, outer, tables)
-	if err != nil {
-		return Result{}, err
+	if result.Rows, err = a.postProcess(ctx, s, plan, outer, tables); err != nil {
+		return result, err
 	}
 	if plan.ErrorColumns && len(plan.Leaves) > 0 {
-		if rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, rows); err != nil {
-			return Result{}, err
+		if result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows); err != nil {
+			return result, err
 		}
 	}
-	result := Result{Columns: rows.Value().Columns, Rows: rows, Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)}
+	result.Columns = result.Rows.Value().Columns
 	again(plan, bought, result)
 	return result, nil
 }

@@ -44,6 +44,9 @@ func describe(err error) *Failure {
 		}
 	}
 	if errors.As(err, &computed) { // of the outer query, on released values alone
+		if computed.SQLState == "0A000" { // pools kill connections on it
+			return failure("DP002", computed.Message)
+		}
 		return failure(computed.SQLState, computed.Message)
 	}
 	return failure("XX000", textInternal)

@@ -146,7 +146,7 @@ func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Co
 				all = m.Spec.Error(widestSpans(c.Spans), each)
 			}
 		}
-		line := fmt.Sprintf("%s: ±%d a value at %g %%", c.Name, widest.HalfWidth, 100*confidence.Float())
+		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest.HalfWidth, percent(confidence))
 		if len(c.Spans) > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", max(all.HalfWidth, widest.HalfWidth), len(c.Spans))
 		}

@@ -93,6 +93,7 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	if refusal != nil {
 		return refusal
 	}
+	k.ParamTypes = d.Params
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {
 		stmt.params[i] = onWire(t)
@@ -241,14 +242,15 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 func (c *session) draw(ctx context.Context, p *portal) error {
 	p.run = true
 	var err error
-	if p.result, err = c.perform(ctx, p.stmt.command, p.params); err != nil {
+	p.result, err = c.perform(ctx, p.stmt.command, p.params)
+	for _, n := range p.result.Notices {
+		c.notify(n)
+	}
+	if err != nil {
 		return err
 	}
 	if p.stmt.command.returnsRows() && !sameShape(p.columns, p.result.Columns) {
 		return failure("0A000", "cached plan must not change result type").withHint("Prepare the statement again.")
-	}
-	for _, n := range p.result.Notices {
-		c.notify(n)
 	}
 	return nil
 }

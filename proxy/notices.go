@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 )
@@ -115,6 +117,11 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 	return lines
 }
 
+// percent writes a confidence with as many digits as it needs, up to ten.
+func percent(c mechanisms.Confidence) string {
+	return strconv.FormatFloat(100*c.Float(), 'g', 10, 64) + " %"
+}
+
 // leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
 // computed values themselves.
 func leafErrorText(plan *planner.Plan, at string) string {
@@ -149,7 +156,7 @@ func errorText(plan *planner.Plan) string {
 			names[c.Error.HalfWidth] = c.Name
 		}
 	}
-	at := fmt.Sprintf("at %g %%", 100*plan.Confidence.Float())
+	at := "at " + percent(plan.Confidence)
 	switch {
 	case high < 0:
 		return leafErrorText(plan, at)

@@ -20,7 +20,7 @@ type Pipeline interface {
 	// free and buys nothing.
 	Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal)
 	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *planner.Refusal or a
-	// *Failure; any other error is shown as one constant text.
+	// *Failure; any other error is shown as one constant text. The notices of a Result are sent with an error too.
 	Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error)
 }
 

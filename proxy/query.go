@@ -59,11 +59,11 @@ func (c *session) read(text string) ([]command, error) {
 
 func (c *session) answer(ctx context.Context, k *command) error {
 	result, err := c.perform(ctx, k, nil)
-	if err != nil {
-		return err
-	}
 	for _, n := range result.Notices {
 		c.notify(n)
+	}
+	if err != nil {
+		return err
 	}
 	if !k.returnsRows() {
 		c.complete(result.Tag)

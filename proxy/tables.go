@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/big"
 	"strings"
-	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -159,9 +158,6 @@ func tableName(qualified string) string {
 	_, name, _ := strings.Cut(qualified, ".")
 	return name
 }
-
-// ledgerDate is how notices and EXPLAIN write the date of a release.
-func ledgerDate(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // decimalValue is the exact numeric of a plain decimal text.
 func decimalValue(text string) policy.Value {
