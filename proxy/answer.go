@@ -51,6 +51,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	if refusal := a.tryOuter(ctx, s, plan, outer); refusal != nil {
+		return Result{}, refusal
+	}
 	bought, err := a.buy(ctx, s, plan, queries)
 	if err != nil {
 		return Result{}, err
@@ -100,6 +103,16 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 	}
 	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
 	return queries, outer, refusal
+}
+
+// tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
+// engine cannot run is refused for free.
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) *planner.Refusal {
+	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
+		return nil
+	}
+	_, refusal := a.outerColumns(ctx, s, plan, outer)
+	return refusal
 }
 
 // purchase is what buy brings home: the saved release of each measure, and what this statement was charged.

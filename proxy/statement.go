@@ -80,6 +80,8 @@ func (c *session) control(k *command) (tag string, err error) {
 		return "RELEASE", c.releaseSavepoint(k.name)
 	case planner.KindRollbackTo:
 		return "ROLLBACK", c.rollbackTo(k.name)
+	case planner.KindNothing:
+		return k.Name, nil
 	}
 	if k.refusal != nil {
 		return "", k.refusal

@@ -74,14 +74,9 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 	if refusal != nil {
 		return planner.Description{}, refusal
 	}
-	var tables []sandbox.Table
-	for _, leaf := range plan.Leaves {
-		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
-	}
-	columns, err := a.engine.Describe(ctx, sandboxSession(s), outer, tables)
-	if err != nil {
-		f := describe(err)
-		return planner.Description{}, &planner.Refusal{ID: "outer-query", SQLState: f.SQLState, Message: f.Message, Detail: f.Detail, Hint: f.Hint}
+	columns, refusal := a.outerColumns(ctx, s, plan, outer)
+	if refusal != nil {
+		return planner.Description{}, refusal
 	}
 	d.Columns = make([]planner.OutColumn, len(columns))
 	for i, col := range columns {
@@ -94,6 +89,20 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 		d.Columns = withBoundColumns(d.Columns)
 	}
 	return d, nil
+}
+
+// outerColumns are the columns of an outer query, over leaves without rows.
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) ([]sandbox.Column, *planner.Refusal) {
+	tables := make([]sandbox.Table, 0, len(plan.Leaves))
+	for _, leaf := range plan.Leaves {
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
+	}
+	columns, err := a.engine.Describe(ctx, sandboxSession(s), outer, tables)
+	if err != nil {
+		f := describe(err)
+		return nil, &planner.Refusal{ID: "outer-query", SQLState: f.SQLState, Message: f.Message, Detail: f.Detail, Hint: f.Hint}
+	}
+	return columns, nil
 }
 
 // Answer runs a statement.
