@@ -218,6 +218,9 @@ func statementText(s Statement) string {
 			text += " " + f.name
 		}
 	}
+	if s.Explain != nil {
+		text += fmt.Sprintf(" explains %q", s.Explain.Statement.Text)
+	}
 	if s.Prepared+s.Savepoint != "" {
 		text += " prepared " + s.Prepared + " savepoint " + s.Savepoint
 	}

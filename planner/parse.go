@@ -79,7 +79,7 @@ func (s *Statement) classify() {
 
 func (s *Statement) explain(e *pg.ExplainStmt) {
 	s.Kind = KindExplain
-	inner := Statement{Text: s.Text, source: s.source, node: e.Query}
+	inner := Statement{Text: explainedText(s.Text), source: s.source, node: e.Query}
 	inner.classify()
 	if inner.Kind != KindSelect {
 		s.Kind, s.refusal = KindOther, explained.at(-1)
@@ -101,6 +101,40 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 			s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), name)
 		}
 	}
+}
+
+// explainedText is what stands behind EXPLAIN and its options.
+func explainedText(text string) string {
+	lex := lexer{text: text}
+	lex.next()
+	for depth, first := 0, true; ; first = false {
+		t := lex.next()
+		word := strings.ToLower(text[t.from:t.to])
+		switch {
+		case t.kind == tokenEnd || t.kind == tokenInvalid:
+			return text
+		case t.kind == tokenOpen && first:
+			if after := lex; startsQuery(after.next(), text) {
+				return text[t.from:]
+			}
+			depth++
+		case t.kind == tokenOpen && depth > 0:
+			depth++
+		case t.kind == tokenClose:
+			depth--
+		case depth == 0 && word != "analyze" && word != "analyse" && word != "verbose":
+			return text[t.from:]
+		}
+	}
+}
+
+// startsQuery tells that a token is the first one of a query; an option of EXPLAIN has none of these names.
+func startsQuery(t token, text string) bool {
+	switch strings.ToLower(text[t.from:t.to]) {
+	case "(", "select", "with", "values", "table":
+		return true
+	}
+	return false
 }
 
 func isOn(value string) bool {
