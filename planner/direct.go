@@ -3,7 +3,6 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,10 +36,10 @@ func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, 
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		out.Having = e.Expr
+		out.Having, out.rest = e.Expr, append(out.rest, e)
 	}
 	for _, n := range sel.SortClause {
-		key, refusal := sortKey(n.GetSortBy(), t, targets, out.Items)
+		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
@@ -102,7 +101,7 @@ func (t *translator) output(n *pg.Node) (*expr, *Refusal) {
 }
 
 // sortKey binds ORDER BY: a position, an output name, or an expression.
-func sortKey(s *pg.SortBy, t *translator, targets []target, items []scalar.Expr) (SortKey, *Refusal) {
+func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *Refusal) {
 	key := SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
 		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
@@ -115,14 +114,14 @@ func sortKey(s *pg.SortBy, t *translator, targets []target, items []scalar.Expr)
 		return key, refusal
 	}
 	if at >= 0 {
-		key.By = items[at]
+		key.By = d.Items[at]
 		return key, nil
 	}
 	e, refusal := t.output(s.Node)
 	if refusal != nil {
 		return key, refusal
 	}
-	key.By = e.Expr
+	key.By, d.rest = e.Expr, append(d.rest, e)
 	return key, nil
 }
 

@@ -135,6 +135,7 @@ type Direct struct {
 	Offset int64
 
 	exprs  []*expr // by item, with their structure
+	rest   []*expr // of Having and Sort
 	counts []int   // by item, see shown
 }
 

@@ -29,6 +29,9 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	if refusal = outer.Direct.failing(); refusal != nil {
+		return nil, refusal
+	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	var said notes
 	questions := make([]*solved, len(b.questions))

@@ -38,6 +38,9 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *Refusal) {
 	if out.WithClause, refusal = in.with(sel.WithClause); refusal != nil {
 		return nil, refusal
 	}
+	if refusal = t.b.failingClause(sel); refusal != nil {
+		return nil, refusal
+	}
 	if sel.Larg != nil {
 		return out, in.setOperation(sel, out)
 	}

@@ -71,7 +71,7 @@ func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
 // compose writes the outer SELECT over the inner one's expressions.
 func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct, []OutColumn, *Refusal) {
 	t := &translator{env: b.env, params: b.params, columns: d.column, place: "SELECT"}
-	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}
+	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset, rest: inner.rest}
 	var columns []OutColumn
 	var targets []target
 	for _, n := range sel.TargetList {
@@ -100,6 +100,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
+		out.rest = append(out.rest, e)
 		if out.Having = e.Expr; inner.Having != nil {
 			both, err := scalar.And(inner.Having, e.Expr)
 			if err != nil {
@@ -112,7 +113,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 		if i == 0 {
 			out.Sort = nil
 		}
-		key, refusal := sortKey(n.GetSortBy(), t, targets, out.Items)
+		key, refusal := out.sortKey(n.GetSortBy(), t, targets)
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}

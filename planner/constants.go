@@ -1,0 +1,118 @@
+package planner
+
+import (
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+)
+
+// An outer query that fails whatever the released values are is refused before anything is charged. What is a constant
+// error is what PostgreSQL's planner takes for one: parts that a constant AND, OR, CASE or COALESCE cuts off do not count.
+
+const constantHint = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."
+
+// failing finds an expression above a leaf that constants alone make fail.
+func (d *Direct) failing() *Refusal {
+	if d == nil || d.Leaf < 0 {
+		return nil
+	}
+	for _, list := range [][]*expr{d.exprs, d.rest} {
+		for _, e := range list {
+			if _, err := scalar.Fold(e.Expr); err != nil {
+				return scalarRefusal(err, e.placeOf(err)).hinting(constantHint)
+			}
+			if refusal := e.failingAlways(); refusal != nil {
+				return refusal.hinting(constantHint)
+			}
+		}
+	}
+	return nil
+}
+
+// placeOf is the position of the innermost part that fails so.
+func (e *expr) placeOf(err error) int {
+	for _, a := range e.args {
+		if _, inner := scalar.Fold(a.Expr); inner != nil && inner.Error() == err.Error() {
+			return a.placeOf(err)
+		}
+	}
+	return e.pos
+}
+
+// failingAlways evaluates the constant parts that every row evaluates, those that depend on the session among them.
+func (e *expr) failingAlways() *Refusal {
+	if e.isConstant() {
+		_, refusal := e.value(nil)
+		return refusal
+	}
+	switch e.op {
+	case "and", "or", "case0", "case1", "coalesce":
+		return nil
+	}
+	for _, a := range e.args {
+		if refusal := a.failingAlways(); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// failingClause finds constant errors in the clauses of a SELECT that goes to the engine.
+func (b *binder) failingClause(sel *pg.SelectStmt) *Refusal {
+	for _, list := range [][]*pg.Node{sel.TargetList, sel.GroupClause, sel.SortClause, {sel.WhereClause, sel.HavingClause}} {
+		for _, n := range list {
+			if refusal := b.failingNode(n); refusal != nil {
+				return refusal
+			}
+		}
+	}
+	for i, n := range []*pg.Node{sel.LimitCount, sel.LimitOffset} {
+		if n == nil || b.constantAt(n) == nil {
+			continue
+		}
+		if _, refusal := b.whole(n, [...]string{"LIMIT", "OFFSET"}[i], -1); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// failingNode looks for the largest constant parts of an expression. It does not look below what may cut them off.
+func (b *binder) failingNode(n *pg.Node) *Refusal {
+	if n.GetNode() == nil {
+		return nil
+	}
+	if e := b.constantAt(n); e != nil {
+		if _, refusal := e.value(nil); refusal != nil && refusal.ID == evaluation.ID {
+			return refusal.hinting(constantHint)
+		}
+		return nil
+	}
+	if n.GetBoolExpr() != nil || n.GetCaseExpr() != nil || n.GetCoalesceExpr() != nil {
+		return nil
+	}
+	for _, c := range childrenOf(n) {
+		if refusal := b.failingNode(c); refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+// constantAt is a node as a constant expression, nil where it is none or package scalar does not know it. A parameter
+// without a value says nothing.
+func (b *binder) constantAt(n *pg.Node) *expr {
+	switch n.GetNode().(type) {
+	case *pg.Node_AExpr, *pg.Node_BoolExpr, *pg.Node_FuncCall, *pg.Node_TypeCast, *pg.Node_CaseExpr, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr, *pg.Node_AConst, *pg.Node_ParamRef:
+	default:
+		return nil
+	}
+	if b.params.describing && holds(n, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
+		return nil
+	}
+	e, refusal := (&translator{env: b.env, params: b.params, place: "SELECT"}).expr(n)
+	if refusal != nil {
+		return nil
+	}
+	return e
+}
