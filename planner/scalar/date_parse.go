@@ -75,7 +75,7 @@ func (m *moment) token(t policy.Type, rest, original string) (int, error) {
 		n := span(rest, "abcdefghijklmnopqrstuvwxyz_/0123456789")
 		if strings.Contains(rest[:n], "/") {
 			zone, err := zoneNamed(original[:n])
-			if err != nil || m.zoned {
+			if err != nil || m.zoned || !m.clocked {
 				return 0, errForm
 			}
 			m.zoned, m.location = true, zone
@@ -207,8 +207,12 @@ func (m *moment) clockToken(t policy.Type, s string) (int, error) {
 	if m.clocked {
 		return 0, badDate(t)
 	}
+	if !m.dated && m.month == 0 && m.word == "" {
+		return 0, errForm // a clock before its date is read in more than one way
+	}
 	m.clocked = true
 	n := 0
+	parts := 0
 	for i := range m.clock {
 		length := span(s[n:], "0123456789")
 		if length == 0 && i == 2 {
@@ -218,6 +222,7 @@ func (m *moment) clockToken(t policy.Type, s string) (int, error) {
 			return 0, badDate(t)
 		}
 		m.clock[i] = asNumber(s[n : n+length]).value
+		parts++
 		n += length
 		if n >= len(s) || s[n] != ':' || i == 2 {
 			break
@@ -225,6 +230,9 @@ func (m *moment) clockToken(t policy.Type, s string) (int, error) {
 		n++
 	}
 	if n < len(s) && s[n] == '.' {
+		if parts < 3 {
+			return 0, errForm // minutes and seconds
+		}
 		length := span(s[n+1:], "0123456789")
 		m.micros = fractionMicros(s[n+1 : n+1+length])
 		n += 1 + length

@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -105,6 +106,19 @@ func (env *Env) wordWall(word string, ofDay int64) (int64, int64, error) {
 		days--
 	}
 	return days, ofDay, nil
+}
+
+// understood turns a syntax error into a refusal, unless the text is empty or one word that is none of PostgreSQL's:
+// PostgreSQL reads many more forms than this package.
+func understood(t policy.Type, text string, v policy.Value, err error) (policy.Value, error) {
+	if e, ok := err.(*Error); ok && e.SQLState == stateDateFormat {
+		word := asciiLower(trimBlanks(text))
+		iso := t == policy.IntervalT && strings.HasPrefix(word, "p")
+		if span(word, "abcdefghijklmnopqrstuvwxyz") < len(word) || iso {
+			return nil, unsupported("this form of %s", t.Name())
+		}
+	}
+	return v, err
 }
 
 func (env *Env) parseDate(text string) (policy.Value, error) {

@@ -74,7 +74,7 @@ func (f clockFace) show(p piece) (string, error) {
 	}
 	number, width, ok := numberField(strings.ToUpper(p.field), c, days, ofDay)
 	if !ok {
-		if text, ok := f.offsetField(strings.ToUpper(p.field)); ok && p.ordinal == "" {
+		if text, ok := f.offsetField(p); ok && p.ordinal == "" {
 			return text, nil
 		}
 		return "", unsupported("this template")
@@ -237,7 +237,7 @@ func calendarNumber(field string, c civil, days int64) (n int64, width int, ok b
 }
 
 // offsetField is a part of the zone's distance from UTC.
-func (f clockFace) offsetField(field string) (string, bool) {
+func (f clockFace) offsetField(p piece) (string, bool) {
 	if !f.zoned {
 		return "", false
 	}
@@ -245,13 +245,17 @@ func (f clockFace) offsetField(field string) (string, bool) {
 	if distance < 0 {
 		sign, distance = "-", -distance
 	}
-	switch field {
+	switch strings.ToUpper(p.field) {
 	case "TZH":
 		return fmt.Sprintf("%s%02d", sign, distance/3600), true
 	case "TZM":
 		return fmt.Sprintf("%02d", distance/60%60), true
 	case "OF":
-		text := fmt.Sprintf("%s%02d", sign, distance/3600)
+		width := 2
+		if p.fill {
+			width = 0
+		}
+		text := fmt.Sprintf("%s%0*d", sign, width, distance/3600)
 		if minutes := distance / 60 % 60; minutes != 0 {
 			text += fmt.Sprintf(":%02d", minutes)
 		}

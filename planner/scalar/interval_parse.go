@@ -63,6 +63,9 @@ func parseInterval(text string) (policy.Value, error) {
 	}
 	p := &parts{seen: map[string]bool{}}
 	if s[0] == 'p' {
+		if s != asciiLower(text) {
+			return nil, bad // blanks around
+		}
 		if err := p.iso(s[1:]); err != nil {
 			return nil, err
 		}
@@ -72,6 +75,9 @@ func parseInterval(text string) (policy.Value, error) {
 	sign := int64(1)
 	if n := len(fields); n > 1 && fields[n-1] == "ago" {
 		sign, fields = -1, fields[:n-1]
+		if _, _, _, _, number := decimalForm(fields[n-2]); number {
+			return nil, bad
+		}
 	}
 	if len(fields) > 0 && fields[0] == "@" {
 		fields = fields[1:]

@@ -23,18 +23,25 @@ func (env Env) ParseText(t policy.Type, text string) (policy.Value, error) {
 		return parseNumericText(text)
 	case policy.Text, policy.Varchar, policy.Unknown:
 		return text, nil
+	case policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT:
+		v, err := env.parseTime(t, text)
+		return understood(t, text, v, err)
+	case policy.UUID:
+		return parseUUID(text)
+	}
+	return nil, unsupported("type %s", loadCatalog().typeName(t))
+}
+
+func (env *Env) parseTime(t policy.Type, text string) (policy.Value, error) {
+	switch t {
 	case policy.DateType:
 		return env.parseDate(text)
 	case policy.TimestampT:
 		return env.parseTimestamp(text)
 	case policy.TimestampTZ:
 		return env.parseTimestamptz(text)
-	case policy.IntervalT:
-		return parseInterval(text)
-	case policy.UUID:
-		return parseUUID(text)
 	}
-	return nil, unsupported("type %s", loadCatalog().typeName(t))
+	return parseInterval(text)
 }
 
 // FormatText is described at ParseText.
@@ -168,6 +175,9 @@ func parseNumericText(text string) (policy.Value, error) {
 func parseNumeric(s string) (policy.Value, error) {
 	negative, whole, fraction, exponentText, ok := decimalForm(s)
 	if !ok {
+		if i := strings.IndexAny(s, "eE"); i >= 0 && strings.ContainsAny(s[i:], blanks) {
+			return nil, unsupported("a blank before an exponent")
+		}
 		return nil, badText(policy.NumericType)
 	}
 	exponent := 0
@@ -178,10 +188,16 @@ func parseNumeric(s string) (policy.Value, error) {
 		}
 	}
 	scale := len(fraction) - exponent
-	if len(whole)-scale > 4*maxWholeDigits || len(whole)+len(fraction) > 2*maxWholeDigits || scale > 4*maxScale {
+	if len(whole)+len(fraction) > 2*maxWholeDigits || scale > maxScale {
 		return nil, errNumeric
 	}
 	c := bigOf(whole + fraction)
+	if c.Sign() == 0 {
+		return newNumeric(c, int32(max(scale, 0))), nil
+	}
+	if -scale > maxWholeDigits {
+		return nil, errNumeric
+	}
 	if negative {
 		c.Neg(c)
 	}
