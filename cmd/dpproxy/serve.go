@@ -137,10 +137,12 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		h.close()
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	if h.backend, err = backend.Open(ctx, p, log); err != nil {
+	database, err := backend.Open(ctx, p, log)
+	if err != nil {
 		h.close()
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	h.backend = database
 	if err := inspect(ctx, h.backend, p, log); err != nil {
 		h.close()
 		return nil, err
