@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// eventually asks until ok or ten seconds are over.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for range 200 {
+		if ok() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Errorf("not within ten seconds: %s", what)
+}
+
+// TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that the
+// ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
+func TestReload(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	w.ask(`SELECT count(*) FROM people`)
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		change []string
+		log    string
+	}{
+		"broken":              {[]string{"expected_rows: 1000", "expected_rows: lots"}, "policy.yaml:"},
+		"forbidden by ledger": {[]string{"key: people.uid", "key: people.age"}, "unit cannot change"},
+		"needs a restart":     {[]string{`"sqlite:ledger.db"`, `"sqlite:other.db"`}, "needs a restart"},
+		"not in the database": {[]string{"{name: hiv, type: boolean, domain: {values: [false, true]}}", "{name: hiv, type: boolean, domain: {values: [false, true]}}\n          - {name: nosuch, type: boolean}"}, "nosuch"},
+	} {
+		edit(t, path, c.change...)
+		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+": the log says so", func() bool {
+			return strings.Contains(p.logText(), "the old one stays in force") && strings.Contains(p.logText(), c.log)
+		})
+		if a := w.ask(`SELECT count(*) FROM people`); a.err != nil || w.spent() != "0.1" {
+			t.Errorf("%s: the old policy is not in force: %v, spent %s", name, a.err, w.spent())
+		}
+		if err := os.WriteFile(path, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	edit(t, path, `"*": {epsilon: 10, delta: 0}`, `"*": {epsilon: 7, delta: 0}`)
+	_ = p.cmd.Process.Signal(syscall.SIGHUP)
+	eventually(t, "a good policy takes effect", func() bool {
+		return fmt.Sprint(w.ask(`SELECT budget, spent FROM dp.budget`).rows) == "[[7 0.1]]"
+	})
+	if a := w.ask(`SELECT count(*) FROM people`); a.err != nil || w.spent() != "0.1" {
+		t.Errorf("what she holds: %v, spent %s", a.err, w.spent())
+	}
+}
+
+// TestDatabaseUnreachableAtStart: serve and check say so in one line without the database's text, and nothing is made.
+func TestDatabaseUnreachableAtStart(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	edit(t, path, `"duckdb:lab.duckdb"`, `"postgres://dpproxy:hunter2@127.0.0.1:1/prod?sslmode=disable&connect_timeout=2"`, "main.people", "public.people")
+	for command, code := range map[string]int{"serve": 1, "check": 3} {
+		out := dpproxy(t, "", command, "--policy", path)
+		if out.code != code || !strings.Contains(out.stderr, "database: the private database does not answer") || strings.Contains(out.stderr+out.stdout, "hunter2") {
+			t.Errorf("%s: exit %d, want %d: %s", command, out.code, code, out.stderr)
+		}
+	}
+}
+
+// TestFullDisk: when the ledger's disk is full nothing is charged or answered anew, what is held is answered still, and
+// once there is space all goes on without a restart.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk).CombinedOutput(); err != nil {
+		t.Skipf("no small file system can be mounted here: %v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
+	path := duckFixture(t, budgets{"1000", "1000"}, 0)
+	edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	first := count(t, w.ask(`SELECT count(*) FROM people`))
+	filler := fill(t, disk)
+	answers, refused := 1, answer{}
+	for q := 0; q < 2000 && refused.err == nil; q++ {
+		if refused = w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d AND income < %d`, q%100, 1000*(q/100+1))); refused.err == nil {
+			answers++
+		}
+	}
+	if refused.err == nil || refused.err.Code != "DP003" || len(refused.rows) != 0 {
+		t.Fatalf("a full disk: %v", refused.err)
+	}
+	if again := count(t, w.ask(`SELECT count(*) FROM people`)); again != first {
+		t.Errorf("what is held: %d, then %d", first, again)
+	}
+	if !p.alive() {
+		t.Fatal("the process ended")
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	const fresh = `SELECT count(*) FROM people WHERE hiv`
+	eventually(t, "it works again after space returns", func() bool { return w.ask(fresh).err == nil })
+	a := w.ask(`SELECT count(*) FROM dp.charges`)
+	// One charge may stand without an answer: its release found no space to be saved.
+	if n := count(t, a); n < answers+1 || n > answers+2 {
+		t.Errorf("%d answers, %d charges", answers+1, n)
+	}
+	p.stop(syscall.SIGTERM)
+	if out := dpproxy(t, "", "ledger", "verify", "--policy", path); out.code != 0 {
+		t.Errorf("verify: %s", out.stderr)
+	}
+}
+
+// fill takes all space of a file system and returns the file that does.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 4096); err == nil; {
+		_, err = f.Write(block)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestOneProxyPerLedger: a second proxy on a ledger is refused, and the first goes on.
+func TestOneProxyPerLedger(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	p := serveProcess(t, path)
+	// Another directory and database, the same ledger.
+	second := duckFixture(t, budgets{"10", "10"}, 0)
+	edit(t, second, "sqlite:ledger.db", "sqlite:"+filepath.Join(filepath.Dir(path), "ledger.db"))
+	if out := dpproxy(t, "", "serve", "--policy", second); out.code != 1 || !strings.Contains(out.stderr, "open in another process") {
+		t.Errorf("exit %d: %s", out.code, out.stderr)
+	}
+	if a := p.connect("alice", "lab").ask(`SELECT count(*) FROM people`); a.err != nil {
+		t.Error(a.err)
+	}
+}
+
+// TestLedgerPutBack: a ledger that is gone, that is an older copy, or that was changed is refused.
+func TestLedgerPutBack(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	ledger := filepath.Join(filepath.Dir(path), "ledger.db")
+	p := serveProcess(t, path)
+	p.connect("alice", "lab").ask(`SELECT count(*) FROM people`)
+	p.stop(syscall.SIGTERM)
+	old, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.restart()
+	p.connect("alice", "lab").ask(`SELECT count(*) FROM people WHERE hiv`)
+	p.stop(syscall.SIGTERM)
+	now, err := os.ReadFile(ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := append([]byte(nil), now...)
+	at := strings.Index(string(now), "alice")
+	if at < 0 {
+		t.Fatal("the ledger names nobody")
+	}
+	flipped[at] ^= 1
+	for name, content := range map[string][]byte{"deleted": nil, "an older copy": old, "changed": flipped} {
+		if err := os.Remove(ledger); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		if content != nil {
+			if err := os.WriteFile(ledger, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out := dpproxy(t, "", "serve", "--policy", path); out.code != 1 || !strings.Contains(out.stderr, "ledger: ") {
+			t.Errorf("%s: exit %d: %s", name, out.code, out.stderr)
+		}
+	}
+	if err := os.WriteFile(ledger, now, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.restart()
+	if s := p.connect("alice", "lab").spent(); s != "0.2" {
+		t.Errorf("spent %s", s)
+	}
+}
