@@ -18,6 +18,7 @@ type moment struct {
 	micros   int64
 	half     string // "am" or "pm"
 	bc       bool
+	weekday  bool // named before the date
 	zoned    bool
 	offset   int // seconds east of UTC
 	location *time.Location
@@ -112,7 +113,7 @@ func (m *moment) digits(t policy.Type, s string) (int, error) {
 	if plain < len(s) && strings.IndexByte("-/.", s[plain]) >= 0 {
 		return m.dateToken(t, s)
 	}
-	if plain < len(s) && s[plain] == 't' && plain == 8 && !m.dated {
+	if plain < len(s) && s[plain] == 't' && plain == 8 && !m.dated && len(m.numbers) == 0 && !m.weekday {
 		m.compact(s[:8])
 		return 9, m.needClock(s[9:])
 	}
@@ -123,7 +124,7 @@ func (m *moment) digits(t policy.Type, s string) (int, error) {
 		return 0, errForm
 	}
 	switch {
-	case plain == 8 && !m.dated && m.month == 0:
+	case plain == 8 && !m.dated && m.month == 0 && len(m.numbers) == 0 && !m.weekday:
 		m.compact(s)
 	case m.month != 0 && plain <= 4 && len(m.numbers) < 2, m.month == 0 && !m.dated && plain <= 4 && len(m.numbers) == 0:
 		m.numbers = append(m.numbers, asNumber(s))
@@ -177,7 +178,7 @@ func (m *moment) dateToken(t policy.Type, s string) (int, error) {
 		}
 		n++
 	}
-	if m.dated || m.month != 0 || len(m.numbers) > 0 || separator == '.' || len(parts) < 3 {
+	if m.dated || m.month != 0 || len(m.numbers) > 0 || m.weekday || separator == '.' || len(parts) < 3 {
 		return 0, errForm
 	}
 	m.dated = true
@@ -299,6 +300,7 @@ func (m *moment) wordToken(t policy.Type, s string) error {
 	}
 	for _, name := range dayNames {
 		if s == name || s == name[:3] {
+			m.weekday = true
 			return nil
 		}
 	}
@@ -308,9 +310,11 @@ func (m *moment) wordToken(t policy.Type, s string) error {
 			return badDate(t)
 		}
 		m.half = s
-	case "bc":
-		m.bc = true
-	case "ad":
+	case "bc", "ad":
+		if !m.dated && len(m.numbers) < 2 {
+			return errForm
+		}
+		m.bc = m.bc || s == "bc"
 	case "z", "utc", "gmt", "zulu":
 		if m.zoned {
 			return badDate(t)

@@ -63,8 +63,8 @@ func parseInterval(text string) (policy.Value, error) {
 	}
 	p := &parts{seen: map[string]bool{}}
 	if s[0] == 'p' {
-		if s != asciiLower(text) {
-			return nil, bad // blanks around
+		if text != asciiUpper(s) {
+			return nil, bad // blanks around, small letters
 		}
 		if err := p.iso(s[1:]); err != nil {
 			return nil, err
