@@ -87,6 +87,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	residual, only = v.narrow(residual, only)
 	v.s.parts = v.split(residual, only)
 	_, v.s.empty = v.s.filter.(Never)
 	v.s.cells = 1
@@ -101,6 +102,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 			return nil, tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
 		}
 	}
+	v.s.orderCounters()
 	return v.s, nil
 }
 
@@ -138,38 +140,6 @@ func conjuncts(where []*expr) []*expr {
 		}
 	}
 	return out
-}
-
-// foldCounters finds the distinct counters that the database is asked for, and for each the conditions left over.
-func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
-	only = map[int][]*expr{}
-	index := map[string]int{}
-	for _, c := range v.s.counters {
-		var pred Pred
-		residual, refusal := v.fold(c.where, &pred)
-		if refusal != nil {
-			return nil, refusal
-		}
-		if _, never := pred.(Never); never {
-			v.s.counting = append(v.s.counting, -1)
-			continue
-		}
-		key := string(encodePred(nil, pred))
-		for _, e := range residual {
-			key += "|" + e.canon
-		}
-		at, seen := index[key]
-		if !seen {
-			at = len(v.s.counts)
-			index[key] = at
-			v.s.counts = append(v.s.counts, pred)
-			if len(residual) > 0 {
-				only[at] = residual
-			}
-		}
-		v.s.counting = append(v.s.counting, at)
-	}
-	return only, nil
 }
 
 // split joins keys and conditions that share a column into one part; parts are in the order of their first column's name.

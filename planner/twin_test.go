@@ -345,7 +345,12 @@ func TestDigestIsMeaning(t *testing.T) {
 		{"SELECT count(*) FROM people WHERE income < 1234.5", "SELECT count(*) FROM people WHERE 1234.50 > income"},
 		{"SELECT count(*) FROM people WHERE income < 1234.6"},
 		{"SELECT count(*) FROM people WHERE income <= 1234.5"},
-		{"SELECT count(*) FROM people"}, {"SELECT count(sex) FROM people", "SELECT count(*) FILTER (WHERE sex IS NOT NULL) FROM people"},
+		{"SELECT count(*) FROM people"},
+		{"SELECT count(sex) FROM people", "SELECT count(*) FILTER (WHERE sex IS NOT NULL) FROM people", "SELECT count(*) FROM people WHERE sex IS NOT NULL", "SELECT sum(CASE WHEN sex IS NULL THEN 0 ELSE 1 END), count(sex) FROM people"},
+		{"SELECT count(*) FILTER (WHERE age > 30), count(*) FROM people", "SELECT count(*), count(*) FILTER (WHERE age > 30) FROM people", "SELECT sum(1), count(*) FILTER (WHERE 30 < age), count(*) FILTER (WHERE NOT age <= 30) FROM people"},
+		{"SELECT count(*) FILTER (WHERE age > kids), count(*) FROM people", "SELECT count(*), count(*) FILTER (WHERE kids < age), sum((age > kids)::int) FROM people"},
+		{"SELECT count(*) FILTER (WHERE age > kids) FROM people", "SELECT count(*) FROM people WHERE kids < age"},
+		{"SELECT sex, count(*) FROM people WHERE active GROUP BY 1", "SELECT sex, count(*) FILTER (WHERE active) FROM people GROUP BY 1"},
 	} {
 		for _, sql := range same {
 			if d := digest(sql); d != digest(same[0]) {
