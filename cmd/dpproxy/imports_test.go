@@ -47,7 +47,7 @@ var foreign = map[string][]string{
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "sandbox", "ledger", "cmd/dpproxy"},
 	"net":                              {"proxy", "cmd/dpproxy", "backend/pgtest"},
-	"net/url":                          {"ledger", "backend", "backend/pgtest", "policy", "proxy"},
+	"net/url":                          {"ledger", "backend", "backend/pgtest", "policy", "proxy", "cmd/dpproxy"},
 }
 
 // TestImports reads every non-test file with go/parser and holds it against the picture.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
+	"net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -60,12 +63,13 @@ type schemaTable struct {
 type schemaColumn struct {
 	name, typ string
 	labels    []string // of an enum
+	domain    string   // the name of the domain that the type is
 	foreign   string   // "table.column" that a single-column foreign key refers to
 }
 
 // firstPolicy reads the catalog and writes the policy's text.
-func firstPolicy(ctx context.Context, url, id string, names []string) (string, error) {
-	conn, err := pgx.Connect(ctx, url)
+func firstPolicy(ctx context.Context, database, id string, names []string) (string, error) {
+	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
 		return "", fmt.Errorf("database: %w", err)
 	}
@@ -82,7 +86,7 @@ func firstPolicy(ctx context.Context, url, id string, names []string) (string, e
 }
 
 const schemaColumnsSQL = `SELECT a.attname, pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END, a.atttypmod),
-  ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
+  CASE WHEN t.typtype = 'd' THEN t.typname::text ELSE '' END, ARRAY(SELECT e.enumlabel::text FROM pg_catalog.pg_enum e WHERE e.enumtypid = t.oid ORDER BY e.enumsortorder),
   coalesce((SELECT f.relname || '.' || fa.attname FROM pg_catalog.pg_constraint k
     JOIN pg_catalog.pg_class f ON f.oid = k.confrelid JOIN pg_catalog.pg_attribute fa ON fa.attrelid = f.oid AND fa.attnum = k.confkey[1]
     WHERE k.conrelid = a.attrelid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum] LIMIT 1), ''),
@@ -106,7 +110,7 @@ func readSchema(ctx context.Context, conn *pgx.Conn, name string) (schemaTable, 
 	for rows.Next() {
 		var c schemaColumn
 		var primary bool
-		if err := rows.Scan(&c.name, &c.typ, &c.labels, &c.foreign, &primary); err != nil {
+		if err := rows.Scan(&c.name, &c.typ, &c.domain, &c.labels, &c.foreign, &primary); err != nil {
 			return t, err
 		}
 		if primary {
@@ -129,7 +133,7 @@ version: 1
 server:
   listen: 127.0.0.1:6432          # TLS is required on any other than a loopback address
 backend:
-  url: postgres://%s@%s:%d/%s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass
+  url: %s     # a role that may only SELECT; its password in ${NAME} or ~/.pgpass
 ledger:
   url: sqlite:dpproxy.ledger
 users: []                         # dpproxy user add NAME --policy this-file
@@ -143,22 +147,31 @@ datasets:
       "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
     defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
     tables:
-`, config.User, config.Host, config.Port, config.Database, quoteYAML(id), unit)
+`, address(config), quoteYAML(id), quoteYAML(unit))
 	for i, t := range tables {
 		writeTable(&b, t, i == 0, unit)
 	}
 	return b.String()
 }
 
+// address is the database's URL without its password.
+func address(config *pgx.ConnConfig) string {
+	u := url.URL{Scheme: "postgres", User: url.User(config.User), Host: net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), Path: "/" + config.Database}
+	if strings.HasPrefix(config.Host, "/") { // the directory of a Unix socket
+		u.Host, u.RawQuery = "", url.Values{"host": {config.Host}, "port": {strconv.Itoa(int(config.Port))}}.Encode()
+	}
+	return quoteYAML(u.String())
+}
+
 func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
-	fmt.Fprintf(b, "      - name: %s\n        source: %s.%s\n        expected_rows: 100000           # EDIT: a public guess; never counted\n",
-		quoteYAML(t.name), quoteYAML(t.schema), quoteYAML(t.name))
+	fmt.Fprintf(b, "      - name: %s\n        source: %s\n        expected_rows: 100000           # EDIT: a public guess; never counted\n",
+		quoteYAML(t.name), quoteYAML(t.schema+"."+t.name))
 	rows := 1
 	if !first {
 		rows = 10
 		for _, c := range t.columns {
 			if c.foreign == unit {
-				fmt.Fprintf(b, "        unit: %s.%s = %s\n", t.name, c.name, unit)
+				fmt.Fprintf(b, "        unit: %s\n", quoteYAML(t.name+"."+c.name+" = "+unit))
 			}
 		}
 	}
@@ -169,6 +182,11 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 			continue
 		}
 		typ, domain := firstDomain(c)
+		if len(c.labels) > 0 || c.domain != "" {
+			fmt.Fprintf(b, "          # %s: not listed, since its type is %s; a view as source that casts it to %s would allow:\n          # - {name: %s, type: %q, domain: %s}\n",
+				c.name, ownType(c), typ, quoteYAML(c.name), typ, domain)
+			continue
+		}
 		if domain == "" {
 			fmt.Fprintf(b, "          # %s (%s): no domain can be guessed; not listed\n", c.name, c.typ)
 			continue
@@ -179,6 +197,14 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 		}
 		fmt.Fprintf(b, "          - {name: %s, type: %q, domain: %s}%s\n", quoteYAML(c.name), typ, domain, remark)
 	}
+}
+
+// ownType names a type that the database made itself, which no policy can declare.
+func ownType(c schemaColumn) string {
+	if c.domain != "" {
+		return "the domain " + c.domain
+	}
+	return "the enum " + c.typ
 }
 
 // firstDomain guesses a domain from a type, never from values.
@@ -210,8 +236,11 @@ func firstDomain(c schemaColumn) (typ, domain string) {
 }
 
 func quoteYAML(s string) string {
-	for _, r := range s {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_') {
+	for i, r := range s {
+		if i > 0 && (r == '.' || r >= '0' && r <= '9') {
+			continue
+		}
+		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '_') {
 			return fmt.Sprintf("%q", s)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 
@@ -18,14 +19,17 @@ func ledgerCommand() *cobra.Command {
 		&cobra.Command{
 			Use: "verify", Short: "Walk the hash chain and recompute every account; exits with 3 on a fault", Args: cobra.NoArgs,
 			RunE: func(cmd *cobra.Command, _ []string) error {
-				return onLedger(cmd, path, func(_ *slog.Logger, l ledger.Ledger) error {
+				err := onLedger(cmd, path, func(_ *slog.Logger, l ledger.Ledger) error {
 					rows, err := l.Verify(cmd.Context())
-					if err != nil {
-						return exitCode{3, fmt.Errorf("ledger: %w", err)}
+					if err == nil {
+						fmt.Fprintf(cmd.OutOrStdout(), "ok: %d rows, every link and every account agree\n", rows)
 					}
-					fmt.Fprintf(cmd.OutOrStdout(), "ok: %d rows, every link and every account agree\n", rows)
-					return nil
+					return err
 				})
+				if errors.Is(err, ledger.ErrCorrupt) { // found at the opening already, or by the walk
+					return exitCode{3, err}
+				}
+				return err
 			},
 		},
 		&cobra.Command{

@@ -63,21 +63,58 @@ func (e exitCode) Error() string {
 
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:   "dpproxy",
+		Use:   "dpproxy [command]",
 		Short: "A differential-privacy proxy that people use as if it were PostgreSQL",
 		Long: `dpproxy stands between analysts and a database. Analysts point psql, a driver or a BI tool at it; each SELECT is
 answered with calibrated noise and charged to the analyst's budget; they never see a row.
 
 Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and so on.`,
-		Version:           version,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return fromEnvironment(cmd.Flags()) },
+		Version:       version,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return err
+			}
+			_, err := logger(cmd) // a wrong --log-level is told before anything is done
+			return err
+		},
 	}
 	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{2, err} })
 	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), budgetCommand(), ledgerCommand(), queryCommand(), schemaCommand())
+	strictUsage(root)
 	return root
+}
+
+// strictUsage makes wrong arguments of a command and of all below it end with exit code 2, and a command that only holds
+// others refuse names that it does not hold.
+func strictUsage(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		strictUsage(below)
+	}
+	check := cmd.Args
+	if cmd.HasSubCommands() {
+		check = known
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return exitCode{2, fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// known refuses every argument: a name that cobra has not taken for a command below.
+func known(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return fmt.Errorf("unknown command %q; did you mean %s", args[0], strings.Join(near, ", "))
+	}
+	return fmt.Errorf("unknown command %q", args[0])
 }
 
 // fromEnvironment sets each flag that the command line left alone from DPPROXY_<NAME>.
