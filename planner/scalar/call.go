@@ -76,7 +76,7 @@ func isOperator(name string) bool {
 }
 
 // castCall answers type names used as functions, date('2020-01-01') or float8(x), where no function of that name has
-// exactly these arguments: they are casts of untyped literals and between types of one representation.
+// exactly these arguments: they are casts of untyped literals, of text and to text.
 func (env Env) castCall(c *catalog, name string, args []Expr) (Expr, error) {
 	target, ok := c.names[name]
 	if !ok || len(args) != 1 || target == policy.Unknown {
@@ -87,7 +87,7 @@ func (env Env) castCall(c *catalog, name string, args []Expr) (Expr, error) {
 		return nil, nil
 	}
 	io := c.category(target) == categoryString && c.casts[[2]policy.Type{from, target}] == 0
-	if from == policy.Unknown || from == target || from.Textual() && target.Textual() || io {
+	if from == policy.Unknown || from == target || from.Textual() || io {
 		return env.Cast(args[0], target, -1)
 	}
 	return nil, nil

@@ -329,6 +329,11 @@ func (c compiler) caseOf(k *pg.CaseExpr) (Expr, error) {
 			if err != nil {
 				return nil, err
 			}
+			if arg.Type() == policy.Unknown {
+				if arg, err = c.env.Coerce(arg, policy.Text); err != nil {
+					return nil, err
+				}
+			}
 			if condition, err = c.env.Call("=", arg, condition); err != nil {
 				return nil, err
 			}

@@ -274,6 +274,14 @@ func formatFloat(v float64, single bool) string {
 // Go also takes the interval's ends, which only large numbers meet.
 func shortest(v float64, bits int) string {
 	text := strconv.FormatFloat(v, 'e', -1, bits)
+	if mark := strings.IndexByte(text, 'e'); mark > 2 {
+		// Half-way between two shortest forms Go takes the upper one, PostgreSQL the even one.
+		digits := mark - 2 - strings.Count(text[:1], "-")
+		even := strconv.FormatFloat(v, 'e', digits, bits)
+		if back, err := strconv.ParseFloat(even, bits); err == nil && back == v {
+			text = even
+		}
+	}
 	limit := float64(1 << 51)
 	if bits == 32 {
 		limit = 1 << 22
