@@ -88,6 +88,7 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left, b.Limit)
 	}
 	if cost.Rho.Pico() != 0 {
+		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
 		return balanceText(cost, b)
 	}
 	return fmt.Sprintf("%s of %s", minus(left, cost), b.Limit)
