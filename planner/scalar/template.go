@@ -53,13 +53,24 @@ func template(format string) ([]piece, error) {
 	return out, nil
 }
 
-func leadingField(s string) string {
+// fieldsByLetter are the fields, also in lower case, by their first letter and in order.
+var fieldsByLetter = func() map[byte][]string {
+	table := map[byte][]string{}
 	for _, field := range templateFields {
+		table[field[0]] = append(table[field[0]], field)
+		small := strings.ToLower(field)
+		table[small[0]] = append(table[small[0]], small)
+	}
+	return table
+}()
+
+func leadingField(s string) string {
+	if s == "" {
+		return ""
+	}
+	for _, field := range fieldsByLetter[s[0]] {
 		if strings.HasPrefix(s, field) {
 			return field
-		}
-		if lower := strings.ToLower(field); strings.HasPrefix(s, lower) {
-			return lower
 		}
 	}
 	return ""
