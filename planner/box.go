@@ -3,6 +3,7 @@ package planner
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -117,14 +118,16 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 		if refusal != nil {
 			return false, refusal
 		}
-		return same(e.Type(), low, high), nil
+		return same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
 	}
 	if e.form == formExtract {
 		unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), e.args[1].Expr)
 		if err != nil {
 			return false, nil
 		}
-		return b.steady(&expr{Expr: unit, cols: e.cols, monotone: true, pos: e.pos})
+		granule := node(formOther, "date_trunc", unit, e.pos, constantExpr(e.want, policy.Text, e.pos), e.args[1])
+		granule.order(b.env, "date_trunc")
+		return b.steady(granule)
 	}
 	if e.form == formColumn || len(e.args) == 0 {
 		return false, nil
@@ -135,6 +138,33 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 		}
 	}
 	return true, nil
+}
+
+// steadyAtTurns looks at both sides of each change of a clock inside the box.
+func (b *box) steadyAtTurns(e *expr, value policy.Value) bool {
+	var turns []policy.Value
+	if !e.breaks(b.low, b.high, &turns) {
+		return false
+	}
+	for _, turn := range turns {
+		for _, v := range []policy.Value{before(turn), turn} {
+			row := slices.Clone(b.low)
+			row[e.cols[0]] = v
+			if got, err := e.Eval(row); err != nil || !same(e.Type(), got, value) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// calm tells whether a monotone expression is monotone over all regular cells of its column.
+func (b *box) calm(e *expr, column int) bool {
+	b.set(column, b.table.Columns[column].Domain.Regular-1)
+	high := b.high[column]
+	b.set(column, 0)
+	b.high[column] = high
+	return e.calm(b.low, b.high)
 }
 
 // same tells equal values, NULL being equal to NULL.

@@ -38,8 +38,9 @@ type expr struct {
 	cols      []int // positions that it reads, sorted
 	canon     string
 	pos       int  // byte offset in the text, −1: unknown
-	monotone  bool // a monotone function of at most one column, on values that are not NULL
-	parameter int  // number of a parameter that stands alone, else 0
+	monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
+	clock     *clock
+	parameter int // number of a parameter that stands alone, else 0
 }
 
 // isConstant tells that e reads no column.
@@ -92,46 +93,6 @@ func union(a, b []int) []int {
 	out := append(slices.Clone(a), b...)
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// steps are the functions that are monotone in their only argument that is not constant.
-var steps = map[string]bool{
-	"floor": true, "ceil": true, "ceiling": true, "round": true, "trunc": true, "date_trunc": true, "width_bucket": true,
-	"+": true, "-": true, "*": true, "/": true, "timezone": true, "date": true, "date_bin": true, "sqrt": true, "exp": true, "ln": true,
-	"int2": true, "int4": true, "int8": true, "float4": true, "float8": true, "numeric": true, "to_timestamp": true, "coalesce": true,
-	"<": true, "<=": true, ">": true, ">=": true,
-}
-
-// granules give, for a field that EXTRACT takes, the unit of date_trunc within which it cannot change.
-var granules = map[string]string{
-	"year": "year", "decade": "year", "century": "year", "millennium": "year", "quarter": "quarter", "month": "month",
-	"isoyear": "week", "week": "week", "day": "day", "doy": "day", "dow": "day", "isodow": "day", "julian": "day",
-	"hour": "hour", "minute": "minute", "second": "second",
-}
-
-// isMonotone tells whether op over args is monotone in one column: at most one argument is not constant, and that one is
-// monotone. Division needs the constant below.
-func isMonotone(op string, args []*expr) bool {
-	if !steps[op] {
-		return false
-	}
-	varying := -1
-	for i, a := range args {
-		if a.isConstant() {
-			continue
-		}
-		if varying >= 0 || !a.monotone {
-			return false
-		}
-		varying = i
-	}
-	switch op {
-	case "/":
-		return varying <= 0
-	case "width_bucket":
-		return varying <= 0
-	}
-	return varying < 0 || len(args[varying].cols) <= 1
 }
 
 // value evaluates e on a row; a failure becomes a refusal at e's place.

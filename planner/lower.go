@@ -168,7 +168,7 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 		if e.op == "=" || e.op == "<>" {
 			return l.equality(e)
 		}
-		if e.monotone {
+		if e.monotone && l.box.calm(e, i) {
 			return l.threshold(e, i, c.Domain)
 		}
 	}
@@ -199,7 +199,7 @@ func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
 			return truth{}, false, scalarRefusal(err, e.pos)
 		}
 		parts[n] = node(formCompare, op, s, e.pos, e.args...)
-		parts[n].monotone = isMonotone(op, e.args)
+		parts[n].order(l.env, op)
 		if !parts[n].monotone {
 			least.form = formOther
 			return l.overCells(&least)

@@ -235,7 +235,9 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
 		return nil, scalarRefusal(err, int(c.Location))
 	}
 	e := node(formOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, int(c.Location), arg)
-	e.monotone = arg.monotone && ordered(arg.Type()) && ordered(typ)
+	if e.monotone = arg.monotone && ordered(arg.Type()) && ordered(typ); e.monotone && !arg.isNumber() && !sameClock(e, arg) {
+		e.setClock(t.env.Zone, arg)
+	}
 	return e, nil
 }
 
@@ -308,6 +310,6 @@ func (t *translator) variadic(name string, nodes []*pg.Node, pos int) (*expr, *R
 		t.params.note(a, s.Type())
 	}
 	e := node(formOther, name, s, pos, args...)
-	e.monotone = isMonotone(name, args)
+	e.order(t.env, name)
 	return e, nil
 }

@@ -76,7 +76,7 @@ func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *Refusal
 		}
 	}
 	e := node(f, op, s, pos, args...)
-	e.monotone = isMonotone(op, args)
+	e.order(t.env, op)
 	return e, nil
 }
 
@@ -292,10 +292,13 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 		return nil, scalarRefusal(err, pos)
 	}
 	e := node(formOther, name, s, pos, args...)
-	e.monotone = isMonotone(name, args)
+	e.order(t.env, name)
 	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].form == formConstant {
 		field := strings.ToLower(textOf(mustConstant(args[0])))
-		if e.monotone = args[1].monotone && (field == "epoch" || field == "year"); granules[field] != "" && args[1].monotone {
+		if e.monotone = args[1].monotone && (field == "epoch" || field == "year"); e.monotone && args[1].Type() == policy.TimestampTZ {
+			e.setClock(t.env.Zone, args[1])
+		}
+		if granules[field] != "" && args[1].monotone {
 			e.form, e.want = formExtract, granules[field]
 		}
 	}
