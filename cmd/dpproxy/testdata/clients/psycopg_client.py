@@ -1,0 +1,108 @@
+"""psycopg 3 against a running proxy: client-side, server-side, binary and prepared parameters, pipelines."""
+import datetime
+import decimal
+import os
+import uuid
+
+import psycopg
+
+
+def check(what, ok):
+    assert ok, what
+    print("ok", what)
+
+
+def fails(code, run, hint=False):
+    try:
+        run()
+    except psycopg.Error as e:
+        assert e.sqlstate == code, (code, e.sqlstate, str(e))
+        assert not hint or e.diag.message_hint, ("no hint", str(e))
+        print("ok", code, (e.diag.message_hint or "")[:60])
+        return
+    raise AssertionError("no error %s" % code)
+
+
+VALUES = [
+    ("1::smallint", 1), ("2::int", 2), ("3::bigint", 3), ("1.5::float8", 1.5), ("1.5::real", 1.5), ("2.50::numeric(6,2)", decimal.Decimal("2.50")),
+    ("'x'::text", "x"), ("'x'::varchar(3)", "x"), ("true", True), ("DATE '2024-02-03'", datetime.date(2024, 2, 3)),
+    ("TIMESTAMP '2024-02-03 04:05:06'", datetime.datetime(2024, 2, 3, 4, 5, 6)),
+    ("TIMESTAMPTZ '2024-02-03 04:05:06+00'", datetime.datetime(2024, 2, 3, 4, 5, 6, tzinfo=datetime.timezone.utc)),
+    ("INTERVAL '1 day 2 hours'", datetime.timedelta(days=1, hours=2)), ("NULL::int", None),
+    ("'6f1c2d3e-0000-4000-8000-000000000001'::uuid", uuid.UUID("6f1c2d3e-0000-4000-8000-000000000001")),
+    ("ARRAY[1,2]", [1, 2]), ("ARRAY['a','b']", ["a", "b"]), ("26::oid", 26), ("'a'::name", "a"),
+]
+QUESTIONS = [
+    ("SELECT count(*) FROM people WHERE age BETWEEN %s AND %s", (30, 40)),
+    ("SELECT count(*) FROM people WHERE sex = %s", ("Female",)),
+    ("SELECT count(*) FROM people WHERE hired >= %s", (datetime.date(2020, 1, 1),)),
+    ("SELECT count(*) FROM visits WHERE visited_at < %s", (datetime.datetime(2025, 1, 1, tzinfo=datetime.timezone.utc),)),
+    ("SELECT count(*) FROM people WHERE region = ANY(%s)", (["north", "south"],)),
+    ("SELECT count(*) FROM people WHERE age = ANY(%s)", ([30, 31, 32],)),
+    ("SELECT count(*) FROM people WHERE income < %s", (50000,)),
+]
+
+told = []
+with psycopg.connect("", autocommit=True) as c:
+    c.add_notice_handler(lambda d: told.append(d.message_primary))
+    check("tls as asked", (c.pgconn.ssl_in_use == 1) == (os.environ.get("PGSSLMODE") != "disable"))
+    for binary in (False, True):
+        cur = c.cursor(binary=binary)
+        for sql, value in VALUES:
+            got = cur.execute("SELECT " + sql).fetchone()[0]
+            check("%s is %r" % (sql, got), got == value)
+        for sql, params in QUESTIONS:
+            got = {cur.execute(sql, params, prepare=p).fetchone() for p in (False, True, True)}
+            check("%s %s" % (sql, got), len(got) == 1)
+        for sql, value in VALUES[:13]:
+            if value is not None:
+                got = cur.execute("SELECT %b" if binary else "SELECT %t", (value,)).fetchone()[0]
+                check("parameter %r" % (got,), got == value)
+    check("notice", any("cost" in m for m in told))
+    for _ in range(8):  # from the sixth on it is prepared
+        got = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
+    check("prepared by itself", isinstance(got[0], int))
+
+    fails("42703", lambda: c.execute("SELECT count(*) FROM people WHERE wage > %s", (1,)))
+    fails("42P01", lambda: c.execute("SELECT count(*) FROM nobody"))
+    fails("42501", lambda: c.execute("SELECT age FROM people"), hint=True)
+    fails("DP002", lambda: c.execute("SELECT sum(DISTINCT income) FROM people"), hint=True)
+
+    def spent():
+        return c.execute("SELECT spent FROM dp.budget WHERE user_name = current_user").fetchone()[0]
+
+    before = spent()
+    with c.transaction(force_rollback=True):
+        c.execute("SELECT count(*) FROM people WHERE hired > DATE '2025-01-05'")
+        try:
+            with c.transaction():
+                c.execute("SELECT nothing FROM people")
+        except psycopg.errors.UndefinedColumn:
+            pass
+        check("savepoint", c.execute("SELECT 1").fetchone() == (1,))
+    check("a rollback gives nothing back", spent() > before)
+
+    with c.pipeline():
+        first = c.execute("SELECT count(*) FROM people WHERE age < %s", (20,))
+        second = c.execute("SELECT count(*) FROM people WHERE age < %s", (21,))
+        check("pipeline", isinstance(first.fetchone()[0], int) and isinstance(second.fetchone()[0], int))
+    rows = list(c.cursor().stream("SELECT age, count(*) FROM people GROUP BY age ORDER BY age"))
+    check("stream %d" % len(rows), len(rows) >= 110)
+    c.cancel()
+    check("after a late cancel", c.execute("SELECT 1").fetchone() == (1,))
+    c.execute("DISCARD ALL")
+    c.execute("DEALLOCATE ALL")
+    check("after a reset", c.execute("SELECT count(*) FROM people WHERE age > %s", (50,), prepare=True).fetchone() == got)
+
+with psycopg.connect("", user=os.environ["PGPOOR"], password=os.environ["PGPOOR"], autocommit=True) as poor:
+    def spend():
+        poor.execute("SET dp.epsilon = 1")
+        for day in range(1, 5):
+            poor.execute("SELECT count(*) FROM people WHERE hired <> %s", (datetime.date(2020, 2, day),))
+
+    fails("DP001", spend, hint=True)
+try:
+    psycopg.connect("", password="wrong")
+    raise AssertionError("a wrong password")
+except psycopg.OperationalError as e:
+    check("wrong password", "password authentication failed" in str(e))
