@@ -16,7 +16,6 @@ const (
 	stateDateOverflow   = "22008"
 	stateParameter      = "22023"
 	stateEscape         = "22025"
-	stateEscapeChar     = "22019"
 	stateSubstring      = "22011"
 	stateRegex          = "2201B"
 	stateWidthBucket    = "2201G"
@@ -26,7 +25,6 @@ const (
 	stateCannotCoerce   = "42846"
 	stateUndefined      = "42883"
 	stateAmbiguous      = "42725"
-	stateIndeterminate  = "42P18"
 	stateIntervalFields = "22015"
 )
 

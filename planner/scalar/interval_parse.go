@@ -143,7 +143,7 @@ func (p *parts) field(fields []string) (int, error) {
 	if whole != "" {
 		var err error
 		if n, err = strconv.ParseInt(whole, 10, 64); err != nil {
-			return 0, fail("22015", "interval field value out of range")
+			return 0, fail(stateIntervalFields, "interval field value out of range")
 		}
 	}
 	part := 0.0
@@ -161,7 +161,7 @@ func (p *parts) field(fields []string) (int, error) {
 
 // add puts n units and a fraction of one.
 func (p *parts) add(size unitSize, n int64, fraction float64) error {
-	overflow := fail("22015", "interval field value out of range")
+	overflow := fail(stateIntervalFields, "interval field value out of range")
 	whole := func(to *int64, unit, limit int64) bool {
 		product, ok := mulInt64(n, unit)
 		sum, fits := addInt64(*to, product)
@@ -228,7 +228,7 @@ func (p *parts) clock(s string) error {
 	}
 	h, m, sec := int64(asNumber(hours).value), int64(asNumber(minutes).value), int64(asNumber(seconds).value)
 	if m > 59 || sec > 60 {
-		return fail("22015", "interval field value out of range")
+		return fail(stateIntervalFields, "interval field value out of range")
 	}
 	p.micros += sign * (h*microsPerHour + m*microsPerMinute + sec*microsPerSecond + fractionMicros(fraction))
 	return nil

@@ -2,6 +2,7 @@ package scalar
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"sync"
 
@@ -24,6 +25,9 @@ func (r registry) regularExpressions() {
 			if err != nil {
 				return nil, err
 			}
+			if form.fold && strings.ContainsAny(s, "\u017F\u212A") {
+				return nil, unsupported("a long s or Kelvin sign where case does not matter") // Go folds them with s and k
+			}
 			return re.MatchString(s) != form.not, nil
 		}))
 	}
@@ -45,6 +49,9 @@ func expression(pattern string, fold bool) (*regexp.Regexp, error) {
 		return nil, err
 	}
 	re, err := regexp.Compile(key)
+	if e, ok := err.(*syntax.Error); ok && tooLarge[e.Code] {
+		return nil, unsupported("a regular expression this large")
+	}
 	if err != nil {
 		return nil, fail(stateRegex, "invalid regular expression")
 	}
@@ -54,6 +61,9 @@ func expression(pattern string, fold bool) (*regexp.Regexp, error) {
 	expressions.compiled[key] = re
 	return re, nil
 }
+
+var tooLarge = map[syntax.ErrorCode]bool{syntax.ErrInvalidRepeatSize: true, syntax.ErrLarge: true,
+	syntax.ErrNestingDepth: true}
 
 // plainExpression refuses the parts of the language where PostgreSQL's advanced expressions and Go's differ: other
 // escapes than those of punctuation and \d \w \s over ASCII, look-around, back references, embedded options, character

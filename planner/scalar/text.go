@@ -16,13 +16,14 @@ var errTextLength = unsupported("a text of more than a million bytes")
 func (r registry) texts() {
 	t, i4 := policy.Text, policy.Int4
 	for name, f := range map[string]func(string) string{
-		"lower": lower, "upper": upper, "initcap": initcap, "reverse": reverse,
+		"lower": lower, "upper": upper, "reverse": reverse,
 		"btrim": func(s string) string { return strings.Trim(s, " ") },
 		"ltrim": func(s string) string { return strings.TrimLeft(s, " ") },
 		"rtrim": func(s string) string { return strings.TrimRight(s, " ") },
 	} {
 		r.one(name, t, on1(func(s string) (policy.Value, error) { return f(s), nil }))
 	}
+	r.one("initcap", t, on1(initcap))
 	for _, name := range []string{"length", "char_length", "character_length"} {
 		r.one(name, t, on1(func(s string) (policy.Value, error) { return int64(utf8.RuneCountInString(s)), nil }))
 	}
@@ -65,17 +66,23 @@ func (r registry) texts() {
 func lower(s string) string { return strings.Map(unicode.ToLower, s) }
 func upper(s string) string { return strings.Map(unicode.ToUpper, s) }
 
-// initcap begins every run of letters and digits with a capital.
-func initcap(s string) string {
-	inside := false
-	return strings.Map(func(c rune) rune {
+// initcap begins every run of letters and digits with a capital. C libraries count marks and some symbols among the
+// letters, so texts with such are refused.
+func initcap(s string) (policy.Value, error) {
+	inside, strange := false, false
+	out := strings.Map(func(c rune) rune {
 		before := inside
-		inside = unicode.IsLetter(c) || unicode.IsDigit(c)
+		inside = unicode.IsLetter(c) || c >= '0' && c <= '9'
+		strange = strange || c > '\u024F' && !inside || c > '\uFFFF'
 		if before {
 			return unicode.ToLower(c)
 		}
 		return unicode.ToUpper(c)
 	}, s)
+	if strange {
+		return nil, unsupported("initcap of this text")
+	}
+	return out, nil
 }
 
 func reverse(s string) string {
