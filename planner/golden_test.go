@@ -54,7 +54,10 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 }
 
 // shelf holds what a test has bought.
-type shelf struct{ list []Holding }
+type shelf struct {
+	list []Holding
+	now  time.Time
+}
 
 func (s *shelf) Held(d Digest) []Holding {
 	var out []Holding
@@ -71,7 +74,7 @@ func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {
 		if !m.Held {
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Described: m.Describe()})
+			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Described: m.Describe(), At: s.now})
 		}
 	}
 }
@@ -142,6 +145,10 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Settings.Epsilon = epsilon(t, value)
 		case "release":
 			c.Settings.Release = value == "on"
+		case "days":
+			var n int
+			fmt.Sscan(value, &n)
+			c.Now = fixedNow.AddDate(0, 0, n)
 		case "zcdp":
 			c.Dataset.Accountant = privacy.ZCDP
 		case "int":
@@ -177,6 +184,7 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 				continue
 			}
 			if words[0] == "buy" {
+				c.Holdings.(*shelf).now = c.Now
 				c.Holdings.(*shelf).buy(p)
 			}
 			out = append(out, planText(p))

@@ -40,7 +40,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			return nil, refusal
 		}
 	}
-	ch := &chooser{c: c, held: map[*policy.Table][]heldOn{}}
+	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
 	ways, refusal := ch.choose(questions)
 	if refusal != nil {
 		return nil, refusal
@@ -51,7 +51,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			q.tellRules(&said)
 		}
 	}
-	plan.Notes = append(said, ch.hints...)
+	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked

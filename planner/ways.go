@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -20,14 +21,18 @@ type way struct {
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
 // has paid for, and expected errors.
 type chooser struct {
-	c     Context
-	held  map[*policy.Table][]heldOn
-	hints notes
+	c        Context
+	now      func() time.Time // the plan's time; asking for it is noted
+	held     map[*policy.Table][]heldOn
+	hints    notes
+	dates    notes // of the stale releases that answer
+	renewals int   // of the last attempt: stale releases bought anew
 }
 
 type heldOn struct {
-	holding Holding
-	measure *heldMeasure
+	holding  Holding
+	measure  *heldMeasure
+	declared *policy.Release
 }
 
 // choose picks the ways of all questions for at most the session's epsilon: k measures bought get an equal share each, and
@@ -40,21 +45,28 @@ func (ch *chooser) choose(questions []*solved) ([]*way, *Refusal) {
 		}
 	}
 	// What was bought for this statement before is found at the share that it was bought for.
-	if ways, bought, refusal := ch.attempt(questions, max(most, 1)); refusal == nil && bought == 0 {
-		return ways, nil
+	before, bought, refusal := ch.attempt(questions, max(most, 1))
+	free, hints, dates := refusal == nil && bought == 0, ch.hints, ch.dates
+	if free && len(ch.dates) == 0 {
+		return before, nil
 	}
 	for k := 1; ; k++ {
-		ch.hints = nil
 		ways, bought, refusal := ch.attempt(questions, k)
-		if refusal != nil || bought <= k || k >= most {
-			return ways, refusal
+		if refusal == nil && bought > k && k < most {
+			continue
 		}
+		if free && (refusal != nil || ch.renewals == 0) {
+			ch.hints, ch.dates = hints, dates
+			return before, nil
+		}
+		return ways, refusal
 	}
 }
 
 // attempt picks the ways when each purchase may cost a k-th of the session's epsilon.
 func (ch *chooser) attempt(questions []*solved, k int) (ways []*way, bought int, refusal *Refusal) {
 	share := ch.share(k)
+	ch.hints, ch.dates, ch.renewals = nil, nil, 0
 	ways = make([]*way, len(questions))
 	buying := map[Digest]*Measure{}
 	for i, s := range questions {
@@ -98,10 +110,10 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 	if err != nil {
 		return nil, noMechanism.at(-1, err.Error())
 	}
-	if w := ch.again(s, own, fresh); w != nil {
+	if w := ch.again(s, own, fresh, share); w != nil {
 		return w, nil
 	}
-	if w := ch.reuse(s, fresh); w != nil {
+	if w := ch.reuse(s, fresh, share); w != nil {
 		return w, nil
 	}
 	if w := ch.declared(s, share); w != nil {
@@ -142,11 +154,14 @@ func (s *solved) about() string {
 	return ": " + strings.Join(names, ", ")
 }
 
-// again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3).
-func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec) *way {
+// again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3). A release
+// of this epoch goes before one that has gone stale.
+func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec, share privacy.Cost) *way {
 	if ch.c.Holdings == nil {
 		return nil
 	}
+	var old *way
+	var latest Holding
 	for _, h := range ch.c.Holdings.Held(own.Digest) {
 		if h.Spec.Cells != fresh.Cells || h.Spec.Counters != fresh.Counters {
 			continue
@@ -156,15 +171,23 @@ func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec) *way {
 		if m := readDescribed(h, s.table); m != nil {
 			w.measure = s.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
-			w.measure.Declared = declaredAs(s.table, w.measure)
+			w.measure.Declared = declaredAs(s.table, m.shared, m.name)
 		}
 		if !release && ch.worst(h.Spec, w.reading) > ch.variance(fresh) {
 			continue
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
-		return w
+		if !ch.isStale(h, w.measure.Declared) {
+			return w
+		}
+		if old == nil || h.At.After(latest.At) {
+			old, latest = w, h
+		}
 	}
-	return nil
+	if old == nil {
+		return nil
+	}
+	return ch.renewed(old, latest, share)
 }
 
 func (w *way) hold(h Holding, why string) {
@@ -173,13 +196,13 @@ func (w *way) hold(h Holding, why string) {
 
 // reuse finds the most exact release of finer cells that she has paid for and that answers the question. A histogram of
 // her own, bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec) *way {
+func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec, share privacy.Cost) *way {
 	type candidate struct {
 		heldOn
 		reading *reading
 	}
 	var found []candidate
-	for _, h := range ch.heldOn(s.table) {
+	for _, h := range ch.current(ch.heldOn(s.table)) {
 		if r := cover(s, h.measure.solved); r != nil {
 			found = append(found, candidate{h, r})
 		}
@@ -201,9 +224,9 @@ func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec) *way {
 	}
 	w := &way{reading: best.reading, measure: best.measure.measure(best.measure.kind, best.measure.name)}
 	w.measure.Shared = best.measure.shared
-	w.measure.Declared = declaredAs(s.table, w.measure)
+	w.measure.Declared = best.declared
 	w.hold(best.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
-	return w
+	return ch.renewed(w, best.holding, share)
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
@@ -217,7 +240,7 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 	var list []heldOn
 	for _, h := range ch.c.Holdings.HeldOn(t) {
 		if m := readDescribed(h, t); m != nil {
-			list = append(list, heldOn{h, m})
+			list = append(list, heldOn{h, m, declaredAs(t, m.shared, m.name)})
 		}
 	}
 	ch.held[t] = list
@@ -225,9 +248,9 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 }
 
 // declaredAs finds the policy's release that a measure holds.
-func declaredAs(t *policy.Table, m *Measure) *policy.Release {
+func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
 	for _, r := range t.Releases {
-		if m.Shared && r.Name == m.Name {
+		if shared && r.Name == name {
 			return r
 		}
 	}
@@ -339,48 +362,4 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	w := &way{measure: held.measure("range", s.table.Name+"_"+columns[0].Name), reading: reading}
 	w.measure.Spec, w.measure.Cost, w.measure.Why = spec, share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
 	return w
-}
-
-// mostErrors bounds how many rows' errors a plan computes.
-const mostErrors = 256
-
-// worst is the largest expected squared error over the rows of a reading.
-func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
-	most := 0.0
-	for _, rows := range r.spans {
-		most = max(most, largestError(spec, rows, ch.c.Settings.Confidence).Variance)
-	}
-	return most
-}
-
-// largestError is the largest expected error over rows, over evenly chosen ones where there are very many.
-func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) mechanisms.Error {
-	var out mechanisms.Error
-	if spec.Strategy.Kind == mechanisms.Identity {
-		most := -1
-		for i, spans := range rows {
-			if most < 0 || countCells(spans) > countCells(rows[most]) {
-				most = i
-			}
-		}
-		if most < 0 {
-			return out
-		}
-		return spec.Error(rows[most], confidence)
-	}
-	errors := spec.Errors(confidence)
-	for i := 0; i < len(rows); i += 1 + len(rows)/mostErrors {
-		if e := errors.Of(rows[i]); e.Variance > out.Variance {
-			out = e
-		}
-	}
-	return out
-}
-
-func countCells(spans []mechanisms.Span) int {
-	n := 0
-	for _, s := range spans {
-		n += s.To - s.From
-	}
-	return n
 }
