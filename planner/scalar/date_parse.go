@@ -66,7 +66,7 @@ func (m *moment) token(t policy.Type, rest, original string) (int, error) {
 		if n == 1 && strings.HasPrefix(rest[1:], "infinity") {
 			return 0, errInfinite
 		}
-		if !m.clocked || m.zoned || n == 1 {
+		if !m.clocked && !m.dated || m.zoned || n == 1 {
 			return 0, badDate(t)
 		}
 		offset, err := parseOffset(t, rest[:n])
