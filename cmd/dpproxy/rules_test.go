@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,6 +149,7 @@ func TestRule6DeltaIsSpentOnce(t *testing.T) {
 func TestRule8IdentityCannotBeReset(t *testing.T) {
 	for name, change := range map[string][]string{
 		"a new dataset id over the same table": {"id: lab", "id: lab2"},
+		"a new id and another spelling":        {"id: lab", "id: lab2", "main.people", "main.PEOPLE"},
 		"another privacy unit":                 {"key: people.uid", "key: people.age"},
 		"zcdp to pure":                         {"accountant: zcdp", "accountant: pure"},
 	} {
@@ -259,5 +261,28 @@ func TestQuestionsOfThePolicyAloneAreFree(t *testing.T) {
 	}
 	if a := w.ask(`SHOW dp.budget`); a.rows[0][0] != "ε 5 of ε 5 left" {
 		t.Errorf("charged: %v", a.rows)
+	}
+}
+
+// TestRule8OneFileOneDataset: another name for the same file does not give a second budget over its rows.
+func TestRule8OneFileOneDataset(t *testing.T) {
+	path := duckFixture(t, budgets{"5", "50"}, 0)
+	dir := filepath.Dir(path)
+	csv := "uid,age,income,city,note,hiv\n1,30,5000,c1,n1,true\n2,40,6000,c2,n2,false\n"
+	if err := os.WriteFile(filepath.Join(dir, "people.csv"), []byte(csv), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, path, `{url: "duckdb:lab.duckdb"}`, `{url: "duckdb:", files: {people: people.csv}}`)
+	p := serveProcess(t, path)
+	if a := p.connect("alice", "lab").ask(`SELECT count(*) FROM people`); a.err != nil {
+		t.Fatal(a.err)
+	}
+	p.stop(syscall.SIGTERM)
+	if err := os.Symlink("people.csv", filepath.Join(dir, "others.csv")); err != nil {
+		t.Fatal(err)
+	}
+	edit(t, path, "id: lab", "id: lab2", "people.csv", "others.csv")
+	if startsAnyhow(t, path) {
+		t.Error("served all the same")
 	}
 }

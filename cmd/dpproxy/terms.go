@@ -1,6 +1,9 @@
 package main
 
 import (
+	"path/filepath"
+	"strings"
+
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -40,10 +43,18 @@ func unitText(d *policy.Dataset) string {
 	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
 }
 
-// relation names what a table reads, so that two datasets cannot give two budgets over the same rows.
+// relation names what a table reads, by one name for however it is spelled, so that two datasets cannot give two budgets
+// over the same rows: DuckDB does not tell capitals apart, and a link leads to the file that is read.
 func relation(p *policy.Policy, t *policy.Table) string {
-	if file, ok := p.Backend.Files[t.Source.Name]; ok {
-		return "file " + file
+	if t.File != "" {
+		if real, err := filepath.EvalSymlinks(t.File); err == nil {
+			return "file " + real
+		}
+		return "file " + t.File
 	}
-	return t.Source.Schema + "." + t.Source.Name
+	name := t.Source.Schema + "." + t.Source.Name
+	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
+		return strings.ToLower(name)
+	}
+	return name
 }
