@@ -122,7 +122,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 		var through, direct, own []float64
 		for i := range 15 {
 			text := fmt.Sprintf(shape, 1000*(i+3))
-			regenerated, args := measureSQL(t, loaded, text)
+			regenerated, args := measureSQL(t, loaded, text, rewrite.DuckDB)
 			own = append(own, timed(t, func() error { return drain(db, text) }))
 			direct = append(direct, timed(t, func() error { return drain(db, regenerated, args...) }))
 			through = append(through, timed(t, func() error {
@@ -136,7 +136,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 }
 
 // measureSQL is the SQL of the one fresh measure of a statement.
-func measureSQL(t *testing.T, p *policy.Policy, text string) (string, []any) {
+func measureSQL(t *testing.T, p *policy.Policy, text string, dialect rewrite.Dialect) (string, []any) {
 	t.Helper()
 	statements, refusal := planner.Parse(text)
 	if refusal != nil {
@@ -148,7 +148,7 @@ func measureSQL(t *testing.T, p *policy.Policy, text string) (string, []any) {
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	q, err := rewrite.Render(plan.Measures[0], rewrite.DuckDB)
+	q, err := rewrite.Render(plan.Measures[0], dialect)
 	if err != nil {
 		t.Fatal(err)
 	}
