@@ -131,7 +131,19 @@ func (env Env) build(c *catalog, name string, can *candidate, args []Expr) (Expr
 			typed[i] = text
 		}
 	}
+	if name == "+" && len(typed) == 2 {
+		b, typed = swapped(b, can, typed)
+	}
 	return &call{name: name, args: typed, typ: can.of.result, typmod: -1, body: b, env: &env}, nil
+}
+
+// swapped is interval + date as date + interval: PostgreSQL's own definition, which decides whose error comes first.
+func swapped(b *body, can *candidate, args []Expr) (*body, []Expr) {
+	first, second := can.args[0], can.args[1]
+	if first != policy.IntervalT && first != policy.Int4 || second == policy.IntervalT {
+		return b, args
+	}
+	return bodies()[keyOf("+", []policy.Type{second, first})], []Expr{args[1], args[0]}
 }
 
 // hasPolymorphic tells whether a signature takes any type.
