@@ -203,3 +203,48 @@ func TestLedgerPutBack(t *testing.T) {
 		t.Errorf("spent %s", s)
 	}
 }
+
+// TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is charged
+// for what is not answered, and the proxy lives.
+func TestSandboxDies(t *testing.T) {
+	p := serveProcess(t, duckFixture(t, budgets{"10", "20"}, 0))
+	w := p.connect("alice", "lab")
+	const sql = `SELECT city, count(*), rank() OVER (ORDER BY count(*) DESC) FROM people GROUP BY city`
+	if a := w.ask(sql); a.err != nil {
+		t.Fatal(a.err)
+	}
+	for _, child := range children(t, p.cmd.Process.Pid) {
+		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "outer queries are answered again", func() bool { return w.ask(sql).err == nil })
+	if w.spent() != "0.1" || !p.alive() {
+		t.Errorf("spent %s", w.spent())
+	}
+}
+
+// children are the processes that a process started.
+func children(t *testing.T, pid int) (list []int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil || len(tasks) == 0 {
+		t.Skip("no /proc here")
+	}
+	for _, file := range tasks {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, word := range strings.Fields(string(text)) {
+			var child int
+			if _, err := fmt.Sscan(word, &child); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	if len(list) == 0 {
+		t.Fatal("the proxy has no sandbox process")
+	}
+	return list
+}
