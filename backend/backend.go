@@ -35,6 +35,7 @@ type Backend interface {
 // Finding is one thing that `dpproxy check` says about the database's schema.
 type Finding struct {
 	Fatal bool // serve refuses to start
+	Note  bool // nothing that the owner need change
 	Text  string
 }
 

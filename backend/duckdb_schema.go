@@ -72,5 +72,5 @@ func fatalIf(err error) []Finding {
 	if err == nil {
 		return nil
 	}
-	return []Finding{{true, err.Error()}}
+	return []Finding{{Fatal: true, Text: err.Error()}}
 }

@@ -48,18 +48,18 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 	}
 	first := slices.IndexFunc(columns, func(c string) bool { _, ok := at(c); return ok })
 	if first < 0 {
-		return []Finding{{true, fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
 	}
 	relation, _ := at(columns[first])
 	list := kindFindings(t, relation.kind)
 	if _, ok := at(t.UnitColumn); t.UnitColumn != "" && !ok {
-		list = append(list, Finding{true, fmt.Sprintf("table %s: the unit's column %s does not exist in the database", t.Name, t.UnitColumn)})
+		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the unit's column %s does not exist in the database", t.Name, t.UnitColumn)})
 	}
 	for _, c := range t.Columns {
 		if actual, ok := at(c.Source); ok {
 			list = append(list, compareColumn(c, actual, dialect)...)
 		} else {
-			list = append(list, Finding{true, fmt.Sprintf("table %s: column %s (%s) does not exist in the database", t.Name, c.Name, c.Source)})
+			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: column %s (%s) does not exist in the database", t.Name, c.Name, c.Source)})
 		}
 	}
 	return list
@@ -71,9 +71,9 @@ func kindFindings(t *policy.Table, kind string) []Finding {
 	case kind == "table" || kind == "partitioned table":
 		return nil
 	case t.Public:
-		return []Finding{{true, fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
 	}
-	return []Finding{{false, fmt.Sprintf("table %s is a %s: that each of its rows depends on one unit's rows alone is assumed, not enforced", t.Name, kind)}}
+	return []Finding{{Text: fmt.Sprintf("table %s is a %s: that each of its rows depends on one unit's rows alone is assumed, not enforced", t.Name, kind)}}
 }
 
 var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)
@@ -96,15 +96,15 @@ func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect
 	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, declared, actual.kindOf)
 	switch at := slices.Index(types, base); {
 	case at < 0:
-		return []Finding{{true, where}}
+		return []Finding{{Fatal: true, Text: where}}
 	case at > 0:
-		return []Finding{{false, where + "; its values are read as the policy says"}}
+		return []Finding{{Text: where + "; its values are read as the policy says"}}
 	}
 	if c.Type != policy.NumericType || c.Typmod < 0 {
 		return nil
 	}
 	if _, most := policy.NumericTypmod(c.Typmod); scale < 0 || scale > int(most) {
-		return []Finding{{true, where + fmt.Sprintf(" with digits beyond the %d after the point that the policy counts on", most)}}
+		return []Finding{{Fatal: true, Text: where + fmt.Sprintf(" with digits beyond the %d after the point that the policy counts on", most)}}
 	}
 	return nil
 }
@@ -115,10 +115,13 @@ func boundFinding(t *policy.Table, proven bool) []Finding {
 	case t.Public || t.UnitColumn == "":
 		return nil
 	case proven:
-		return []Finding{{false, fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
+		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
+	case t.MaxRowsPerUnit == 1:
+		return []Finding{{Text: fmt.Sprintf("table %s: no constraint proves one row per %s; each query sorts the rows to keep one (a unique constraint on %s would spare that)",
+			t.Name, t.Dataset.Unit.Name, t.UnitColumn)}}
 	}
-	return []Finding{{false, fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps the first %d in the order of their contents (a unique constraint on %s would make that unnecessary)",
-		t.Name, t.Dataset.Unit.Name, t.MaxRowsPerUnit, t.UnitColumn)}}
+	return []Finding{{Note: true, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps the first %d in the order of their contents",
+		t.Name, t.Dataset.Unit.Name, t.MaxRowsPerUnit)}}
 }
 
 func fatal(list []Finding) bool {

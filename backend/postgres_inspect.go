@@ -62,7 +62,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			return err
 		}
 		if version < oldestVersion {
-			findings = append(findings, Finding{true, fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
+			findings = append(findings, Finding{Fatal: true, Text: fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
 		}
 		role, err := roleFindings(ctx, tx, d)
 		if err != nil {
@@ -115,7 +115,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 			}
 		}
 		if err != nil {
-			list = append(list, Finding{true, fmt.Sprintf("table %s: %v", t.Name, err)})
+			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: %v", t.Name, err)})
 		}
 	}
 	return list
@@ -133,7 +133,7 @@ func (b *Postgres) linkFindings() []Finding {
 		weak = weak || open(f.TLSConfig)
 	}
 	if weak {
-		return []Finding{{false, "the connection to the database may be unencrypted or to an impostor: add sslmode=verify-full to the url"}}
+		return []Finding{{Text: "the connection to the database may be unencrypted or to an impostor: add sslmode=verify-full to the url"}}
 	}
 	return nil
 }

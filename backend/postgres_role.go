@@ -85,7 +85,7 @@ func relationFindings(ctx context.Context, tx pgx.Tx, t *policy.Table) ([]Findin
 	var list []Finding
 	add := func(holds, fatal bool, format string, args ...any) {
 		if holds {
-			list = append(list, Finding{fatal, fmt.Sprintf(format, args...)})
+			list = append(list, Finding{Fatal: fatal, Text: fmt.Sprintf(format, args...)})
 		}
 	}
 	add(owns, true, "dpproxy's database role owns %s.%s; grant it SELECT on a table of another role instead", schema, name)

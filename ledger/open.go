@@ -72,7 +72,7 @@ type file struct {
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok || path == "" {
-		return nil, fmt.Errorf("ledger: url must be sqlite:path; other ledgers are not available yet")
+		return nil, fmt.Errorf("url must be sqlite:path; other ledgers are not available yet")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -107,14 +107,14 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		l, err := takeLock(name)
 		if err != nil {
 			f.release()
-			return nil, fmt.Errorf("ledger: %w", err)
+			return nil, err
 		}
 		f.locks = append(f.locks, l)
 	}
 	if err := f.open(ctx, mark{}); err != nil {
 		f.shut()
 		f.release()
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, err
 	}
 	go f.write()
 	return f, nil
@@ -131,7 +131,7 @@ func (f *file) release() (err error) {
 func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 	s, err := f.read()
 	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
+		return nil, err
 	}
 	defer f.reading.Unlock()
 	b, err := replay(ctx, s, nil)

@@ -167,7 +167,13 @@ func TestWarningsGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out.WriteString(c[0] + "\n  " + strings.Join(p.Warnings(), "\n  ") + "\n")
+		out.WriteString(c[0] + "\n")
+		for _, w := range p.Warnings() {
+			out.WriteString("  warning: " + w + "\n")
+		}
+		for _, n := range p.Notes() {
+			out.WriteString("  note: " + n + "\n")
+		}
 	}
 	golden(t, "testdata/warnings.txt", out.String())
 }

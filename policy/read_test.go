@@ -234,6 +234,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		p.Warnings()
+		p.Notes()
 		for _, d := range p.Datasets {
 			for _, table := range d.Tables {
 				table.Fingerprint()

@@ -10,8 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Warnings says in plain words what a checked policy assumes and does not enforce, and what its owner may not have
-// meant. It depends on the policy alone and changes nothing.
+// Warnings says in plain words what the owner of a checked policy may not have meant. It depends on the policy alone.
 func (p *Policy) Warnings() []string {
 	var w []string
 	say := func(format string, args ...any) { w = append(w, fmt.Sprintf(format, args...)) }
@@ -44,39 +43,81 @@ func (p *Policy) reads(file string) bool {
 	return false
 }
 
+// Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
+func (p *Policy) Notes() []string {
+	var notes []string
+	for _, d := range p.Datasets {
+		say := func(format string, args ...any) {
+			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
+		}
+		for _, user := range slices.Sorted(maps.Keys(d.Budgets)) {
+			b, window := d.Budgets[user], ""
+			if b.Lifetime != nil {
+				window = " in each window"
+			}
+			say("%s: room for %s default questions%s", budgetOf(user), defaultsIn(b.Cost, d), window)
+		}
+		if d.Neighbors == privacy.ReplaceOne {
+			say("replace-one: the number of units, %d, is published", d.Units)
+		}
+		if d.Unit.Row {
+			say("assumed: each row is about one individual, and no individual has two rows")
+		} else {
+			say("assumed: %s.%s names each %s, one name for one; rows where it is NULL are left out", d.Unit.Table, d.Unit.Column, d.Unit.Name)
+		}
+		for _, t := range d.Tables {
+			if t.Public {
+				say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
+				continue
+			}
+			for _, c := range t.Columns {
+				if endsAtMidnight(c.Domain.Max) {
+					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
+				}
+			}
+		}
+	}
+	return notes
+}
+
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 	p.budgetWarnings(d, say)
-	if d.Neighbors == privacy.ReplaceOne {
-		say("replace-one: the number of units, %d, is published", d.Units)
-	}
-	if !d.Unit.Row {
-		say("assumed: %s.%s names each %s, one name for one; rows where it is NULL are left out", d.Unit.Table, d.Unit.Column, d.Unit.Name)
-	} else {
-		say("assumed: each row is about one individual, and no individual has two rows")
-	}
 	for _, t := range d.Tables {
-		if t.Public {
-			say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
-			continue
+		if !t.Public {
+			tableWarnings(t, say)
 		}
-		tableWarnings(t, say)
 	}
 }
 
-// budgetWarnings says how far each budget goes.
+func endsAtMidnight(max Value) bool {
+	switch at := max.(type) {
+	case Timestamp:
+		return int64(at)%dayMicros == 0
+	case Timestamptz:
+		return int64(at)%dayMicros == 0
+	}
+	return false
+}
+
+func budgetOf(user string) string {
+	if user == "*" {
+		return "budget of each other user"
+	}
+	return "budget of " + user
+}
+
+// budgetWarnings says where budgets, cap and settings contradict each other.
 func (p *Policy) budgetWarnings(d *Dataset, say func(string, ...any)) {
 	sum, open := privacy.Cost{}, false
 	for _, user := range slices.Sorted(maps.Keys(d.Budgets)) {
 		b := d.Budgets[user]
-		who := "budget of " + user
 		holders := int64(1)
 		if user == "*" {
-			who = "budget of each other user"
 			holders = p.others(d)
 		}
-		life, window := b.Cost, ""
+		life := b.Cost
 		if b.Lifetime != nil {
-			life, window = b.Lifetime.Cost, " in each window"
+			life = b.Lifetime.Cost
 		}
 		for range holders {
 			if grown, fits := plus(sum, life); fits {
@@ -85,9 +126,8 @@ func (p *Policy) budgetWarnings(d *Dataset, say func(string, ...any)) {
 				open = true
 			}
 		}
-		say("%s: room for %s default questions%s", who, defaultsIn(b.Cost, d), window)
 		if !b.Cost.Fits(d.Cap.Cost) {
-			say("%s is larger than the cap: the cap ends it first", who)
+			say("%s is larger than the cap: the cap ends it first", budgetOf(user))
 		}
 	}
 	if open || !sum.Fits(d.Cap.Cost) {
@@ -148,12 +188,6 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	for _, c := range t.Columns {
 		if c.Name != strings.ToLower(c.Name) {
 			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
-		}
-		if at, ok := c.Domain.Max.(Timestamp); ok && int64(at)%dayMicros == 0 {
-			say("column %s.%s: max %s is the first instant of that day", t.Name, c.Name, FormatValue(c.Type, at))
-		}
-		if at, ok := c.Domain.Max.(Timestamptz); ok && int64(at)%dayMicros == 0 {
-			say("column %s.%s: max %s is the first instant of that day", t.Name, c.Name, FormatValue(c.Type, at))
 		}
 		if c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
 			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)

@@ -26,7 +26,7 @@ its rows. Exits with 0 when serve would start, with 3 when it would refuse to.`,
 
 func check(cmd *cobra.Command, path string) error {
 	out := cmd.OutOrStdout()
-	p, err := policy.Read(path)
+	p, err := readPolicy(path)
 	if err != nil {
 		return exitCode{3, err}
 	}
@@ -48,8 +48,11 @@ func check(cmd *cobra.Command, path string) error {
 		}
 		for _, f := range findings {
 			mark := "warning"
-			if f.Fatal {
+			switch {
+			case f.Fatal:
 				mark, fatal = "error", fatal+1
+			case f.Note:
+				mark = "note"
 			}
 			fmt.Fprintf(out, "%s: dataset %s: %s\n", mark, d.ID, f.Text)
 		}
@@ -57,8 +60,11 @@ func check(cmd *cobra.Command, path string) error {
 	for _, w := range p.Warnings() {
 		fmt.Fprintln(out, "warning:", w)
 	}
+	for _, n := range p.Notes() {
+		fmt.Fprintln(out, "note:", n)
+	}
 	if fatal > 0 {
-		return exitCode{3, fmt.Errorf("%d errors: serve would refuse to start", fatal)}
+		return exitCode{3, fmt.Errorf("%s: serve would refuse to start", counted(fatal, "error"))}
 	}
 	fmt.Fprintln(out, "ok: serve would start")
 	return nil
@@ -66,7 +72,7 @@ func check(cmd *cobra.Command, path string) error {
 
 // describePolicy says in plain words what a policy grants.
 func describePolicy(out io.Writer, p *policy.Policy) {
-	fmt.Fprintf(out, "%s: %d datasets, %d users, listening on %s\n", p.Path, len(p.Datasets), len(p.Users), p.Server.Listen)
+	fmt.Fprintf(out, "%s: %s, %s, listening on %s\n", p.Path, counted(len(p.Datasets), "dataset"), counted(len(p.Users), "user"), p.Server.Listen)
 	for _, d := range p.Datasets {
 		unit := "each row by itself"
 		if !d.Unit.Row {
@@ -78,9 +84,21 @@ func describePolicy(out io.Writer, p *policy.Policy) {
 				fmt.Fprintf(out, "  table %s: public, exact and free\n", t.Name)
 				continue
 			}
-			fmt.Fprintf(out, "  table %s: %d columns, %d releases, at most %d rows a unit\n", t.Name, len(t.Columns), len(t.Releases), t.MaxRowsPerUnit)
+			of := "unit"
+			if !d.Unit.Row {
+				of = d.Unit.Name
+			}
+			fmt.Fprintf(out, "  table %s: %s, %s, at most %s a %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.Releases), "release"), counted(t.MaxRowsPerUnit, "row"), of)
 		}
 	}
+}
+
+// counted is a number with its noun, in the plural where it is not one.
+func counted[N int | int64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func schemaCommand() *cobra.Command {

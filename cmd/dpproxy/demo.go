@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ type demo struct {
 	dir, listen string
 	rows        int
 	fresh       bool
+	quiet       bool // --log-level was left alone: warnings only
 	out         io.Writer
 }
 
@@ -40,7 +42,7 @@ serves it. What analysts spend stays in the ledger under --dir; --fresh starts a
 			if err != nil {
 				return err
 			}
-			d.out = cmd.OutOrStdout()
+			d.out, d.quiet = cmd.OutOrStdout(), !cmd.Flags().Changed("log-level")
 			return d.run(cmd.Context(), log)
 		},
 	}
@@ -51,8 +53,10 @@ serves it. What analysts spend stays in the ledger under --dir; --fresh starts a
 	return cmd
 }
 
-// demoFiles are what the demo writes under --dir, and so what --fresh may remove.
-var demoFiles = []string{"policy.yaml", "warehouse.duckdb", "warehouse.duckdb.partial", "warehouse.duckdb.wal", "dpproxy.ledger*"}
+// demoFiles are what the demo writes under --dir, and so what --fresh may remove. The ledger's locks stay: a lock that is
+// removed holds nobody off.
+var demoFiles = []string{"policy.yaml", "warehouse.duckdb", "warehouse.duckdb.partial", "warehouse.duckdb.wal",
+	"dpproxy.ledger", "dpproxy.ledger-secret", "dpproxy.ledger-shm", "dpproxy.ledger-wal", "dpproxy.ledger-witness"}
 
 func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if d.rows < 1 || d.rows > 100_000_000 {
@@ -61,7 +65,11 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
-	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), ledger.Options{}, log, func(address string) {
+	served := log
+	if d.quiet {
+		served = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), ledger.Options{}, served, func(address string) {
 		log.Info("listening", "address", address)
 		d.welcome(address)
 	})
@@ -69,6 +77,9 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 
 // prepare makes what is missing under --dir.
 func (d *demo) prepare(ctx context.Context) error {
+	if err := d.alone(ctx); err != nil {
+		return err
+	}
 	if d.fresh {
 		if err := d.clear(); err != nil {
 			return err
@@ -78,6 +89,9 @@ func (d *demo) prepare(ctx context.Context) error {
 		return err
 	}
 	if err := d.agree(); err != nil {
+		return err
+	}
+	if err := d.reachable(); err != nil {
 		return err
 	}
 	warehouse := filepath.Join(d.dir, "warehouse.duckdb")
@@ -99,6 +113,34 @@ func (d *demo) prepare(ctx context.Context) error {
 		return err
 	}
 	return os.WriteFile(path, []byte(demoPolicy(d.listen, d.rows, analyst, dba)), 0o600)
+}
+
+// alone refuses a directory in which another demo is running.
+func (d *demo) alone(ctx context.Context) error {
+	path := filepath.Join(d.dir, "dpproxy.ledger")
+	if _, err := os.Stat(path); err != nil {
+		return nil // there is no ledger that anybody could have open
+	}
+	l, err := ledger.Open(ctx, "sqlite:"+path, ledger.Options{})
+	if errors.Is(err, ledger.ErrLocked) {
+		return fmt.Errorf("another demo runs in %s: stop it, or take another --dir and --listen", d.dir)
+	}
+	if err != nil {
+		return nil // serve says what is wrong with it, and --fresh may throw it away
+	}
+	return l.Close()
+}
+
+// reachable refuses an address that cannot be listened on, before anything is generated or kept under it.
+func (d *demo) reachable() error {
+	l, err := net.Listen("tcp", d.listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is taken by another program: stop it, or name another address, such as --listen 127.0.0.1:6433 --dir demo2", d.listen)
+	case err != nil:
+		return fmt.Errorf("--listen: %w", err)
+	}
+	return l.Close()
 }
 
 // agree refuses flags that contradict what an earlier run wrote.

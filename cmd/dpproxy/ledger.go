@@ -49,7 +49,7 @@ func restoreCommand(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the ledger's place; refused where the witness has seen more", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := policy.Read(*path)
+			p, err := readPolicy(*path)
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -31,10 +32,7 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 		return exitCode{2, err}
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		fmt.Fprintf(notices, "%s:  %s\n", n.Severity, n.Message)
-		if n.Detail != "" {
-			fmt.Fprintln(notices, "DETAIL:  "+n.Detail)
-		}
+		printMessage(notices, (*pgconn.PgError)(n))
 	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -43,11 +41,34 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 	defer conn.Close(context.WithoutCancel(ctx))
 	results := conn.Exec(ctx, text)
 	for results.NextResult() {
-		if err := printResult(results.ResultReader(), out); err != nil {
-			return err
+		if err = printResult(results.ResultReader(), out); err != nil {
+			break
 		}
 	}
-	return results.Close()
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) {
+		printMessage(notices, refused)
+		return exitCode{code: 1}
+	}
+	return err
+}
+
+// printMessage prints a notice or an error as psql would, and the SQLSTATE of an error.
+func printMessage(w io.Writer, m *pgconn.PgError) {
+	code := ""
+	if m.Severity != "NOTICE" {
+		code = " (SQLSTATE " + m.Code + ")"
+	}
+	fmt.Fprintf(w, "%s:  %s%s\n", m.Severity, m.Message, code)
+	if m.Detail != "" {
+		fmt.Fprintln(w, "DETAIL:  "+m.Detail)
+	}
+	if m.Hint != "" {
+		fmt.Fprintln(w, "HINT:  "+m.Hint)
+	}
 }
 
 func printResult(r *pgconn.ResultReader, out io.Writer) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
@@ -52,6 +53,15 @@ func policyFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "policy", "policy.yaml", "the policy file")
 }
 
+// readPolicy reads the policy of a command, and says what to do where there is none.
+func readPolicy(path string) (*policy.Policy, error) {
+	p, err := policy.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no policy %s: name one by --policy, write a first one with dpproxy init, or try dpproxy demo", path)
+	}
+	return p, err
+}
+
 // house is a running proxy: what serve opened, and the policy in force.
 type house struct {
 	log     *slog.Logger
@@ -87,6 +97,9 @@ func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Log
 	go func() { failed <- server.Serve(ctx) }()
 	select {
 	case err := <-failed:
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%s is taken by another program: stop it, or change listen in %s", h.policy.Load().Server.Listen, path)
+		}
 		return err
 	case <-server.Listening():
 		listening(server.Addr().String())
@@ -120,12 +133,15 @@ func mockSecret(p *policy.Policy) ([]byte, error) {
 
 // open reads the policy and opens all that it names. Nothing is served yet.
 func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logger) (*house, error) {
-	p, err := policy.Read(path)
+	p, err := readPolicy(path)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range p.Warnings() {
 		log.Warn("policy: " + w)
+	}
+	for _, n := range p.Notes() {
+		log.Info("policy: " + n)
 	}
 	h := &house{log: log}
 	h.policy.Store(p)
@@ -171,7 +187,11 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 				fatal = append(fatal, errors.New(f.Text))
 				continue
 			}
-			log.Warn("database: "+f.Text, "dataset", d.ID)
+			level := slog.LevelWarn
+			if f.Note {
+				level = slog.LevelInfo
+			}
+			log.Log(ctx, level, "database: "+f.Text, "dataset", d.ID)
 		}
 	}
 	return errors.Join(fatal...)
