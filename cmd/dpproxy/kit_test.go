@@ -231,9 +231,30 @@ func (w *wire) ask(sql string) answer {
 }
 
 func (w *wire) tryAsk(sql string) (answer, error) {
+	w.Send(&pgproto3.Query{String: sql})
+	return w.hear()
+}
+
+// extended asks by the extended protocol, with binary results.
+func (w *wire) extended(sql string) answer {
+	w.t.Helper()
+	w.Send(&pgproto3.Parse{Query: sql})
+	w.Send(&pgproto3.Describe{ObjectType: 'S'})
+	w.Send(&pgproto3.Bind{ResultFormatCodes: []int16{1}})
+	w.Send(&pgproto3.Describe{ObjectType: 'P'})
+	w.Send(&pgproto3.Execute{})
+	w.Send(&pgproto3.Sync{})
+	a, err := w.hear()
+	if err != nil {
+		w.t.Fatalf("%.200s: %v", sql, err)
+	}
+	return a
+}
+
+// hear sends what is waiting and reads to ReadyForQuery.
+func (w *wire) hear() (answer, error) {
 	var a answer
 	_ = w.conn.SetDeadline(time.Now().Add(60 * time.Second))
-	w.Send(&pgproto3.Query{String: sql})
 	if err := w.Flush(); err != nil {
 		return a, err
 	}

@@ -66,6 +66,12 @@ func TestRule23CostsArePublic(t *testing.T) {
 			t.Error(d)
 		}
 	}
+	for i, sql := range publicCorpus {
+		fresh := strings.Replace(sql, "FROM people WHERE ", fmt.Sprintf("FROM people WHERE income < %d AND ", 2000+1000*i), 1)
+		if d := p.sameExtended(fresh); d != "" {
+			t.Error(d)
+		}
+	}
 	found, _, _ := errorOracle(p, errorForms)
 	found.none(t)
 	for _, sql := range []string{`SELECT charge, user_name, kind, name, cost FROM dp.charges`, `SELECT name, kind, cells, cost, paid FROM dp.releases`, `SELECT * FROM dp.budget`} {

@@ -1,13 +1,7 @@
 package main
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
 )
 
@@ -52,7 +45,15 @@ type pair struct{ with, without *wire }
 // sameShape is procedure P1: it asks both and returns the first difference but for noised cells. Nothing else may differ:
 // kinds and order of frames, row descriptions, numbers of rows, tags, every field of errors and notices.
 func (p pair) sameShape(sql string) string {
-	a, b := p.with.ask(sql), p.without.ask(sql)
+	return sameFrames(sql, p.with.ask(sql), p.without.ask(sql))
+}
+
+// sameExtended is sameShape through the extended protocol, with binary results.
+func (p pair) sameExtended(sql string) string {
+	return sameFrames("extended: "+sql, p.with.extended(sql), p.without.extended(sql))
+}
+
+func sameFrames(sql string, a, b answer) string {
 	if slices.Equal(a.frames, b.frames) {
 		return ""
 	}
@@ -253,158 +254,4 @@ func audit(p *program, journal map[string]string) (found findings) {
 		found.add("asking again was charged: %v, then %v", before.rows, after.rows)
 	}
 	return found
-}
-
-// TestT49DeepSQL: 14 shapes at growing sizes are refused with 54000 or 54001, or answered, and the process lives.
-func TestT49DeepSQL(t *testing.T) {
-	deep(serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0)), []int{1_000, 10_000, 28_000, 60_000}).none(t)
-}
-
-// TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits dies, and is found.
-func TestT49CatchesBareParser(t *testing.T) {
-	deep(startProcess(t, standInBareParser, ""), []int{1_000, 28_000, 60_000}).some(t, "a parser without limits")
-}
-
-// deep sends texts that are nested or chained so many times.
-func deep(p *program, sizes []int) (found findings) {
-	w := p.connect("alice", "lab")
-	for name, shape := range deepShapes {
-		for _, n := range sizes {
-			sql := shape(n)
-			if len(sql) > 900_000 {
-				continue
-			}
-			a, err := w.tryAsk(sql)
-			if err != nil {
-				found.add("%s of %d: the connection died: %v", name, n, err)
-				if w, err = p.dial("alice", "lab"); err != nil {
-					found.add("the process died: %v", err)
-					return found
-				}
-				continue
-			}
-			if a.err != nil && n >= 28_000 && !strings.HasPrefix(a.err.Code, "54") {
-				found.add("%s of %d: %s %s, want 54000 or 54001", name, n, a.err.Code, a.err.Message)
-			}
-			if a.err == nil && n >= 28_000 {
-				found.add("%s of %d: answered", name, n)
-			}
-		}
-	}
-	if a, err := w.tryAsk("SELECT 1"); err != nil || a.err != nil || !p.alive() {
-		found.add("the process did not survive: %v %v", err, a.err)
-	}
-	return found
-}
-
-var deepShapes = map[string]func(n int) string{
-	"plus":        func(n int) string { return "SELECT 1" + strings.Repeat("+1", n) },
-	"cast":        func(n int) string { return "SELECT 1" + strings.Repeat("::int", n) },
-	"parentheses": func(n int) string { return "SELECT " + strings.Repeat("(", n) + "1" + strings.Repeat(")", n) },
-	"not":         func(n int) string { return "SELECT " + strings.Repeat("NOT ", n) + "true" },
-	"union":       func(n int) string { return "SELECT 1" + strings.Repeat(" UNION ALL SELECT 1", n) },
-	"and":         func(n int) string { return "SELECT true" + strings.Repeat(" AND true", n) },
-	"or":          func(n int) string { return "SELECT true" + strings.Repeat(" OR true", n) },
-	"in":          func(n int) string { return "SELECT 1 IN (1" + strings.Repeat(",1", n) + ")" },
-	"concat":      func(n int) string { return "SELECT ''" + strings.Repeat("||''", n) },
-	"case": func(n int) string {
-		return "SELECT " + strings.Repeat("CASE WHEN true THEN ", n) + "1" + strings.Repeat(" END", n)
-	},
-	"brackets": func(n int) string { return "SELECT " + strings.Repeat("ARRAY[", n) + "1" + strings.Repeat("]", n) },
-	"subquery": func(n int) string {
-		return strings.Repeat("SELECT * FROM (", n) + "SELECT 1" + strings.Repeat(") t", n)
-	},
-	"minus":      func(n int) string { return "SELECT " + strings.Repeat("- ", n) + "1" },
-	"statements": func(n int) string { return strings.Repeat("SELECT 1;", n) },
-}
-
-// TestT49SelfTest: the deepest admitted text is parsed, and what would kill the parser is not admitted.
-func TestT49SelfTest(t *testing.T) {
-	if _, refusal := planner.Parse(deepShapes["plus"](28_000)); refusal == nil {
-		t.Error("28,000 additions were admitted")
-	}
-	if err := parserSelfTest(t.Context()); err != nil {
-		t.Errorf("the deepest admitted texts: %v", err)
-	}
-}
-
-// TestT52LengthField: 200 connections announce 2 GiB with five bytes. Memory stays, the connections are closed.
-func TestT52LengthField(t *testing.T) {
-	announced(serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0)), 200, 10*time.Second).none(t)
-}
-
-// TestT52CatchesNoLimit: a proxy that leaves the codec's limit on messages alone waits for the announced bytes.
-func TestT52CatchesNoLimit(t *testing.T) {
-	announced(startProcess(t, standInBareParser, ""), 2, time.Second).some(t, "no limit on the length of a message")
-}
-
-// announced sends the head of a message of 2 GiB on many connections, before and after the login.
-func announced(p *program, connections int, patience time.Duration) (found findings) {
-	before := residentKiB(p.t, p.cmd.Process.Pid)
-	huge := append([]byte{'Q'}, 0x7f, 0xff, 0xff, 0xff)
-	for c := range connections {
-		var conn net.Conn
-		if c%4 == 0 {
-			conn = p.connect("alice", "lab").conn
-		} else {
-			var err error
-			if conn, err = net.Dial("tcp", p.address); err != nil {
-				found.add("connection %d: %v", c, err)
-				return found
-			}
-			p.t.Cleanup(func() { conn.Close() })
-		}
-		_, err := conn.Write(huge)
-		_ = conn.SetReadDeadline(time.Now().Add(patience))
-		if err == nil {
-			_, err = io.Copy(io.Discard, conn)
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			found.add("connection %d is still open", c)
-			return found
-		}
-	}
-	if grown := residentKiB(p.t, p.cmd.Process.Pid) - before; grown > 64<<10 {
-		found.add("memory grew by %d KiB, may grow by 65536", grown)
-	}
-	if a, err := p.connect("alice", "lab").tryAsk("SELECT 1"); err != nil || a.err != nil {
-		found.add("afterwards: %v %v", err, a.err)
-	}
-	return found
-}
-
-// TestT52Edges: each edge of the length field is refused, before and after authentication, and the process lives.
-func TestT52Edges(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
-	for _, n := range []uint32{0, 1, 2, 3, 1<<20 + 5, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
-		w := p.connect("alice", "lab")
-		head := binary.BigEndian.AppendUint32([]byte{'Q'}, n)
-		if _, err := w.conn.Write(head); err != nil {
-			t.Fatal(err)
-		}
-		_ = w.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := io.Copy(io.Discard, w.conn); err != nil && strings.Contains(err.Error(), "timeout") {
-			t.Errorf("length %d: the connection is still open", n)
-		}
-	}
-	if a := p.connect("alice", "lab").ask("SELECT 1"); a.err != nil {
-		t.Error(a.err)
-	}
-}
-
-// residentKiB reads the resident memory of a process.
-func residentKiB(t *testing.T, pid int) int {
-	t.Helper()
-	status, err := os.ReadFile(filepath.Join("/proc", fmt.Sprint(pid), "status"))
-	if err != nil {
-		t.Skip("no /proc here: ", err)
-	}
-	for _, line := range strings.Split(string(status), "\n") {
-		var n int
-		if _, err := fmt.Sscanf(line, "VmRSS: %d kB", &n); err == nil {
-			return n
-		}
-	}
-	t.Fatal("no VmRSS")
-	return 0
 }
