@@ -16,7 +16,8 @@ type encoder struct {
 	types       []policy.Type
 	formats     []int16
 	zone        *time.Location
-	floatDigits int // extra_float_digits
+	floatDigits int         // extra_float_digits
+	names       objectNames // of the objects that binary columns name
 }
 
 var errEncode = errors.New("value does not fit its column's type")

@@ -38,6 +38,9 @@ func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte,
 			return be.AppendUint64(dst, math.Float64bits(v)), nil
 		}
 	case string:
+		if oid, ok := e.names.oid(t, v); ok {
+			return binaryInteger(dst, t, oid)
+		}
 		return binaryString(dst, t, v)
 	case policy.Numeric:
 		if t == policy.NumericType {

@@ -32,6 +32,7 @@ type portal struct {
 	columns []sandbox.Column // as Describe told them
 	run     bool
 	result  Result
+	names   objectNames
 	next    int // row that comes next
 }
 
@@ -252,7 +253,8 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	if p.stmt.command.returnsRows() && !sameShape(p.columns, p.result.Columns) {
 		return failure("0A000", "cached plan must not change result type").withHint("Prepare the statement again.")
 	}
-	return nil
+	p.names, err = c.namesFor(ctx, p)
+	return err
 }
 
 func sameShape(a, b []sandbox.Column) bool {
@@ -267,7 +269,7 @@ func (c *session) fetch(p *portal, most int64) error {
 		to = p.next + int(most)
 	}
 	from := p.next
-	if err := c.sendRows(p.result, p.formats, from, to); err != nil {
+	if err := c.sendRows(c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
 		return err
 	}
 	p.next = to

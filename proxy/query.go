@@ -71,7 +71,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 	}
 	c.back.Send(rowDescription(result.Columns, nil))
 	rows := len(result.Rows.Value().Data)
-	if err := c.sendRows(result, nil, 0, rows); err != nil {
+	if err := c.sendRows(c.encoder(result, nil, nil), result, 0, rows); err != nil {
 		return err
 	}
 	c.complete(countedTag(result.Tag, rows))
@@ -90,13 +90,20 @@ func countedTag(tag string, rows int) string {
 	return tag
 }
 
-// sendRows sends the rows of a result from one index up to, not including, another.
-func (c *session) sendRows(result Result, formats []int16, from, to int) error {
+// encoder writes the rows of a result as the settings say.
+func (c *session) encoder(result Result, formats []int16, names objectNames) *encoder {
 	digits, err := strconv.Atoi(c.settings.value("extra_float_digits"))
 	if err != nil {
 		digits = 1
 	}
 	e := newEncoder(result.Columns, formats, c.settings.current().Zone, digits)
+	e.names = names
+	return e
+}
+
+// sendRows sends the rows of a result from one index up to, not including, another.
+func (c *session) sendRows(e *encoder, result Result, from, to int) error {
+	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; i++ {
 		if buffer, err = e.row(buffer, result.Rows, i); err != nil {

@@ -63,6 +63,10 @@ with psycopg.connect("", autocommit=True) as c:
         got = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
     check("prepared by itself", isinstance(got[0], int))
 
+    for what in ("'people'::regclass", "'int4'::regtype", "'pg_catalog'::regnamespace"):
+        number = c.execute("SELECT %s::oid" % what).fetchone()[0]
+        got = c.cursor(binary=True).execute("SELECT " + what).fetchone()[0]
+        check("binary %s is %d" % (what, number), int.from_bytes(got, "big") == number)
     fails("42703", lambda: c.execute("SELECT count(*) FROM people WHERE wage > %s", (1,)))
     fails("42P01", lambda: c.execute("SELECT count(*) FROM nobody"))
     fails("42501", lambda: c.execute("SELECT age FROM people"), hint=True)
