@@ -282,6 +282,9 @@ func planText(p *Plan) string {
 		if c.Error != nil {
 			fmt.Fprintf(&b, " ±%d", c.Error.HalfWidth)
 		}
+		if c.Noisy && c.Error == nil {
+			b.WriteString(" noisy")
+		}
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "\nnote: %s", n)

@@ -60,6 +60,9 @@ func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 		return nil, nil, refusal
 	}
 	columns, from := b.treeColumns(sel)
+	if columns == nil {
+		columns = b.outColumns(sel)
+	}
 	return &Outer{Tree: tree, Relations: b.relations, shown: from}, columns, nil
 }
 

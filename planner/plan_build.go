@@ -129,14 +129,14 @@ func (p *Plan) tellErrors() {
 		return
 	}
 	leaf := p.Leaves[from.leaf]
-	if leaf.Measure < 0 {
-		return
-	}
 	for i, source := range from.counts {
 		if source < 0 || i >= len(p.Columns) {
 			continue
 		}
-		e := largestError(p.Measures[leaf.Measure].Spec, leaf.Counts[source].Spans, p.Confidence)
+		var e mechanisms.Error // without a measure the count is a public fact
+		if leaf.Measure >= 0 {
+			e = largestError(p.Measures[leaf.Measure].Spec, leaf.Counts[source].Spans, p.Confidence)
+		}
 		p.Columns[i].Error = &e
 	}
 }

@@ -63,7 +63,8 @@ func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *Refusal) {
 	}
 	out := *nullOf(typ)
 	out.form = formOther
-	if holds(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}, func(n *pg.Node) bool { c := n.GetFuncCall(); return c != nil && isAggregate(c) }) {
+	named := f.Over.Name != "" || f.Over.Refname != "" // defined in WINDOW
+	if named || hasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || hasAggregate(g.sel.HavingClause) {
 		out.cols = []int{len(g.q.keys)}
 	}
 	return &out, nil

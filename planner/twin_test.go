@@ -418,6 +418,11 @@ func checkPlan(t *testing.T, text string, p *Plan) {
 	if (p.Outer.Direct == nil) == (p.Outer.Tree == nil) {
 		t.Fatalf("%q: not exactly one outer query", text)
 	}
+	for _, c := range p.Columns {
+		if c.Error != nil && (!c.Noisy || c.Type != policy.Int8) {
+			t.Fatalf("%q: column %s has an error, and is not a noisy count", text, c.Name)
+		}
+	}
 	for _, l := range p.Leaves {
 		for _, n := range l.Counts {
 			if len(n.Spans) != l.Rows {
