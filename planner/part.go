@@ -25,6 +25,7 @@ func (v *solver) classify(p *part) *Refusal {
 			return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
 		}
 	}
+	p.within = v.within(p)
 	p.class = make([]int32, combinations)
 	p.masks = make([][]bool, len(v.s.counts))
 	for c := range p.only {
@@ -92,31 +93,60 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 
 // admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
 func (v *solver) admitted(p *part, cells []int) bool {
-	inside := func(q Pred) bool {
-		in, ok := q.(InCells)
-		if !ok {
-			return true
+	for _, q := range p.within {
+		if !satisfied(q, func(c *policy.Column) int {
+			return cells[slices.IndexFunc(p.columns, func(i int) bool { return v.table.Columns[i] == c })]
+		}) {
+			return false
 		}
-		for i, c := range p.columns {
-			if v.table.Columns[c] == in.Column {
-				return inSpans(in.Spans, cells[i])
-			}
-		}
-		return true
-	}
-	switch f := v.s.filter.(type) {
-	case Never:
-		return false
-	case AllOf:
-		for _, q := range f {
-			if !inside(q) {
-				return false
-			}
-		}
-	case InCells:
-		return inside(f)
 	}
 	return true
+}
+
+// within are the conjuncts of the filter that the part's cells decide.
+func (v *solver) within(p *part) []Pred {
+	var out []Pred
+	for _, q := range conjunctsOf(v.s.filter) {
+		columns, onGrid := columnsOf(q, nil)
+		if onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return !slices.Contains(p.columns, columnIndex(v.table, c)) }) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// decidesKeys lists, for each conjunct of the filter over several columns that are all keys', these columns: their cells
+// are looked at together, so that groups in which no row can be are not shown. Where that takes too many combinations,
+// they are shown.
+func (v *solver) decidesKeys(lists ...[]*expr) [][]int {
+	var read, keys []int
+	for i, list := range lists {
+		for _, e := range list {
+			if read = union(read, e.cols); i == 0 {
+				keys = union(keys, e.cols)
+			}
+		}
+	}
+	combinations := 1
+	for _, c := range read {
+		d := v.table.Columns[c].Domain
+		if d == nil || combinations*d.Size() > maxCells {
+			return nil
+		}
+		combinations *= d.Size()
+	}
+	var out [][]int
+	for _, q := range conjunctsOf(v.s.filter) {
+		columns, onGrid := columnsOf(q, nil)
+		var at []int
+		for _, c := range columns {
+			at = union(at, []int{columnIndex(v.table, c)})
+		}
+		if onGrid && len(at) > 1 && !slices.ContainsFunc(at, func(c int) bool { return !slices.Contains(keys, c) }) {
+			out = append(out, at)
+		}
+	}
+	return out
 }
 
 // decide evaluates a condition on the box.

@@ -67,6 +67,7 @@ type part struct {
 	keys    []int    // question's keys decided here
 	values  [][]policy.Value
 	filters []*expr
+	within  []Pred          // conjuncts of the filter over these columns alone
 	only    map[int][]*expr // counter conditions evaluated here, by measured counter
 }
 
@@ -161,6 +162,13 @@ func (v *solver) split(residual []*expr, only map[int][]*expr) []*part {
 		for _, e := range only[c] {
 			items = append(items, item{e.cols, func(p *part) { p.only[c] = append(p.only[c], e) }})
 		}
+	}
+	lists := [][]*expr{v.s.keys, residual}
+	for _, list := range only {
+		lists = append(lists, list)
+	}
+	for _, columns := range v.decidesKeys(lists...) {
+		items = append(items, item{columns, func(*part) {}})
 	}
 	var parts []*part
 	for _, it := range items {
