@@ -135,6 +135,7 @@ func (c *session) admit(st startup) error {
 	}
 	c.counted = true
 	c.settings = newSettings(c.user)
+	c.settings.secure = c.server.tls != nil
 	if err := c.refresh(); err != nil {
 		return err
 	}

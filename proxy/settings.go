@@ -39,6 +39,7 @@ func (v values) without(name string) values {
 // SET, and what holds until the transaction ends. RESET goes back to the first two.
 type settings struct {
 	user    string
+	secure  bool // the server speaks TLS
 	dataset *policy.Dataset
 	given   values // by the policy
 	started values // at start-up
@@ -57,7 +58,7 @@ func newSettings(user string) *settings { return &settings{user: user} }
 // adopt takes the defaults of a policy.
 func (s *settings) adopt(d *policy.Dataset, u *policy.User) {
 	s.dataset = d
-	given := values{"session_authorization": u.Name, "dp.epsilon": d.Defaults.Epsilon.String(),
+	given := values{"session_authorization": u.Name, "ssl": onOff(s.secure), "dp.epsilon": d.Defaults.Epsilon.String(),
 		"dp.confidence": strconv.FormatFloat(d.Defaults.Confidence.Float(), 'g', -1, 64)}
 	for name, value := range u.Settings {
 		name = strings.ToLower(name)

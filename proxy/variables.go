@@ -43,7 +43,7 @@ var (
 
 // known is the table of variables by lower-case name. Most mean nothing here and are kept because clients set and read
 // them; those that change answers are typed in settings.go.
-var known = index(concat(dpVariables, meant, fixedVariables, harmless))
+var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVariables, serverVariables))
 
 // dpVariables are ours. Their standard values come from the policy.
 var dpVariables = []variable{
