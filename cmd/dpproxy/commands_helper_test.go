@@ -18,14 +18,13 @@ type ran struct {
 // dpproxy runs one command line of the program in a process of its own, with input on its standard input.
 func dpproxy(t *testing.T, input string, args ...string) ran {
 	t.Helper()
-	return dpproxyIn(t, "", nil, input, args...)
+	return dpproxyWith(t, nil, input, args...)
 }
 
-// dpproxyIn does it in a directory and with additions to the environment.
-func dpproxyIn(t *testing.T, dir string, env []string, input string, args ...string) ran {
+// dpproxyWith does it with additions to the environment.
+func dpproxyWith(t *testing.T, env []string, input string, args ...string) ran {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), asProgram+"=1"), env...)
 	cmd.Stdin = strings.NewReader(input)
 	var out, errs bytes.Buffer

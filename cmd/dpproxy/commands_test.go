@@ -26,7 +26,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q: exit %d, want 2: %s", line, out.code, out.stderr)
 		}
 	}
-	if out := dpproxyIn(t, "", []string{"DPPROXY_POLICY=/nonexistent/from-environment.yaml"}, "", "check"); out.code != 3 || !strings.Contains(out.stderr, "from-environment") {
+	if out := dpproxyWith(t, []string{"DPPROXY_POLICY=/nonexistent/from-environment.yaml"}, "", "check"); out.code != 3 || !strings.Contains(out.stderr, "from-environment") {
 		t.Errorf("a flag from the environment: exit %d: %s", out.code, out.stderr)
 	}
 	if out := dpproxy(t, "", "--version"); out.code != 0 || !strings.Contains(out.stdout, version) {
@@ -120,7 +120,7 @@ func TestUserCommand(t *testing.T) {
 		w, err := p.dial("carol", "lab")
 		return err == nil && w.ask(`SELECT count(*) FROM people`).err == nil
 	})
-	if out := dpproxyIn(t, "", []string{"DPPROXY_PASSWORD=dave"}, "", "user", "add", "dave", "--admin", "--policy", path); out.code != 0 {
+	if out := dpproxyWith(t, []string{"DPPROXY_PASSWORD=dave"}, "", "user", "add", "dave", "--admin", "--policy", path); out.code != 0 {
 		t.Fatalf("exit %d: %s", out.code, out.stderr)
 	}
 	eventually(t, "dave sees the cap", func() bool {

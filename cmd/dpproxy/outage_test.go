@@ -3,6 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -247,4 +250,43 @@ func children(t *testing.T, pid int) (list []int) {
 		t.Fatal("the proxy has no sandbox process")
 	}
 	return list
+}
+
+// TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an
+// answer. Without the key there is no such listener.
+func TestAdminAddress(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "20"}, 0)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, free.Addr()))
+	w := serveProcess(t, path).connect("alice", "lab")
+	answers := w.ask(`SELECT city, count(*) FROM people WHERE city <> 'other' GROUP BY city`).rows
+	get := func(page string) string {
+		response, err := http.Get("http://" + free.Addr().String() + page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s %v", page, response.Status, err)
+		}
+		return string(text)
+	}
+	get("/healthz")
+	metrics := get("/metrics")
+	if !strings.Contains(metrics, `dataset="lab"`) {
+		t.Errorf("no charge is counted:\n%s", metrics)
+	}
+	for _, line := range strings.Split(metrics, "\n") {
+		name, value, _ := strings.Cut(line, " ")
+		for _, row := range answers {
+			if strings.HasPrefix(name, "dpproxy_") && value == row[1] || strings.Contains(line, "Zzyzx") {
+				t.Errorf("%s: as much as %v", line, row)
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
@@ -142,5 +143,28 @@ func TestRule1AtTheCap(t *testing.T) {
 	}
 	if a := spent.connect("alice", "lab").ask(own); a.err != nil {
 		t.Error("what she has paid for is not free any more: ", a.err)
+	}
+}
+
+// TestRule3ChangedMeaningHidesTheRelease: after a change of a domain the same words are another question, charged anew; when
+// the old meaning comes back so does the old answer, free.
+func TestRule3ChangedMeaningHidesTheRelease(t *testing.T) {
+	path := duckFixture(t, budgets{"5", "50"}, 0)
+	p := serveProcess(t, path)
+	const sql = `SELECT count(*) FROM people WHERE age < 40`
+	ask := func() (int, string) {
+		w := p.connect("alice", "lab")
+		return count(t, w.ask(sql)), w.spent()
+	}
+	first, _ := ask()
+	const old, changed = "outside: clamp}", "outside: exclude}"
+	for _, c := range []struct{ from, to, spent string }{{old, changed, "0.2"}, {changed, old, "0.2"}} {
+		edit(t, path, c.from, c.to)
+		p.stop(syscall.SIGTERM)
+		p.restart()
+		n, spent := ask()
+		if spent != c.spent || c.to == old && n != first {
+			t.Errorf("%s: %d, first %d; spent %s, want %s", c.to, n, first, spent, c.spent)
+		}
 	}
 }
