@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -138,14 +139,19 @@ func cause(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline"
 	case errors.As(err, &server) && len(server.Code) == 5:
-		return "SQLSTATE class " + class(server.Code)
+		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
 	case errors.Is(err, errResult):
 		return "unexpected result"
 	case errors.Is(err, errQueue):
 		return "too many queries before it"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
 	}
 	return "connection or engine fault"
 }
+
+// classes says what the commonest classes mean to an operator.
+var classes = map[string]string{"28": " (login refused)", "3D": " (no such database)", "42": " (no such table, or no right to it)", "53": " (out of resources)"}
 
 // class is the first two characters of an SQLSTATE, as far as they are what the standard allows.
 func class(code string) string {

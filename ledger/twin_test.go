@@ -122,21 +122,22 @@ func (w *twin) buy(t *rapid.T) {
 }
 
 func (w *twin) land(t *rapid.T) {
-	for _, what := range slices.Sorted(maps.Keys(w.fly)) {
-		r := w.fly[what]
-		delete(w.fly, what)
-		r.Spend(r.digest)
-		if rapid.Bool().Draw(t, "abandon") {
-			w.f.Abandon(r)
-			return
-		}
-		id, err := w.f.Save(ctx, r, noisy(int64(len(w.saved))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.saved = append(w.saved, answer{id: id, what: what, payers: []string{r.user}})
+	if len(w.fly) == 0 {
 		return
 	}
+	what := slices.Min(slices.Collect(maps.Keys(w.fly)))
+	r := w.fly[what]
+	delete(w.fly, what)
+	r.Spend(r.digest)
+	if rapid.Bool().Draw(t, "abandon") {
+		w.f.Abandon(r)
+		return
+	}
+	id, err := w.f.Save(ctx, r, noisy(int64(len(w.saved))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.saved = append(w.saved, answer{id: id, what: what, payers: []string{r.user}})
 }
 
 func (w *twin) reopen(t *rapid.T) {

@@ -66,7 +66,7 @@ func deparsed(p *planner.Plan) (OuterQuery, *planner.Refusal) {
 
 func refused(id, message, hint string) *planner.Refusal {
 	if hint == "" {
-		hint = "The embedded sandbox runs what it can run exactly as PostgreSQL does; a sandbox on PostgreSQL (sandbox: {url: postgres://…}) runs the rest."
+		hint = "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive."
 	}
 	return &planner.Refusal{ID: id, SQLState: "DP002", Message: message, Hint: hint}
 }

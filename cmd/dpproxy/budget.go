@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -47,6 +49,19 @@ func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*pol
 	return do(p, l)
 }
 
+// withUnspent adds the users whose budget is that of "*" and who have not spent anything: the ledger has not met them.
+func withUnspent(p *policy.Policy, d *policy.Dataset, balances []ledger.Balance) []ledger.Balance {
+	for _, u := range p.Users {
+		b, ok := d.Budget(u.Name)
+		if !ok || slices.ContainsFunc(balances, func(known ledger.Balance) bool { return known.User == u.Name }) {
+			continue
+		}
+		balances = append(balances, ledger.Balance{User: u.Name, Dataset: d.ID, Limit: b.Cost})
+	}
+	slices.SortFunc(balances, func(a, b ledger.Balance) int { return strings.Compare(a.User, b.User) })
+	return balances
+}
+
 func showBudgets(ctx context.Context, out io.Writer, p *policy.Policy, l ledger.Ledger) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "DATASET\tUSER\tSPENT\tBUDGET\tWINDOW ENDS\tSPENT FOR LIFE\tLIFETIME")
@@ -55,7 +70,7 @@ func showBudgets(ctx context.Context, out io.Writer, p *policy.Policy, l ledger.
 		if err != nil {
 			return err
 		}
-		for _, b := range balances {
+		for _, b := range withUnspent(p, d, balances) {
 			ends, life, lifeSpent := "never", "", ""
 			if !b.WindowEnds.IsZero() {
 				ends, life, lifeSpent = b.WindowEnds.UTC().Format("2006-01-02"), b.LifeLimit.String(), b.LifeSpent.String()

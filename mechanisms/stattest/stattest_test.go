@@ -12,7 +12,8 @@ const seed = 20240607
 // twoSided draws a discrete Laplace of scale t as the difference of two geometrics.
 func twoSided(r *rand.Rand, t float64) int64 {
 	one := func() int64 { return int64(math.Floor(-t * math.Log(1-r.Float64()))) }
-	return one() - one()
+	up, down := one(), one()
+	return up - down
 }
 
 func massOf(t float64) func(int64) float64 {
