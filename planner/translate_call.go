@@ -253,12 +253,23 @@ func (t *translator) distinct(a *pg.A_Expr) (*expr, *Refusal) {
 	}
 	t.params.note(args[0], args[1].Type())
 	t.params.note(args[1], args[0].Type())
+	same := a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT
+	for i, other := range []*expr{args[1], args[0]} {
+		if other.form != formConstant || other.parameter > 0 || mustConstant(other) != nil {
+			continue
+		}
+		e := node(formIsNull, "isnull", scalar.IsNull(plain[i]), int(a.Location), args[i])
+		if same {
+			return e, nil
+		}
+		return t.not(e)
+	}
 	s, err := t.env.IsDistinct(plain[0], plain[1])
 	if err != nil {
 		return nil, scalarRefusal(err, int(a.Location))
 	}
 	e := node(formOther, "isdistinct", s, int(a.Location), args...)
-	if a.Kind == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT {
+	if same {
 		return t.not(e)
 	}
 	return e, nil
