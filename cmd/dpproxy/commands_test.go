@@ -26,6 +26,9 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q: exit %d, want 2: %s", line, out.code, out.stderr)
 		}
 	}
+	if out := dpproxy(t, "", "srve"); !strings.Contains(out.stderr, "did you mean serve") {
+		t.Errorf("a slip: %s", out.stderr)
+	}
 	if out := dpproxyWith(t, []string{"DPPROXY_POLICY=/nonexistent/from-environment.yaml"}, "", "check"); out.code != 3 || !strings.Contains(out.stderr, "from-environment") {
 		t.Errorf("a flag from the environment: exit %d: %s", out.code, out.stderr)
 	}
