@@ -60,8 +60,8 @@ with psycopg.connect("", autocommit=True) as c:
                 check("parameter %r" % (got,), got == value)
     check("notice", any("cost" in m for m in told))
     for _ in range(8):  # from the sixth on it is prepared
-        got = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
-    check("prepared by itself", isinstance(got[0], int))
+        older = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
+    check("prepared by itself", isinstance(older[0], int))
 
     for what in ("'people'::regclass", "'int4'::regtype", "'pg_catalog'::regnamespace"):
         number = c.execute("SELECT %s::oid" % what).fetchone()[0]
@@ -96,7 +96,7 @@ with psycopg.connect("", autocommit=True) as c:
     check("after a late cancel", c.execute("SELECT 1").fetchone() == (1,))
     c.execute("DISCARD ALL")
     c.execute("DEALLOCATE ALL")
-    check("after a reset", c.execute("SELECT count(*) FROM people WHERE age > %s", (50,), prepare=True).fetchone() == got)
+    check("after a reset", c.execute("SELECT count(*) FROM people WHERE age > %s", (50,), prepare=True).fetchone() == older)
 
 with psycopg.connect("", user=os.environ["PGPOOR"], password=os.environ["PGPOOR"], autocommit=True) as poor:
     def spend():

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty. It returns the
+// environment in which libpq and the scripts find it.
+func clientsProxy(t *testing.T) (*program, []string) {
+	t.Helper()
+	dir := t.TempDir()
+	demoProcess(t, dir, "5000").stop(syscall.SIGTERM)
+	certificate := writeCertificate(t, dir)
+	path := filepath.Join(dir, "policy.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen := "server:\n  tls: {cert: cert.pem, key: key.pem}\n"
+	changed := strings.NewReplacer("server:\n", listen, `"*": {epsilon: 10,`, `dba: {epsilon: 1, delta: 0}`+"\n      "+`"*": {epsilon: 10000,`,
+		"cap: {epsilon: 100,", "cap: {epsilon: 100000,").Replace(string(text))
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := serveProcess(t, path)
+	_, port, err := net.SplitHostPort(p.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, []string{"PGHOST=localhost", "PGPORT=" + port, "PGUSER=analyst", "PGPASSWORD=analyst", "PGDATABASE=demo", "PGPOOR=dba",
+		"PGSSLMODE=verify-full", "PGSSLROOTCERT=" + certificate, "LC_ALL=C.UTF-8"}
+}
+
+// writeCertificate writes a certificate for localhost that signs itself.
+func writeCertificate(t *testing.T, dir string) (path string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"cert.pem": {Type: "CERTIFICATE", Bytes: der}, "key.pem": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "cert.pem")
+}
+
+// script is one client: the command that runs it, and a command that fails where it is not installed.
+type script struct {
+	name       string
+	run, probe []string
+}
+
+const jdbcJar = "/usr/share/java/postgresql.jar"
+
+// clientScripts run in testdata/clients. The Debian packages are for the interpreter in /usr/bin.
+var clientScripts = []script{
+	{"psycopg2", []string{"/usr/bin/python3", "psycopg2_client.py"}, []string{"/usr/bin/python3", "-c", "import psycopg2"}},
+	{"psycopg", []string{"/usr/bin/python3", "psycopg_client.py"}, []string{"/usr/bin/python3", "-c", "import psycopg"}},
+	{"asyncpg", []string{"/usr/bin/python3", "asyncpg_client.py"}, []string{"/usr/bin/python3", "-c", "import asyncpg"}},
+	{"sqlalchemy", []string{"/usr/bin/python3", "sqlalchemy_client.py"}, []string{"/usr/bin/python3", "-c", "import sqlalchemy, psycopg2"}},
+	{"pyodbc", []string{"/usr/bin/python3", "odbc_client.py"}, []string{"/usr/bin/python3", "-c", "import pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"}},
+	{"isql", []string{"sh", "isql_client.sh"}, []string{"sh", "-c", "command -v isql && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
+	{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
+	{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}},
+}
+
+// TestClients drives one proxy with each client that is installed: log-in by SCRAM over TLS, questions with parameters,
+// results in text and binary, prepared statements, parts of results, notices, errors, transactions, resets, introspection.
+func TestClients(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts other programs")
+	}
+	p, env := clientsProxy(t)
+	for _, mode := range []string{"verify-full", "disable"} {
+		t.Run("pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) })
+	}
+	for _, s := range clientScripts {
+		t.Run(s.name, func(t *testing.T) {
+			if out, err := command(t, env, s.probe).CombinedOutput(); err != nil {
+				t.Skipf("not installed: %.200s", out)
+			}
+			out, err := command(t, env, s.run).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+			t.Logf("%d checks", strings.Count("\n"+string(out), "\nok"))
+		})
+	}
+	if t.Failed() {
+		t.Log(p.logText())
+	}
+}
+
+// command runs a program among the scripts.
+func command(t *testing.T, env, line []string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Dir = filepath.Join("testdata", "clients")
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}
+
+// pgxModes asks through each of pgx's ways to send a query; the answers must be the same.
+func pgxModes(t *testing.T, env []string, sslMode string) {
+	url := "sslmode=" + sslMode
+	for _, pair := range env {
+		name, value, _ := strings.Cut(pair, "=")
+		if key := map[string]string{"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGPASSWORD": "password", "PGDATABASE": "dbname", "PGSSLROOTCERT": "sslrootcert"}[name]; key != "" {
+			url += fmt.Sprintf(" %s='%s'", key, value)
+		}
+	}
+	ctx := t.Context()
+	type row struct {
+		count int64
+		day   time.Time
+		text  string
+		share float64
+	}
+	var first *row
+	for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol} {
+		config, err := pgx.ParseConfig(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		config.DefaultQueryExecMode = mode
+		config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { told++ }
+		conn, err := pgx.ConnectConfig(ctx, config)
+		if err != nil {
+			t.Fatalf("%v: %v", mode, err)
+		}
+		defer conn.Close(ctx)
+		for range 3 {
+			var r row
+			err := conn.QueryRow(ctx, `SELECT count(*), DATE '2024-02-03', 'x', 0.5::float8 FROM people WHERE age >= $1 AND sex = $2 AND hired < $3
+				AND region = ANY($4)`, 30, "Female", time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), []string{"north", "south"}).Scan(&r.count, &r.day, &r.text, &r.share)
+			if err != nil {
+				t.Fatalf("%v: %v", mode, err)
+			}
+			if first == nil {
+				first = &r
+			}
+			if r != *first {
+				t.Errorf("%v: %+v, want %+v", mode, r, *first)
+			}
+		}
+		var visits int64
+		if err := conn.QueryRow(ctx, `SELECT count(*) FROM visits WHERE visited_at < $1`, time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)).Scan(&visits); err != nil {
+			t.Errorf("%v: %v", mode, err)
+		}
+		if told == 0 {
+			t.Errorf("%v: no notice", mode)
+		}
+		pgxRefusals(t, conn, mode)
+		if err := conn.Ping(ctx); err != nil {
+			t.Errorf("%v: %v", mode, err)
+		}
+		if _, err := conn.Exec(ctx, "DISCARD ALL"); err != nil {
+			t.Errorf("%v: %v", mode, err)
+		}
+	}
+}
+
+func pgxRefusals(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	t.Helper()
+	for _, c := range []struct{ sql, state string }{
+		{"SELECT count(*) FROM people WHERE wage > 1", "42703"}, {"SELECT count(*) FROM nobody", "42P01"},
+		{"SELECT age FROM people", "42501"}, {"SELECT sum(DISTINCT income) FROM people", "DP002"},
+	} {
+		_, err := conn.Exec(t.Context(), c.sql)
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != c.state || refused.Hint == "" && c.state != "42703" {
+			t.Errorf("%v: %s: %v", mode, c.sql, err)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+# isql of unixODBC against a running proxy.
+set -e
+dsn="Driver=PostgreSQL Unicode;Servername=$PGHOST;Port=$PGPORT;Database=$PGDATABASE;UserName=$PGUSER;Password=$PGPASSWORD;SSLmode=$PGSSLMODE;pqopt={sslrootcert=$PGSSLROOTCERT}"
+ask() { printf '%s\n' "$1" | isql -v -b -x0x7c -k "$dsn"; }
+
+ask "SELECT count(*) FROM people WHERE age > 30" | grep -Eqx -- '-?[0-9]+' && echo "ok count"
+ask "SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex" | grep -Eq '^Female\|[0-9]+$' && echo "ok groups"
+ask "SELECT user_name FROM dp.budget" | grep -qx analyst && echo "ok budget"
+ask "help people" | grep -q hired && echo "ok columns"
+ask "SELECT age FROM people" 2>&1 | grep -q 'rows of private table' && echo "ok refusal"

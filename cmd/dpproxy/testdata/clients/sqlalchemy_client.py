@@ -1,0 +1,40 @@
+"""SQLAlchemy over psycopg2, and pandas where it is installed, against a running proxy."""
+import warnings
+
+from sqlalchemy import MetaData, Table, create_engine, func, inspect, select, text
+
+warnings.simplefilter("ignore")
+
+
+def check(what, ok):
+    assert ok, what
+    print("ok", what)
+
+
+e = create_engine("postgresql+psycopg2://")
+i = inspect(e)
+check("schemas", "public" in i.get_schema_names())
+check("tables", set(i.get_table_names()) == {"people", "visits", "regions"} and i.get_view_names() == [])
+columns = {c["name"]: str(c["type"]) for c in i.get_columns("people")}
+check("columns %s" % columns, columns["age"] == "INTEGER" and columns["hired"] == "DATE")
+check("keys", i.get_pk_constraint("people")["constrained_columns"] == [] and i.get_foreign_keys("visits") == [] and i.get_indexes("people") == []
+      and i.get_check_constraints("people") == [] and i.get_unique_constraints("people") == [])
+check("comment", "private" in i.get_table_comment("people")["text"])
+m = MetaData()
+m.reflect(e)
+check("reflected", set(m.tables) == {"people", "visits", "regions"})
+people = Table("people", MetaData(), autoload_with=e)
+with e.connect() as c:
+    rows = c.execute(select(people.c.sex, func.count()).where(people.c.age > 30).group_by(people.c.sex)).fetchall()
+    check("rows %s" % rows, len(rows) >= 2)
+    check("text", isinstance(c.execute(text("SELECT count(*) FROM people WHERE age > :a"), {"a": 33}).scalar(), int))
+try:
+    import pandas as pd
+except ImportError:
+    print("no pandas")
+else:
+    frame = pd.read_sql("SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY age", e)
+    check("frame %s" % (frame.shape,), frame.shape[0] >= 110 and list(frame.columns) == ["age", "n"])
+    frame = pd.read_sql(text("SELECT sex, count(*) AS n FROM people WHERE age > :a GROUP BY 1").bindparams(a=20), e)
+    check("frame with a parameter", len(frame) >= 2)
+    check("chunks", sum(len(part) for part in pd.read_sql("SELECT age, count(*) AS n FROM people GROUP BY age", e, chunksize=50)) >= 110)
