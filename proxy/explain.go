@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -37,6 +38,7 @@ type explainedLeaf struct {
 	Sensitivity string   `json:"Sensitivity"`
 	Cost        string   `json:"Cost"`
 	Errors      []string `json:"Expected Error"`
+	Bound       string   `json:"Row Bound,omitempty"`
 	Query       string   `json:"Query,omitempty"`
 	Arguments   []any    `json:"Arguments,omitempty"`
 }
@@ -115,7 +117,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	e.Mechanism = mechanismText(m.Spec)
 	contribution := m.Table.Contribution()
 	d := m.Spec.Sensitivity(contribution)
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 √%d (%s, at most %d rows a unit)", d.L1, d.L2Squared, contribution.Neighbors, contribution.Rows)
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
@@ -123,6 +125,9 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	e.Errors = leafErrors(leaf, m, plan.Confidence)
 	if !m.Held {
 		e.Query, e.Arguments = q.SQL(), q.Args()
+		if _, _, ok := q.Proven(); ok {
+			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
+		}
 	}
 	return e
 }
@@ -214,7 +219,7 @@ func (e explanation) lines() []string {
 		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Arguments", argumentsText(l.Arguments)}, {"Query", l.Query},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
 		} {
 			if f.text == "" {
 				continue
@@ -242,6 +247,14 @@ func argumentsText(args []any) string {
 		texts[i] = fmt.Sprintf("$%d = %s", i+1, texts[i])
 	}
 	return strings.Join(texts, ", ")
+}
+
+// root writes √n, as a whole number where it is one.
+func root(n int64) string {
+	if r := int64(math.Round(math.Sqrt(float64(n)))); r*r == n {
+		return fmt.Sprint(r)
+	}
+	return fmt.Sprintf("√%d", n)
 }
 
 func plural(n int) string {

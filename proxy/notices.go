@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,8 +18,12 @@ import (
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
 // own account, never on a released or a true value.
 func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, bought purchase) []Notice {
+	public := publicParts(plan)
 	if len(plan.Measures) == 0 {
-		return nil
+		if len(public) == 0 {
+			return nil
+		}
+		return []Notice{{Message: "free: " + strings.Join(public, "; ")}}
 	}
 	parts := make([]string, 0, 3)
 	if bought.charged.IsZero() {
@@ -30,8 +35,23 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		parts = append(parts, e)
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
-	n.Detail = strings.Join(append(firstUses(plan, bought), plan.Notes...), "\n")
+	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
+}
+
+// publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.
+func publicParts(plan *planner.Plan) []string {
+	var parts []string
+	for _, leaf := range plan.Leaves {
+		text := "these are the values that the policy declares, whether rows have them or not"
+		if len(leaf.Counts) > 0 {
+			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
+		}
+		if leaf.Measure < 0 && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	return parts
 }
 
 // costText gives a cost and the balance after it: in ε, or, under zCDP, in shares of the budget.

@@ -107,6 +107,9 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 
 // Answer runs a statement.
 func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	if params == nil { // no parameters, rather than parameters that are not known yet
+		params = []policy.Value{}
+	}
 	switch stmt.Kind {
 	case planner.KindSelect:
 		return a.answerOrRepeat(ctx, s, stmt, params)
