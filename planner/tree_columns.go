@@ -30,6 +30,9 @@ func (b *binder) treeColumns(sel *pg.SelectStmt) ([]OutColumn, *shown) {
 		if f := n.GetFuncCall(); f != nil && f.Over != nil {
 			return g.window(t, f)
 		}
+		if s := n.GetSubLink(); s != nil && s.Testexpr == nil {
+			return (&outputs{b: b}).subLink(s, t)
+		}
 		return g.hook(n)
 	}
 	columns, from := make([]OutColumn, len(g.targets)), &shown{leaf: g.leaf}
@@ -83,7 +86,11 @@ func windowResult(name string, arg policy.Type) policy.Type {
 			return policy.NumericType
 		}
 		return arg
-	case "avg":
+	case "bool_and", "bool_or", "every":
+		return policy.Bool
+	case "string_agg":
+		return policy.Text
+	case "avg", "stddev", "stddev_pop", "stddev_samp", "variance", "var_pop", "var_samp":
 		if arg.Floating() {
 			return policy.Float8
 		}
