@@ -16,7 +16,7 @@ const roleSQL = `SELECT says, fatal FROM (
   UNION ALL SELECT 'bypasses row-level security', true, r.rolbypassrls AND NOT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
   UNION ALL SELECT 'may create roles', true, r.rolcreaterole AND NOT r.rolsuper FROM pg_catalog.pg_roles r WHERE r.rolname = current_user
   UNION ALL SELECT 'may create objects in database ' || pg_catalog.current_database(), true, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
-  UNION ALL SELECT 'may create temporary tables', false, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMP')
+  UNION ALL SELECT 'may create temporary tables (REVOKE TEMPORARY ON DATABASE ' || pg_catalog.quote_ident(pg_catalog.current_database()) || ' FROM PUBLIC)', false, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'TEMP')
   UNION ALL SELECT 'is a member of ' || r.rolname, true, pg_catalog.pg_has_role(r.oid, 'MEMBER') FROM pg_catalog.pg_roles r
     WHERE r.rolname IN ('pg_read_server_files', 'pg_write_server_files', 'pg_execute_server_program', 'pg_write_all_data')
   UNION ALL SELECT 'is a member of pg_read_all_data and so reads more than the policy names', false, pg_catalog.pg_has_role(r.oid, 'MEMBER')

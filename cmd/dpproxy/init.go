@@ -145,7 +145,7 @@ datasets:
     cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life
     budgets:
       "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
-    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
+    defaults: {epsilon: 0.02, max_epsilon: 1, confidence: 0.95}   # EDIT: of one question; dpproxy check says how many fit
     tables:
 `, address(config), quoteYAML(id), quoteYAML(unit))
 	for i, t := range tables {
@@ -226,9 +226,9 @@ func firstDomain(c schemaColumn) (typ, domain string) {
 	case base == "date":
 		return c.typ, "{min: 2000-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
 	case c.typ == "timestamp without time zone":
-		return "timestamp", "{min: 2020-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
+		return "timestamp", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
 	case c.typ == "timestamp with time zone":
-		return "timestamptz", "{min: 2020-01-01, max: 2029-12-31, step: 1 day}   # EDIT"
+		return "timestamptz", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
 	case base == "text", base == "character varying", base == "character":
 		return "text", "{values: [first, second]}   # EDIT: the public list of values"
 	}
