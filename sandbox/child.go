@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +14,9 @@ import (
 
 // childArgument is the hidden first argument of a child.
 const childArgument = "__sandbox"
+
+// errUnsent says that a child was gone before it had the whole request.
+var errUnsent = errors.New("sandbox: the child is gone")
 
 // child is one child process. It is used by one query at a time.
 type child struct {
@@ -87,9 +91,8 @@ func (c *child) ask(ctx context.Context, r *request) (*reply, error) {
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		err := writeFrame(c.writer, r.encode())
-		if err != nil {
-			done <- outcome{nil, err}
+		if err := writeFrame(c.writer, r.encode()); err != nil {
+			done <- outcome{nil, fmt.Errorf("%w: %w", errUnsent, err)}
 			return
 		}
 		body, err := readFrame(c.reader)

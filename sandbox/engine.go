@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -139,6 +140,18 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 		return Rows{}, e.ended(ctx)
 	}
 	defer func() { e.idle <- c }()
+	rows, err := e.askChild(ctx, c, what, s, q, tables)
+	if errors.Is(err, errUnsent) { // the child had died while it was idle; another has taken its place
+		rows, err = e.askChild(ctx, c, what, s, q, tables)
+	}
+	if errors.Is(err, errUnsent) {
+		return Rows{}, errBroken
+	}
+	return rows, err
+}
+
+// askChild has one child run a query.
+func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
 	open, version, err := e.open(c, s.Database)
 	if err != nil {
 		return Rows{}, err
@@ -204,6 +217,9 @@ func (e *embedded) failure(ctx context.Context, c *child, err error) error {
 	}
 	if ctx.Err() != nil {
 		return e.ended(ctx)
+	}
+	if errors.Is(err, errUnsent) {
+		return err
 	}
 	e.options.Log.Warn("sandbox child ended during a query", "error", err)
 	return errResources
