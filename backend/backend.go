@@ -48,7 +48,15 @@ var (
 // Open connects to the private database that a policy names.
 func Open(ctx context.Context, p *policy.Policy, log *slog.Logger) (Backend, error) {
 	if file, ok := strings.CutPrefix(p.Backend.URL, "duckdb:"); ok {
-		return openDuckDB(ctx, p, file, log)
+		return opened(openDuckDB(ctx, p, file, log))
 	}
-	return openPostgres(ctx, p, log)
+	return opened(openPostgres(ctx, p, log))
+}
+
+// opened keeps a nil pointer from becoming a Backend that is not nil.
+func opened[B Backend](b B, err error) (Backend, error) {
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
