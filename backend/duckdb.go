@@ -46,7 +46,7 @@ var lockdown = []string{
 func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Logger) (*DuckDB, error) {
 	connector, err := duckdb.NewConnector("", func(driver.ExecerContext) error { return nil })
 	if err != nil {
-		return nil, errors.New("backend: the embedded DuckDB does not start")
+		return nil, errors.New("the embedded DuckDB does not start")
 	}
 	b := &DuckDB{db: sql.OpenDB(connector), log: log}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
@@ -57,7 +57,7 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	for _, s := range lockdown {
 		if _, err := b.db.ExecContext(ctx, s); err != nil {
 			b.Close()
-			return nil, errors.New("backend: DuckDB cannot be locked down")
+			return nil, errors.New("DuckDB cannot be locked down")
 		}
 	}
 	if b.unique, err = b.uniqueColumns(ctx); err != nil {
@@ -81,7 +81,7 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
 			if t.File != "" {
-				return errors.New("backend: files are read into an embedded database in memory: use the url duckdb: without a file")
+				return errors.New("files are read into an embedded database in memory: use the url duckdb: without a file")
 			}
 		}
 	}
@@ -89,10 +89,10 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 		file = filepath.Join(filepath.Dir(p.Path), file)
 	}
 	if _, err := os.Stat(file); err != nil {
-		return fmt.Errorf("backend: %w", err)
+		return err
 	}
 	if _, err := b.db.ExecContext(ctx, "ATTACH "+quoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
-		return fmt.Errorf("backend: %s is not a DuckDB file that this version can read, or another process writes to it", file)
+		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil
 }

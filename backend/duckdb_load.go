@@ -26,7 +26,7 @@ func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
 			if t.File == "" {
-				return fmt.Errorf("backend: table %s has no file, and the database duckdb: in memory has nothing else", t.Name)
+				return fmt.Errorf("table %s has no file, and the database duckdb: in memory has nothing else", t.Name)
 			}
 			if sources[t.Source] == nil {
 				order = append(order, t.Source)
@@ -36,7 +36,7 @@ func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
 	}
 	for _, s := range order {
 		if err := b.loadFile(ctx, s, sources[s]); err != nil {
-			return fmt.Errorf("backend: file of table %s: %w", sources[s][0].Name, err)
+			return fmt.Errorf("file of table %s: %w", sources[s][0].Name, err)
 		}
 	}
 	return nil

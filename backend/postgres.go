@@ -37,7 +37,7 @@ var _ Backend = (*Postgres)(nil)
 func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Postgres, error) {
 	config, err := pgxpool.ParseConfig(p.Backend.URL)
 	if err != nil {
-		return nil, errors.New("backend: the url is not one that PostgreSQL's clients read") // its text may hold a password
+		return nil, errors.New("the url is not one that PostgreSQL's clients read") // its text may hold a password
 	}
 	// One round trip a query, parameters as text of the types that the SQL names, nothing cached on the server.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -116,7 +116,7 @@ func (b *Postgres) transaction(ctx context.Context, limit time.Duration, do func
 	}
 	defer conn.Release()
 	if conn.Conn().PgConn().ParameterStatus("standard_conforming_strings") != "on" {
-		return errors.New("backend: standard_conforming_strings is off")
+		return errors.New("standard_conforming_strings is off")
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {

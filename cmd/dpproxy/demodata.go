@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -81,7 +82,12 @@ func generate(ctx context.Context, path string, rows int, out io.Writer) error {
 		if _, err := db.ExecContext(ctx, "SET TimeZone = 'UTC'"); err != nil {
 			return err
 		}
-		if _, err := db.ExecContext(ctx, step.sql); err != nil {
+		_, err := db.ExecContext(ctx, step.sql)
+		if err != nil && ctx.Err() != nil {
+			fmt.Fprintln(out)
+			return errors.New("interrupted; the next start generates anew")
+		}
+		if err != nil {
 			return fmt.Errorf("generate %s: %w", step.name, err)
 		}
 		if step.name == "" {
