@@ -63,6 +63,8 @@ type Statement struct {
 	Chain     bool     // Commit and Rollback AND CHAIN
 	Explain   *Explain // Explain: what is explained, and how
 
+	Assignments []Assignment // Select: what it sets
+
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type
 

@@ -53,6 +53,7 @@ func (s *Statement) classify() {
 	switch n := s.node.GetNode().(type) {
 	case *pg.Node_SelectStmt:
 		s.Kind = KindSelect
+		s.takeAssignments(n.SelectStmt)
 	case *pg.Node_ExplainStmt:
 		s.explain(n.ExplainStmt)
 	case *pg.Node_VariableSetStmt:

@@ -34,9 +34,16 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	c.enter()
 	c.server.metrics.ran(k.Kind)
 	if !k.own() {
+		assigned, f := c.assigned(k, params)
+		if f != nil {
+			return Result{}, f
+		}
 		result, err := c.ask(ctx, k.Statement, params)
 		if err == nil && !result.Rows.Valid() {
 			err = errEncode // nothing was released: there is nothing to show
+		}
+		for i := 0; err == nil && i < len(assigned); i++ {
+			err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
 		}
 		return result, err
 	}
@@ -45,6 +52,25 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	}
 	tag, err := c.control(k)
 	return Result{Tag: tag}, err
+}
+
+// assigned are the variables that a SELECT sets, checked before anything is charged.
+func (c *session) assigned(k *command, params []policy.Value) ([]planner.Assignment, *Failure) {
+	var list []planner.Assignment
+	for _, a := range k.Assignments {
+		if a.Param > 0 && a.Param <= len(params) {
+			value, ok := params[a.Param-1].(string)
+			if !ok {
+				return nil, failure("22004", "set_config needs a value that is not NULL")
+			}
+			a.Value = value
+		}
+		if _, _, f := c.settings.check(a.Name, a.Value); f != nil {
+			return nil, f
+		}
+		list = append(list, a)
+	}
+	return list, nil
 }
 
 // control runs a command that returns no rows.

@@ -187,6 +187,7 @@ func pgxModes(t *testing.T, env []string, sslMode string) {
 			t.Errorf("%v: no notice", mode)
 		}
 		pgxRefusals(t, conn, mode)
+		pgxSettings(t, conn, mode)
 		if err := conn.Ping(ctx); err != nil {
 			t.Errorf("%v: %v", mode, err)
 		}
@@ -207,5 +208,25 @@ func pgxRefusals(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		if !errors.As(err, &refused) || refused.Code != c.state || refused.Hint == "" && c.state != "42703" {
 			t.Errorf("%v: %s: %v", mode, c.sql, err)
 		}
+	}
+}
+
+// pgxSettings sets a variable as asyncpg does, in a SELECT.
+func pgxSettings(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	t.Helper()
+	var before, now, then string
+	if err := conn.QueryRow(t.Context(), `SELECT current_setting('jit'), set_config('jit', $1, false)`, "on").Scan(&before, &now); err != nil {
+		t.Fatalf("%v: %v", mode, err)
+	}
+	if err := conn.QueryRow(t.Context(), `SELECT current_setting('jit')`).Scan(&then); err != nil {
+		t.Fatalf("%v: %v", mode, err)
+	}
+	if before != "off" || now != "on" || then != "on" {
+		t.Errorf("%v: jit was %s, set to %s, is %s", mode, before, now, then)
+	}
+	_, err := conn.Exec(t.Context(), `SELECT set_config('statement_timeout', 'soon', false)`)
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || refused.Code != "22023" {
+		t.Errorf("%v: %v", mode, err)
 	}
 }
