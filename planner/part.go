@@ -212,9 +212,6 @@ func decode(at int, sizes []int, cells []int) {
 	}
 }
 
-// position is the place of each column in the grain.
-func (s *solved) position(column int) int { return slices.Index(s.grain, column) }
-
 // placement maps the cells of the grain to a cell of the measure.
 func (s *solved) placement() mechanisms.Placement {
 	parts := s.parts

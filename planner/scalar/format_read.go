@@ -49,7 +49,6 @@ func (r registry) readers() {
 // read collects the fields of a text.
 type read struct {
 	fields map[string]int
-	micros int64
 }
 
 // digitsOf are the fields that to_date and to_timestamp read here, with their digits.
