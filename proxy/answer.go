@@ -137,6 +137,9 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 		return p, nil
 	}
 	if err := a.backend.Ready(ctx); err != nil {
+		if ctx.Err() != nil {
+			return p, ctx.Err() // the client no longer waits: that says nothing of the database
+		}
 		a.log.Error("private database not ready", "error", err)
 		return p, &Failure{SQLState: "DP004", Message: "the database cannot be reached; nothing was charged"}
 	}
