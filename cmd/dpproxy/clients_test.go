@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -228,5 +229,31 @@ func pgxSettings(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.Code != "22023" {
 		t.Errorf("%v: %v", mode, err)
+	}
+}
+
+// TestBinaryNames: what is a name in text is an oid in binary, alone and in a list.
+func TestBinaryNames(t *testing.T) {
+	p := serveProcess(t, duckFixture(t, budgets{"1", "1"}, 0))
+	conn, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	ask := func(sql string) []byte {
+		r := conn.ExecParams(t.Context(), sql, nil, nil, nil, []int16{1}).Read()
+		if r.Err != nil || len(r.Rows) != 1 {
+			t.Fatalf("%s: %d rows, %v", sql, len(r.Rows), r.Err)
+		}
+		return r.Rows[0][0]
+	}
+	for _, name := range []string{"'people'::regclass", "'dp.budget'::regclass", "'int4'::regtype", "'int4in'::regproc", "'public'::regnamespace", "0::regclass"} {
+		want := ask("SELECT " + name + "::oid")
+		if got := ask("SELECT " + name); !bytes.Equal(got, want) {
+			t.Errorf("%s: %x, want %x", name, got, want)
+		}
+		if got := ask("SELECT ARRAY[" + name + "]"); !bytes.HasSuffix(got, want) {
+			t.Errorf("ARRAY[%s]: %x, want …%x", name, got, want)
+		}
 	}
 }
