@@ -144,5 +144,6 @@ func catalogue() []*reason {
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
 		rawRows, privateJoin, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
+		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 	}
 }

@@ -71,7 +71,11 @@ catalogue (` + "`go test ./planner -run TestRefusalsDocument -update`" + `).
 
 `)
 	for _, e := range catalogue() {
-		fmt.Fprintf(&b, "## %s (%s)\n\n", e.ID, e.SQLState)
+		state := e.SQLState
+		if state == "" {
+			state = "PostgreSQL's own"
+		}
+		fmt.Fprintf(&b, "## %s (%s)\n\n", e.ID, state)
 		message, hint := strings.NewReplacer("%s", "…", "%d", "…").Replace(e.Text), e.Hint
 		if e.Example != "" {
 			if r := refused(c, e.Example); r != nil {

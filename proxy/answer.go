@@ -95,7 +95,7 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 		var err error
 		if queries[i], err = rewrite.Render(m, a.backend.Dialect()); err != nil {
 			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-			return nil, rewrite.OuterQuery{}, &planner.Refusal{ID: "internal", SQLState: "DP002", Message: "this query has no form that the private database can run"}
+			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
 	}
 	if plan.Outer.Direct != nil {

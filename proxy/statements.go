@@ -100,7 +100,7 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 	columns, err := a.engine.Describe(ctx, sandboxSession(s), outer, tables)
 	if err != nil {
 		f := describe(err)
-		return nil, &planner.Refusal{ID: "outer-query", SQLState: f.SQLState, Message: f.Message, Detail: f.Detail, Hint: f.Hint}
+		return nil, planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
 	}
 	return columns, nil
 }

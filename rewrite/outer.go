@@ -33,7 +33,7 @@ type OuterColumn struct {
 // floating point, dates, functions) is computed by package scalar, which the engine calls.
 func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) {
 	if p.Outer.Tree == nil {
-		return OuterQuery{}, refused("sandbox-query", "this query has no outer query to run", "")
+		return OuterQuery{}, planner.RefuseSandbox("this query has no outer query to run")
 	}
 	if d == PostgreSQL {
 		return deparsed(p)
@@ -55,7 +55,7 @@ func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) 
 func deparsed(p *planner.Plan) (OuterQuery, *planner.Refusal) {
 	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
 	if err != nil {
-		return OuterQuery{}, refused("sandbox-query", "this query cannot be written for the sandbox", "")
+		return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
 	}
 	q := OuterQuery{SQL: text}
 	for _, r := range p.Outer.Relations {
@@ -64,24 +64,17 @@ func deparsed(p *planner.Plan) (OuterQuery, *planner.Refusal) {
 	return q, nil
 }
 
-func refused(id, message, hint string) *planner.Refusal {
-	if hint == "" {
-		hint = "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive."
-	}
-	return &planner.Refusal{ID: id, SQLState: "DP002", Message: message, Hint: hint}
-}
-
 // refusing carries a refusal up from the depth of a tree.
 type refusing struct{ refusal *planner.Refusal }
 
 // cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
 func cannot(what string) {
-	panic(&refusing{refused("sandbox-unsupported", what+" cannot be run by the embedded sandbox", "")})
+	panic(&refusing{planner.RefuseUnsupported(what)})
 }
 
 // wrong ends the rewriting: PostgreSQL, too, would refuse the query.
 func wrong(state, message string, location int32) {
-	r := &planner.Refusal{ID: "invalid-query", SQLState: state, Message: message}
+	r := planner.RefuseInvalid(state, message, "")
 	if location > 0 {
 		r.Position = int(location) + 1
 	}
