@@ -78,6 +78,9 @@ func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation,
 			names[i] = t.Name
 		}
 		if near := nearest(v.Relname, names); near != "" {
+			if t := d.Table("", near); t != nil && !slices.Contains(path, t.Schema) {
+				near = t.Schema + "." + near
+			}
 			refusal.Hint = `Perhaps you meant "` + near + `".`
 		}
 	}
