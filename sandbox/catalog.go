@@ -119,11 +119,27 @@ func domainText(d *policy.Domain) string {
 	case d.Type == policy.DateType && d.Step.Whole != 1:
 		text += ", step " + itoa(d.Step.Whole) + " days"
 	case d.Type == policy.TimestampT || d.Type == policy.TimestampTZ:
-		text += ", step " + time.Duration(d.Step.Whole*1000).String()
+		text += ", step " + spanText(d.Step.Whole)
 	case d.Type == policy.NumericType || d.Type.Floating():
 		text += ", step " + d.Step.Decimal.String()
 	}
 	return text
+}
+
+// spanText writes microseconds as the policy file may: in the largest unit that divides them.
+func spanText(micros int64) string {
+	for _, u := range []struct {
+		name   string
+		micros int64
+	}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}} {
+		switch n := micros / u.micros; {
+		case micros == u.micros:
+			return "1 " + u.name
+		case micros%u.micros == 0:
+			return itoa(n) + " " + u.name + "s"
+		}
+	}
+	return (time.Duration(micros) * time.Microsecond).String()
 }
 
 // DPTables are the columns of the tables of schema dp. The rows of budget, charges and releases come with a query; those
