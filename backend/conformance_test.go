@@ -99,6 +99,17 @@ func TestFaultsGiveNoGroupsAndAnAlert(t *testing.T) {
 	})
 }
 
+// TestReadyOfCallerWhoLeft: a caller that stopped waiting is no outage, and not logged as one.
+func TestReadyOfCallerWhoLeft(t *testing.T) {
+	eachBackend(t, func(t *testing.T, h *house) {
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		if err := h.Ready(gone); err != ErrUnavailable || strings.Contains(h.log.String(), "not ready") {
+			t.Errorf("Ready says %v, and the log %q", err, h.log)
+		}
+	})
+}
+
 // TestRunningQueryEndsAtTheDeadline holds a lock that the query waits for.
 func TestRunningQueryEndsAtTheDeadline(t *testing.T) {
 	h := postgresHouse(t)

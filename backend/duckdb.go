@@ -112,10 +112,13 @@ func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.
 }
 
 // Ready is described at Backend.
-func (b *DuckDB) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+func (b *DuckDB) Ready(caller context.Context) error {
+	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	if _, err := b.db.ExecContext(ctx, "SELECT 1"); err != nil {
+		if caller.Err() != nil {
+			return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+		}
 		b.log.Warn("the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
 	}

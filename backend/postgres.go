@@ -72,8 +72,8 @@ func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt) (privac
 }
 
 // Ready is described at Backend.
-func (b *Postgres) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+func (b *Postgres) Ready(caller context.Context) error {
+	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	drifted := false
 	err := b.transaction(ctx, readyTimeout, func(tx pgx.Tx) error {
@@ -87,6 +87,8 @@ func (b *Postgres) Ready(ctx context.Context) error {
 		return nil
 	})
 	switch {
+	case err != nil && caller.Err() != nil:
+		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 	case err != nil:
 		b.log.Warn("the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
