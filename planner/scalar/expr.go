@@ -113,14 +113,6 @@ func (c *call) evalMany(row Row) (policy.Value, error) {
 	return c.body.many(c.env, values)
 }
 
-// childrenOf returns the arguments of an expression of this package.
-func childrenOf(e Expr) []Expr {
-	if p, ok := e.(parent); ok {
-		return p.children()
-	}
-	return nil
-}
-
 // hasColumn tells whether e reads its row. Expressions of other packages are taken to.
 func hasColumn(e Expr) bool {
 	switch e := e.(type) {
