@@ -76,10 +76,11 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 	return false
 }
 
-// engineCan drops a refusal that only says that package scalar does not know the expression: the engine may.
+// engineCan drops a refusal that only says that package scalar does not know the expression: the engine may, or
+// refuses it itself.
 func engineCan(refusal *Refusal) *Refusal {
 	switch refusal.ID {
-	case noForm.ID, unsupported.ID, unknownFunction.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
+	case noForm.ID, unsupported.ID, unknownFunction.ID, notAllowed.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
 		return nil
 	}
 	return refusal

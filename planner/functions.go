@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
 // engineFunctions are the functions that an outer query may call: they read their arguments, the session, or the
@@ -62,10 +64,32 @@ func engineFunction(f *pg.FuncCall) *Refusal {
 	if refusal != nil || engineFunctions[name] {
 		return refusal
 	}
-	for _, prefix := range []string{"pg_", "lo_", "dblink", "query_to", "table_to", "schema_to", "database_to", "cursor_to", "set_", "nextval", "currval", "lastval", "setval", "setseed", "ts_stat", "xpath", "txid_", "binary_", "read_"} {
-		if strings.HasPrefix(name, prefix) {
-			return notAllowed.at(int(f.Location), name)
-		}
+	if serverFunction(name) {
+		return notAllowed.at(int(f.Location), name)
 	}
 	return unknownFunction.at(int(f.Location), name)
+}
+
+// serverFunction tells a function that PostgreSQL has and that no query may call: it reaches beyond its arguments.
+func serverFunction(name string) bool {
+	for _, prefix := range []string{"pg_", "lo_", "dblink", "query_to", "table_to", "schema_to", "database_to", "cursor_to", "set_", "nextval", "currval", "lastval", "setval", "setseed", "gen_random_uuid", "ts_stat", "xpath", "txid_", "binary_", "read_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// notOverRows refuses a function that PostgreSQL has and package scalar has not, which does not make it unknown; nil for
+// others. A query over released counts may still call it, where the engine knows it.
+func notOverRows(env scalar.Env, name string, pos int) *Refusal {
+	for n := range 8 {
+		if env.Exists(name, n) {
+			return nil // but not with these arguments
+		}
+	}
+	if !engineFunctions[name] && !serverFunction(name) {
+		return nil
+	}
+	return notAllowed.at(pos, name+"() over private rows").hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")
 }

@@ -300,6 +300,9 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 	}
 	s, err := t.env.Call(name, plain...)
 	if err != nil {
+		if r := notOverRows(t.env, name, pos); r != nil {
+			return nil, r
+		}
 		return nil, scalarRefusal(err, pos)
 	}
 	e := node(formOther, name, s, pos, args...)
