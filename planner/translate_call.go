@@ -16,6 +16,9 @@ func (t *translator) operator(a *pg.A_Expr) (*expr, *Refusal) {
 		return nil, noOperator.at(pos, strings.Join(names, "."))
 	}
 	op := names[len(names)-1]
+	if refusal := rowsCompared(op, a); refusal != nil {
+		return nil, refusal
+	}
 	switch a.Kind {
 	case pg.A_Expr_Kind_AEXPR_OP:
 		if a.Lexpr == nil {
@@ -44,6 +47,26 @@ func (t *translator) operator(a *pg.A_Expr) (*expr, *Refusal) {
 		return node(formOther, "nullif", s, pos, args...), nil
 	}
 	return nil, noForm.at(pos, "SIMILAR TO")
+}
+
+// rowsCompared refuses a comparison of rows for equality, and says how to write it.
+func rowsCompared(op string, a *pg.A_Expr) *Refusal {
+	row := a.Lexpr.GetRowExpr()
+	if row == nil || op != "=" && op != "<>" {
+		return nil
+	}
+	same := "a = 1 AND b = 2"
+	switch a.Kind {
+	case pg.A_Expr_Kind_AEXPR_IN:
+		same += " OR a = 3 AND b = 4"
+	case pg.A_Expr_Kind_AEXPR_OP:
+	default:
+		return nil
+	}
+	if op == "<>" {
+		same = "NOT (" + same + ")"
+	}
+	return noForm.at(int(row.Location), "a row expression").hinting("Compare column by column: " + same + ".")
 }
 
 // apply translates the operands and calls the operator.
