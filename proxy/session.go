@@ -240,9 +240,17 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
+// pad sleeps to the next multiple of grid since begun.
+func pad(begun time.Time, grid time.Duration) {
+	if grid > 0 {
+		time.Sleep(grid - time.Since(begun)%grid)
+	}
+}
+
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+	defer pad(time.Now(), c.server.config.Pad)
 	ctx, stop := c.timed(ctx)
 	defer stop()
 	over, err := c.server.users.run(ctx, c.user)

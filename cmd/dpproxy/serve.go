@@ -30,7 +30,7 @@ const shutdownGrace = 20 * time.Second
 
 func serveCommand() *cobra.Command {
 	var path string
-	var trust ledger.Options
+	var o serving
 	cmd := &cobra.Command{
 		Use:   "serve --policy policy.yaml",
 		Short: "Run the proxy",
@@ -40,12 +40,23 @@ func serveCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), path, trust, log, func(address string) { log.Info("listening", "address", address) })
+			return serve(cmd.Context(), path, o, log, func(address string) { log.Info("listening", "address", address) })
 		},
 	}
 	policyFlag(cmd, &path)
-	rollbackFlags(cmd, &trust)
+	rollbackFlags(cmd, &o.trust)
+	padFlag(cmd, &o.pad)
 	return cmd
+}
+
+// serving is how a proxy is to be run, besides what the policy says.
+type serving struct {
+	trust ledger.Options
+	pad   time.Duration
+}
+
+func padFlag(cmd *cobra.Command, pad *time.Duration) {
+	cmd.Flags().DurationVar(pad, "pad", 0, "hold each outcome to a multiple of this, such as 20ms; how much it hides is not measured yet")
 }
 
 // policyFlag adds --policy, which a command that uses it cannot do without.
@@ -72,11 +83,11 @@ type house struct {
 }
 
 // serve runs a proxy until ctx ends; listening is told the address once clients can connect.
-func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Logger, listening func(address string)) error {
+func serve(ctx context.Context, path string, o serving, log *slog.Logger, listening func(address string)) error {
 	if err := parserSelfTest(ctx); err != nil {
 		return err
 	}
-	h, err := open(ctx, path, trust, log)
+	h, err := open(ctx, path, o.trust, log)
 	if err != nil {
 		return err
 	}
@@ -87,7 +98,7 @@ func serve(ctx context.Context, path string, trust ledger.Options, log *slog.Log
 	}
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret, Pad: o.pad})
 	if err != nil {
 		return err
 	}
