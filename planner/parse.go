@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -242,12 +243,21 @@ func otherStatement(n *pg.Node, text string) *Refusal {
 		return cursors.at(-1)
 	case *pg.Node_PrepareStmt, *pg.Node_ExecuteStmt:
 		return preparations.at(-1)
+	case *pg.Node_AlterRoleStmt:
+		if setsPassword(n.GetAlterRoleStmt()) {
+			return definitions.at(-1, verb).hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")
+		}
 	}
 	switch verb {
 	case "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT", "REINDEX", "VACUUM", "ANALYZE", "CLUSTER", "REFRESH", "IMPORT", "REASSIGN", "SECURITY":
 		return definitions.at(-1, verb)
 	}
 	return otherKind.at(-1, verb)
+}
+
+// setsPassword tells ALTER USER … PASSWORD, which is what psql's \password sends.
+func setsPassword(s *pg.AlterRoleStmt) bool {
+	return slices.ContainsFunc(s.Options, func(o *pg.Node) bool { return o.GetDefElem().GetDefname() == "password" })
 }
 
 // verbOf is the first word of a statement.

@@ -101,3 +101,17 @@ catalogue (` + "`go test ./planner -run TestRefusalsDocument -update`" + `).
 		t.Errorf("%s is not what the catalogue says (%v); run with -update\n%s", file, err, firstDifference(string(want), got))
 	}
 }
+
+// TestPasswordHint: psql's \password leads to the command that changes a password, other changes of users do not.
+func TestPasswordHint(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for text, want := range map[string]bool{
+		"ALTER USER alice PASSWORD 'SCRAM-SHA-256$4096:x'": true, "ALTER ROLE alice WITH LOGIN PASSWORD 'x'": true,
+		"ALTER USER alice PASSWORD NULL": true, "ALTER USER alice CREATEDB": false, "ALTER TABLE people ADD x int": false,
+	} {
+		r := refused(c, text)
+		if r == nil || r.ID != definitions.ID || strings.Contains(r.Hint, "dpproxy user add") != want || strings.Contains(r.Message+r.Hint, "SCRAM") {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+}
