@@ -88,7 +88,10 @@ func TestLoginRefusals(t *testing.T) {
 	if closed == nil || missing == nil || closed.Code != "3D000" || strings.ReplaceAll(closed.Message, "secret", "nowhere") != missing.Message || closed.Hint != missing.Hint {
 		t.Errorf("%+v\n%+v", closed, missing)
 	}
-	if stranger == nil || stranger.Code != "3D000" {
+	if closed.Hint != `This user may connect to "census".` {
+		t.Errorf("the hint is %q", closed.Hint)
+	}
+	if stranger == nil || stranger.Code != "3D000" || stranger.Hint != "No dataset is open to this user." {
 		t.Errorf("%+v", stranger)
 	}
 	if _, e := b.attempt(t, "alice", "wonderland", "census"); e != nil {

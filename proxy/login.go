@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -182,11 +183,25 @@ func (c *session) refresh() error {
 		return failure("28000", "this user is no longer known").fatal()
 	}
 	if d == nil || !mayEnter(d, c.user) {
-		return failure("3D000", fmt.Sprintf("database %q does not exist", c.database)).fatal()
+		return failure("3D000", fmt.Sprintf("database %q does not exist", c.database)).withHint(entrances(p, c.user)).fatal()
 	}
 	c.policy, c.dataset = p, d
 	c.settings.adopt(d, u)
 	return nil
+}
+
+// entrances tells a user who has proved her name which datasets she may connect to, and of no other.
+func entrances(p *policy.Policy, user string) string {
+	var open []string
+	for _, d := range p.Datasets {
+		if mayEnter(d, user) {
+			open = append(open, strconv.Quote(d.ID))
+		}
+	}
+	if len(open) == 0 {
+		return "No dataset is open to this user."
+	}
+	return "This user may connect to " + strings.Join(open, ", ") + "."
 }
 
 func mayEnter(d *policy.Dataset, user string) bool {

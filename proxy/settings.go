@@ -116,16 +116,19 @@ func canonical(name string) (string, *Failure) {
 	return "", failure("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
 }
 
-// unknownSetting refuses a dp.* name that is no variable.
-func unknownSetting(name string) *Failure {
+// unknownSetting refuses a dp.* name that is no variable; readable are names that SHOW knows beside the variables.
+func unknownSetting(name string, readable ...string) *Failure {
 	if laterVariables[name] {
 		return failure("42704", fmt.Sprintf("parameter %q is not available yet", name))
 	}
 	f := failure("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
-	best, nearest := 4, ""
 	for i := range dpVariables {
-		if d := editDistance(name, dpVariables[i].name); d < best {
-			best, nearest = d, dpVariables[i].name
+		readable = append(readable, dpVariables[i].name)
+	}
+	best, nearest := 4, ""
+	for _, candidate := range readable {
+		if d := editDistance(name, candidate); d < best {
+			best, nearest = d, candidate
 		}
 	}
 	if nearest != "" {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -59,6 +60,12 @@ func TestVariables(t *testing.T) {
 	for i := range 2 * mostCustom {
 		if f := s.set(fmt.Sprintf("my.var%d", i), "x", false); (f == nil) != (i < mostCustom) {
 			t.Fatalf("variable %d: %v", i, f)
+		}
+	}
+	for name, hint := range map[string]string{"dp.epsilom": "Perhaps you meant dp.epsilon.", "dp.budgt": "Perhaps you meant dp.budget."} {
+		_, err := (&Answerer{}).answerShow(context.Background(), &Session{}, name)
+		if f := describe(err); f.SQLState != "42704" || f.Hint != hint {
+			t.Errorf("SHOW %s: %+v, want the hint %s", name, f, hint)
 		}
 	}
 	if f := unknownSetting("dp.epsilno"); !strings.Contains(f.Hint, "dp.epsilon") {

@@ -159,7 +159,7 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 // answerShow answers SHOW dp.budget, which is no setting: what is left, in one line.
 func (a *Answerer) answerShow(ctx context.Context, s *Session, name string) (Result, error) {
 	if name != "dp.budget" {
-		return Result{}, &Failure{SQLState: "42704", Message: fmt.Sprintf("unrecognized configuration parameter %q", name)}
+		return Result{}, unknownSetting(name, "dp.budget")
 	}
 	if s.Dataset == nil {
 		return Result{}, &Failure{SQLState: "3D000", Message: "no dataset"}
