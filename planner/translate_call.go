@@ -315,7 +315,7 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 	if r != nil {
 		return nil, r
 	}
-	if name == "extract" || name == "date_part" || name == "date_trunc" {
+	if len(args) > 0 && (name == "extract" || name == "date_part" || name == "date_trunc") {
 		t.params.note(args[0], policy.Text)
 	}
 	if e := toTime(t.env, name, args, pos); e != nil {
