@@ -22,7 +22,9 @@ var aggregates = map[string]bool{
 // functionName is the name of a function of PostgreSQL's own schemas.
 func functionName(f *pg.FuncCall) (string, *Refusal) {
 	names := stringsOf(f.Funcname)
+	last := names[len(names)-1]
 	switch {
+	case last == "" || !(last[0] >= 'a' && last[0] <= 'z' || last[0] == '_'): // "<="(): no function is called as an operator is
 	case len(names) == 1:
 		return names[0], nil
 	case len(names) == 2 && (names[0] == "pg_catalog" || names[0] == "information_schema"):
