@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -64,6 +66,9 @@ func checkLimits(text string) *Refusal {
 	}
 }
 
+// maxParameter is the largest $n that the protocol can bind a value to.
+const maxParameter = 1<<16 - 1
+
 // meter follows nesting and chains over the tokens of a text.
 type meter struct {
 	levels []level
@@ -74,6 +79,11 @@ type meter struct {
 func (m *meter) top() *level { return &m.levels[len(m.levels)-1] }
 
 func (m *meter) take(t token, s string) *Refusal {
+	if len(s) > 1 && s[0] == '$' && isDigit(s[1]) {
+		if n, err := strconv.Atoi(s[1:]); err != nil || n > maxParameter {
+			return unknownParam.at(t.from, min(n, math.MaxInt32))
+		}
+	}
 	last, dotted := m.last, m.dotted
 	m.last, m.dotted = "", false
 	switch t.kind {

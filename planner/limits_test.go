@@ -134,3 +134,14 @@ func TestDeepestAdmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestLargeParameterNumbers: a parameter that no client can bind is refused before anything is made for each number below it.
+func TestLargeParameterNumbers(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"SELECT $65535": false, "SELECT $65536": true, "SELECT $1000000000": true, "SELECT $99999999999999999999": true, "SELECT '$65536'": false,
+	} {
+		if _, r := Parse(text); (r != nil) != refused || refused && r.SQLState != "42P02" {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
+}
