@@ -37,8 +37,7 @@ func (w *patientWriter) Write(b []byte) (int, error) {
 }
 
 // serve leads one connection through its life. Whatever happens in it ends this connection and no other.
-func (s *Server) serve(raw net.Conn) {
-	waiting := s.gate.enter(raw)
+func (s *Server) serve(raw net.Conn, waiting *early) {
 	defer s.gate.leave(waiting)
 	log := s.config.Log.With("client", raw.RemoteAddr().String())
 	defer func() {

@@ -222,10 +222,11 @@ func (s *Server) accept() error {
 		if !s.track(conn) {
 			continue
 		}
+		waiting := s.gate.enter(conn) // here, so that who came first is the oldest, whichever goroutine runs first
 		go func() {
 			defer s.work.Done()
 			defer s.untrack(conn)
-			s.serve(conn)
+			s.serve(conn, waiting)
 		}()
 	}
 }
