@@ -136,33 +136,32 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
 	for _, c := range leaf.Counts {
-		var widest mechanisms.Error
-		for r, spans := range c.Spans {
-			if r >= mostErrorRows {
-				break
-			}
-			if e := m.Spec.Error(spans, confidence); e.HalfWidth >= widest.HalfWidth {
-				widest = e
-			}
-		}
-		all := m.Spec.Error(nil, confidence)
-		if len(c.Spans) > 0 {
-			each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(len(c.Spans)))
-			if err == nil {
-				all = m.Spec.Error(widestSpans(c.Spans), each)
-			}
-		}
-		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest.HalfWidth, percent(confidence))
+		widest := widestHalfWidth(m.Spec, c.Spans, confidence)
+		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
 		if len(c.Spans) > 1 {
-			line += fmt.Sprintf(", ±%d for all %d values together", max(all.HalfWidth, widest.HalfWidth), len(c.Spans))
+			together := widest
+			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(len(c.Spans))); err == nil {
+				together = max(together, m.Spec.Error(widestSpans(c.Spans), each).HalfWidth)
+			}
+			line += fmt.Sprintf(", ±%d for all %d values together", together, len(c.Spans))
 		}
 		lines = append(lines, line)
 	}
 	return lines
 }
 
-// mostErrorRows bounds the rows whose error EXPLAIN computes one by one.
+// mostErrorRows bounds the rows whose errors are computed one by one; of more, evenly chosen ones are.
 const mostErrorRows = 256
+
+// widestHalfWidth is the largest half-width over the rows of a count.
+func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) int64 {
+	var widest int64
+	errors := spec.Errors(confidence)
+	for r := 0; r < len(rows); r += 1 + len(rows)/mostErrorRows {
+		widest = max(widest, errors.Of(rows[r]).HalfWidth)
+	}
+	return widest
+}
 
 // widestSpans are the spans that sum the most cells.
 func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {

@@ -150,11 +150,8 @@ func leafErrorText(plan *planner.Plan, at string) string {
 		if leaf.Measure < 0 {
 			continue
 		}
-		errors := plan.Measures[leaf.Measure].Spec.Errors(plan.Confidence)
 		for _, c := range leaf.Counts {
-			for r := 0; r < len(c.Spans); r += 1 + len(c.Spans)/mostErrorRows {
-				widest = max(widest, errors.Of(c.Spans[r]).HalfWidth)
-			}
+			widest = max(widest, widestHalfWidth(plan.Measures[leaf.Measure].Spec, c.Spans, plan.Confidence))
 		}
 	}
 	if widest < 0 {
