@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-error audit docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-error bench-samplers bench-online audit docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,6 +36,12 @@ bench: ## speed: answers a second, a fresh leaf, durable charges, beside Postgre
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...
+
+bench-samplers: ## ns and random words a sample: ours, the entropy source's floor, google/differential-privacy
+	$(GO) test -run '^$$' -bench Samplers ./mechanisms/noise
+
+bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
+	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online
 
 audit: ## the statistical audits at full length
 	DPPROXY_AUDIT=full $(GO) test -timeout 4h -run 'Audit|Coverage' ./...

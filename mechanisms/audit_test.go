@@ -47,7 +47,7 @@ type neighbors struct {
 }
 
 func neighboring(kind privacy.Neighbors) []neighbors {
-	c := Contribution{2, kind}
+	c := Contribution{Rows: 2, Neighbors: kind}
 	tree := func(cost privacy.Cost) (Spec, error) {
 		return calibrated(Spec{Counters: 1, Cells: 7, Strategy: Strategy{Tree, []int{2, 2, 2}}}, c, cost)
 	}
@@ -117,7 +117,7 @@ func TestAuditsCatchTooSmallASensitivity(t *testing.T) {
 				t.Errorf("seed %q: %s, %s: half of the noise passed: %.3f", seed, kind, n.name, bound)
 			}
 		}
-		count, err := Plain(1, 1, Contribution{2, kind}, epsilon(1_000_000))
+		count, err := Plain(1, 1, Contribution{Rows: 2, Neighbors: kind}, epsilon(1_000_000))
 		if err != nil {
 			t.Fatal(err)
 		}

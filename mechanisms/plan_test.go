@@ -30,14 +30,14 @@ func TestPlainNoise(t *testing.T) {
 		{1, 1, oneRow, epsilon(333_333), Noise{DiscreteLaplace, 1_000_000, 333_333}},
 		{1, 50, oneRow, epsilon(100_000), Noise{DiscreteLaplace, 10, 1}},
 		{3, 50, oneRow, epsilon(100_000), Noise{DiscreteLaplace, 30, 1}},
-		{3, 50, Contribution{4, privacy.AddRemove}, epsilon(100_000), Noise{DiscreteLaplace, 120, 1}},
+		{3, 50, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, epsilon(100_000), Noise{DiscreteLaplace, 120, 1}},
 		{1, 1, replaced, epsilon(100_000), Noise{DiscreteLaplace, 10, 1}},
 		{1, 2, replaced, epsilon(100_000), Noise{DiscreteLaplace, 20, 1}},
-		{3, 2, Contribution{4, privacy.ReplaceOne}, epsilon(100_000), Noise{DiscreteLaplace, 240, 1}},
+		{3, 2, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, epsilon(100_000), Noise{DiscreteLaplace, 240, 1}},
 		{1, 1, oneRow, rho(5_000_000_000), Noise{DiscreteGaussian, 100, 1}},
-		{3, 7, Contribution{4, privacy.AddRemove}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
-		{3, 7, Contribution{4, privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 9600, 1}},
-		{3, 1, Contribution{4, privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
+		{3, 7, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
+		{3, 7, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 9600, 1}},
+		{3, 1, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
 	} {
 		s, err := Plain(c.counters, c.cells, c.contribution, c.cost)
 		want := Spec{c.counters, c.cells, Strategy{Kind: Identity}, c.want}
@@ -81,17 +81,17 @@ func TestPlanRefuses(t *testing.T) {
 		{1, -1, oneRow, one, "number of cells is -1, must be from 1 to 1048576"},
 		{1, 1<<20 + 1, oneRow, one, "number of cells is 1048577, must be from 1 to 1048576"},
 		{17, 1 << 20, oneRow, one, "number of observations is 17825792, must be at most 16777216"},
-		{1, 1, Contribution{0, privacy.AddRemove}, one, "rows of a unit is 0, must be from 1 to 4194304"},
-		{1, 1, Contribution{math.MaxInt64, privacy.AddRemove}, one, "rows of a unit is 9223372036854775807, must be from 1 to 4194304"},
+		{1, 1, Contribution{Rows: 0, Neighbors: privacy.AddRemove}, one, "rows of a unit is 0, must be from 1 to 4194304"},
+		{1, 1, Contribution{Rows: math.MaxInt64, Neighbors: privacy.AddRemove}, one, "rows of a unit is 9223372036854775807, must be from 1 to 4194304"},
 		{1, 1, Contribution{Rows: 1}, one, "neighbor relation is 0, must be add-remove or replace-one"},
-		{1, 1, Contribution{1, 3}, one, "neighbor relation is 3, must be add-remove or replace-one"},
+		{1, 1, Contribution{Rows: 1, Neighbors: 3}, one, "neighbor relation is 3, must be add-remove or replace-one"},
 		{1, 1, oneRow, privacy.Cost{}, "cost is epsilon 0 and rho 0, must name one of them, greater than 0"},
 		{1, 1, oneRow, epsilon(-1), "cost is epsilon -0.000001 and rho 0, must name one of them, greater than 0"},
 		{1, 1, oneRow, rho(-1), "cost is epsilon 0 and rho -0.000000000001, must name one of them, greater than 0"},
 		{1, 1, oneRow, privacy.Cost{Epsilon: privacy.MicroEpsilon(1), Rho: privacy.PicoRho(1)}, "cost is epsilon 0.000001 and rho 0.000000000001, must name one of them, greater than 0"},
 		{1, 1, oneRow, privacy.Cost{Epsilon: privacy.MicroEpsilon(1), Delta: privacy.AttoDelta(1)}, "delta of a count is 1e-18, must be 0"},
-		{1000, 2, Contribution{mostRows, privacy.ReplaceOne}, epsilon(1), "noise scale is 8388608000000000/1, must be below 1099511627776"},
-		{1000, 2, Contribution{mostRows, privacy.ReplaceOne}, rho(1), "noise parameter is 17592186044416000000000000000, out of range: the cost is too small for the rows of a unit"},
+		{1000, 2, Contribution{Rows: mostRows, Neighbors: privacy.ReplaceOne}, epsilon(1), "noise scale is 8388608000000000/1, must be below 1099511627776"},
+		{1000, 2, Contribution{Rows: mostRows, Neighbors: privacy.ReplaceOne}, rho(1), "noise parameter is 17592186044416000000000000000, out of range: the cost is too small for the rows of a unit"},
 	} {
 		if _, err := Plain(c.counters, c.cells, c.contribution, c.cost); err == nil || err.Error() != c.want {
 			t.Errorf("%+v: %v, want %s", c, err, c.want)

@@ -50,14 +50,7 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	width := spec.observed()
 	for counter := range spec.Counters {
 		cells := make([]int64, spec.Cells)
-		for _, g := range sealed.Open(truth) {
-			if counter >= len(g.Counts) {
-				continue
-			}
-			if cell := cellOf(place, g.Cells, counter, spec.Cells); cell >= 0 {
-				cells[cell] = addCount(cells[cell], g.Counts[counter])
-			}
-		}
+		tally(sealed.Open(truth), place, counter, cells)
 		spec.observe(cells, observations[counter*width:(counter+1)*width])
 	}
 	return sealed.Release(Noisy{Observations: observations}), nil

@@ -50,10 +50,7 @@ type Spec struct {
 type Placement func(cells []int32, counter int) int
 
 // Contribution bounds what one unit puts into a measure.
-type Contribution struct {
-	Rows      int64 // rows a unit, at least 1, enforced in the SQL or proved by a constraint
-	Neighbors privacy.Neighbors
-}
+type Contribution = privacy.Contribution
 
 // Noisy is the outcome of a measurement: per counter, the observations of the strategy in its order
 // (Identity: the cells; Tree: level by level from the top, each left to right), noise added.

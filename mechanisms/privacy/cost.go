@@ -71,3 +71,11 @@ type Sensitivity struct {
 	L1        int64 // Σ |difference|
 	L2Squared int64 // Σ difference²
 }
+
+// Contribution bounds what one unit puts into a measure, enforced in the SQL or proved by a constraint.
+type Contribution struct {
+	Rows      int64 // rows a unit, at least 1
+	Groups    int64 // groups that a unit's rows are in; 0: as many as it has rows
+	PerGroup  int64 // rows of a unit in one group; 0: all of them may be in one
+	Neighbors Neighbors
+}

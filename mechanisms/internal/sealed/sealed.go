@@ -21,6 +21,14 @@ func Open[T any](s Sensitive[T]) T {
 	return s.reveal()
 }
 
+// Map returns f of the sealed value, sealed; f runs when it is opened. It panics on the zero value.
+func Map[T, U any](s Sensitive[T], f func(T) U) Sensitive[U] {
+	if s.reveal == nil {
+		panic("sealed: map of a Sensitive that was never sealed")
+	}
+	return Sensitive[U]{reveal: func() U { return f(s.reveal()) }}
+}
+
 // Released holds a value that may be shown: drawn by a mechanism, computed from such values alone, or never
 // private. The zero value is invalid.
 type Released[T any] struct {
