@@ -50,7 +50,7 @@ func TestPlainNoise(t *testing.T) {
 // TestNoiseIsNeverTooLittle: the parameter is the claim's or more, whatever the cost and the sensitivity.
 func TestNoiseIsNeverTooLittle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := Contribution{rapid.Int64Range(1, mostRows).Draw(t, "rows"), privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
+		c := Contribution{Rows: rapid.Int64Range(1, mostRows).Draw(t, "rows"), Neighbors: privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
 		counters, cells := rapid.IntRange(1, 100).Draw(t, "counters"), rapid.IntRange(1, 100).Draw(t, "cells")
 		units := rapid.Int64Range(1, 1e13).Draw(t, "units")
 		if s, err := Plain(counters, cells, c, epsilon(units)); err == nil {
@@ -194,7 +194,7 @@ func distances(a, b []int64) privacy.Sensitivity {
 func TestSensitivityBoundsEveryNeighbor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySpec(t)
-		c := Contribution{rapid.Int64Range(1, 5).Draw(t, "bound"), privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
+		c := Contribution{Rows: rapid.Int64Range(1, 5).Draw(t, "bound"), Neighbors: privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
 		own, other := rowsOf(t, s, c), [][]int(nil)
 		if c.Neighbors == privacy.ReplaceOne {
 			other = rowsOf(t, s, c)
