@@ -209,7 +209,7 @@ func TestSensitivityBoundsEveryNeighbor(t *testing.T) {
 func TestSensitivityIsAttained(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySpec(t)
-		c := Contribution{rapid.Int64Range(1, 5).Draw(t, "bound"), privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
+		c := Contribution{Rows: rapid.Int64Range(1, 5).Draw(t, "bound"), Neighbors: privacy.Neighbors(rapid.IntRange(1, 2).Draw(t, "neighbors"))}
 		own, other := [][]int{}, [][]int{}
 		for range c.Rows {
 			own = append(own, make([]int, s.Counters))
