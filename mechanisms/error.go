@@ -12,18 +12,19 @@ import (
 )
 
 // Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
-// gives it. It needs no data. Errors is faster where a release is read at many spans.
+// gives it. It needs no data. Errors is faster where a release is read at many spans. Where each counter has noise of its
+// own, it speaks of the first; see Only.
 func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors(confidence).Of(spans) }
 
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for Tree it is certified and within a few percent of the least (noise.HalfWidthOf). The isotonic step of a Tree is part
-// of neither: it lowers the error on the whole, by how much depends on the counts.
+// for others it is certified and within a few percent of the least (noise.HalfWidthOf). The isotonic step is part of
+// neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
 	cells  int
-	tree   *ranges.Tree // nil for Identity
+	reader reader // nil for Identity
 	noise  noise.Distribution
 	alpha  noise.Probability
 	prefix []byte // of the keys in widths: the noise and the confidence
@@ -50,21 +51,19 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if err := s.check(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
-	d, _ := s.Noise.distribution()
+	own := s.noise(0)
+	d, _ := own.distribution()
 	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
-	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, s.Noise.Num), s.Noise.Den), byte(s.Noise.Kind))
+	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
-	if s.Strategy.Kind == Tree {
-		tree := s.tree()
-		e.tree = &tree
-	}
+	e.reader = s.reader()
 	return e
 }
 
 // Of returns the expected error of the sum of the cells in spans of one counter.
 func (e *Errors) Of(spans []Span) Error {
 	spans = normal(spans, e.cells)
-	if e.tree == nil {
+	if e.reader == nil {
 		count := 0
 		for _, s := range spans {
 			count += s.To - s.From
@@ -76,7 +75,7 @@ func (e *Errors) Of(spans []Span) Error {
 	for i, s := range spans {
 		same[i] = ranges.Span(s)
 	}
-	terms := e.tree.Terms(same)
+	terms := e.reader.Terms(same)
 	slices.SortFunc(terms, func(a, b noise.Term) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)))
 	})
