@@ -53,8 +53,8 @@ type Plan struct {
 	spec      Spec
 	moves     int64 // by how much one unit moves a query, on the grid
 	split     split
-	threshold int64 // on the grid
-	slab      float64
+	threshold int64   // on the grid
+	width     float64 // the promised error, as a multiple of moves
 	valid     bool
 }
 
@@ -159,7 +159,7 @@ func (s Spec) check() (moves int64, err error) {
 // plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded down to whole
 // micro-units (noise up), so that the plan never costs more than the shape.
 func (s Spec) plan(shape shape, width float64, moves int64) (Plan, error) {
-	p := Plan{spec: s, moves: moves, slab: shape.slab(width)}
+	p := Plan{spec: s, moves: moves, width: width}
 	if !(width > 0 && width*float64(moves) < mostCount/4) {
 		return Plan{}, fmt.Errorf("cost leads to a width of %v times a unit's rows, out of range", width)
 	}
@@ -256,7 +256,16 @@ func (p Plan) sources() (sources, error) {
 	return d, err
 }
 
+// slab returns half of the slab that a hard answer leaves to a hypothesis, as a share of all rows.
+func (p Plan) slab() float64 { return p.spec.Rule.tuning().learned * p.alpha() }
+
+// alpha returns the promised error as a share of all rows.
+func (p Plan) alpha() float64 { return p.width * float64(p.moves) / p.whole() }
+
+// whole returns what the hypothesis's rows are on the grid.
+func (p Plan) whole() float64 { return float64(p.spec.Rows+p.spec.Spare) * float64(p.spec.Grid) }
+
 // digest tells plans apart.
 func (p Plan) digest() [32]byte {
-	return sha256.Sum256(fmt.Appendf(nil, "dpproxy online plan 1: %+v %d %+v %d %x", p.spec, p.moves, p.split, p.threshold, math.Float64bits(p.slab)))
+	return sha256.Sum256(fmt.Appendf(nil, "dpproxy online plan 1: %+v %d %+v %d %x", p.spec, p.moves, p.split, p.threshold, math.Float64bits(p.width)))
 }

@@ -33,16 +33,15 @@ type wall struct {
 const (
 	mostMedian = 4096 // cells
 	particles  = 256
-	sweeps     = 24 // moves of a point after a hard answer, per cell
+	sweeps     = 6 // moves of a point after a hard answer, per cell
 )
 
 func newPolytope(p Plan) *polytope {
 	s := p.spec
-	t := &polytope{cells: s.Cells, grid: s.Grid, whole: float64(s.Rows+s.Spare) * float64(s.Grid), random: &walk{}}
+	t := &polytope{cells: s.Cells, grid: s.Grid, whole: p.whole(), slab: p.slab(), random: &walk{}}
 	if s.Spare > 0 {
 		t.cells++
 	}
-	t.slab = p.slab * float64(p.moves) / t.whole
 	t.masses = make([]float64, particles)
 	for range particles {
 		t.points = append(t.points, t.anywhere())

@@ -181,7 +181,7 @@ func (s *Session) Guess(q Query) (int64, error) {
 
 // guess rounds the hypothesis's answer to the grid: from here on it is a public integer.
 func (s *Session) guess(q Query) int64 {
-	whole := float64(s.plan.spec.Rows+s.plan.spec.Spare) * float64(s.plan.spec.Grid)
+	whole := s.plan.whole()
 	return int64(min(max(math.Round(s.hypothesis.mass(q)*whole), 0), whole))
 }
 

@@ -12,18 +12,29 @@ import (
 type shape struct {
 	threshold                                    float64 // an answer of the hypothesis is doubted from this error on
 	thresholdScale, comparisonScale, answerScale float64 // Laplace scales; under zCDP the answer's deviation
-	slabShare                                    float64
 	cost                                         float64 // micro-units of ε at width 1, or pico-units of ρ
 }
 
-// What follows is tuned on synthetic rows (see BenchmarkCovidLike): the share of the width at which the hypothesis is
-// doubted, and how much of the width a hard answer may use up. A lower threshold leaves more room for noise but finds
-// more queries hard.
-const (
-	doubtedShare  = .5
-	answeredShare = 1
-	learnedShare  = .5 // half of the slab that a hard answer leaves to a hypothesis
+// tuning is the part of a shape that privacy and the promised width leave free; it decides how many queries are hard. A
+// low threshold leaves more room for noise but doubts more; exact answers teach more but cost more.
+type tuning struct {
+	doubted  float64 // threshold : width
+	answered float64 // width of a hard answer : width
+	learned  float64 // half of the slab that a hard answer leaves to a hypothesis : width
+}
+
+// The first is the published setting. The second was chosen on the synthetic rows of BenchmarkCovidLike.
+var (
+	published = tuning{doubted: .5, answered: 1, learned: .5}
+	tuned     = tuning{doubted: .65, answered: .6, learned: .2}
 )
+
+func (r Rule) tuning() tuning {
+	if r == TheoryStep {
+		return published
+	}
+	return tuned
+}
 
 // shapeOf finds the cheapest shape with the target's miss.
 //
@@ -33,14 +44,15 @@ const (
 func shapeOf(s Spec, miss noise.Probability) shape {
 	best := shape{cost: math.Inf(1)}
 	updates, restarts := float64(s.Updates), float64(s.Restarts)
-	answer := answeredShare / -math.Log(float64(miss))
+	tuning := s.Rule.tuning()
+	answer := tuning.answered / -math.Log(float64(miss))
 	if s.Accountant == privacy.ZCDP {
-		answer = answeredShare / normalQuantile(float64(miss))
+		answer = tuning.answered / normalQuantile(float64(miss))
 	}
 	for i := range 121 {
 		ratio := math.Pow(10, -2+float64(i)*.02) // threshold scale : comparison scale
-		comparison := (1 - doubtedShare) / reach(ratio, float64(miss))
-		m := shape{doubtedShare, ratio * comparison, comparison, answer, learnedShare, 0}
+		comparison := (1 - tuning.doubted) / reach(ratio, float64(miss))
+		m := shape{threshold: tuning.doubted, thresholdScale: ratio * comparison, comparisonScale: comparison, answerScale: answer}
 		if s.Accountant == privacy.Pure {
 			m.cost = 1/m.thresholdScale + updates*(2/comparison+1/answer) + restarts*max(0, 1/m.thresholdScale-1/answer)
 			m.cost *= 1e6
@@ -54,8 +66,6 @@ func shapeOf(s Spec, miss noise.Probability) shape {
 	}
 	return best
 }
-
-func (m shape) slab(width float64) float64 { return m.slabShare * width }
 
 // reach returns the x with P(A + B > x) = miss for independent Laplace noise of scales ratio and 1.
 func reach(ratio, miss float64) float64 {

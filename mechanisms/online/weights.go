@@ -17,16 +17,12 @@ type weights struct {
 
 func newWeights(p Plan) *weights {
 	s := p.spec
-	w := &weights{p: make([]float64, s.Cells+1), grid: s.Grid, rule: s.Rule}
-	w.whole = float64(s.Rows+s.Spare) * float64(s.Grid)
+	w := &weights{p: make([]float64, s.Cells+1), grid: s.Grid, rule: s.Rule, whole: p.whole(), slab: p.slab(), step: p.alpha() / 8}
 	start := float64(s.Rows) / float64(s.Rows+s.Spare)
 	for i := range s.Cells {
 		w.p[i] = start / float64(s.Cells)
 	}
 	w.p[s.Cells] = 1 - start
-	w.slab = p.slab * float64(p.moves) / w.whole
-	// The threshold is half of the width that the theory calls α.
-	w.step = 2 * float64(p.threshold) / w.whole / 8
 	return w
 }
 
