@@ -36,21 +36,25 @@ func (m Mechanism) Expected(losses []uint64) float64 {
 // x = 1, where it is steep.
 func flipped(losses []uint64, r float64) float64 {
 	nodes, weights := legendre()
+	alike := map[uint64]float64{}
+	for _, g := range losses {
+		alike[g]++
+	}
 	mean, high := 0.0, 1.0
 	for piece := range 40 {
 		low := high / 2
 		if piece == 39 {
 			low = 0
 		}
-		for n := range nodes {
-			y := low + (high-low)*nodes[n] // y = 1 − x
+		for at, node := range nodes {
+			y := low + (high-low)*node // y = 1 − x
 			product, sum := 0.0, 0.0
-			for _, g := range losses {
+			for g, n := range alike {
 				p := math.Exp(-r * float64(g))
-				product += math.Log1p(-p * y)
-				sum += float64(g) * p / (1 - p*y)
+				product += n * math.Log1p(-p*y)
+				sum += n * float64(g) * p / (1 - p*y)
 			}
-			mean += weights[n] * (high - low) * math.Exp(product) * sum
+			mean += weights[at] * (high - low) * math.Exp(product) * sum
 		}
 		high = low
 	}

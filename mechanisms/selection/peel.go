@@ -11,14 +11,21 @@ import (
 
 // peelExponential draws k times by the exponential mechanism, each time from what is left: the same distribution as the k
 // largest after one Gumbel noise of scale 1/rate on each (Durfee and Rogers 2019), in order.
-func peelExponential(losses []uint64, k int, rate Rate, random *noise.Reader) []int {
+//
+// Up to few candidates are drawn by plain rejection, which there is as fast; more by blocks.
+func peelExponential(losses []uint64, k int, rate Rate, few int, random *noise.Reader) []int {
 	order := byLoss(losses)
 	taken := make([]int, 0, k) // positions in order, ascending
 	chosen := make([]int, 0, k)
 	for len(chosen) < k {
 		left := len(order) - len(taken)
 		lossOf := func(rank *big.Int) uint64 { return losses[order[position(taken, int(rank.Int64()))]] }
-		rank := newBlocks(big.NewInt(int64(left)), rate, lossOf).draw(random, lossOf)
+		rank := new(big.Int)
+		if left > few {
+			rank = newBlocks(big.NewInt(int64(left)), rate, lossOf).draw(random, lossOf)
+		} else {
+			rank = plainly(left, rate, lossOf, random)
+		}
 		if random.Err() != nil {
 			return nil
 		}
@@ -27,6 +34,22 @@ func peelExponential(losses []uint64, k int, rate Rate, random *noise.Reader) []
 		taken = slices.Insert(taken, sort.SearchInts(taken, at), at)
 	}
 	return chosen
+}
+
+// fewCandidates is where blocks become faster than plain rejection.
+const fewCandidates = 512
+
+// plainly is blocks.draw by uniform proposals.
+func plainly(size int, rate Rate, lossOf func(rank *big.Int) uint64, random *noise.Reader) *big.Int {
+	rank := new(big.Int)
+	least := lossOf(rank)
+	for random.Err() == nil {
+		rank.SetUint64(random.Below(uint64(size)))
+		if rate.keep(random, lossOf(rank)-least) {
+			break
+		}
+	}
+	return rank
 }
 
 // byLoss returns the candidates in order of loss, equal ones by number.

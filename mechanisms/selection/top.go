@@ -15,6 +15,8 @@ import (
 // MostTop is the largest k.
 const MostTop = 1 << 10
 
+const mostFlips = 1 << 23
+
 // Method names how the best k are drawn.
 type Method uint8
 
@@ -72,10 +74,15 @@ func NewTop(method Method, k int, scores Scores, c privacy.Contribution, cost pr
 	return t, nil
 }
 
-// ChooseTop returns the method with the least bound of the loss at confidence 19 in 20 (see LossBound).
+// ChooseTop returns the method with the least bound of the loss at confidence 19 in 20 (see LossBound), of equal ones
+// peeling: permute-and-flip is never worse than the exponential mechanism at the same ε. Above mostFlips coins, some tenths
+// of a second, peeling is not looked at.
 func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) (Top, error) {
 	best, least, first := Top{}, 0.0, error(nil)
-	for _, method := range []Method{Gumbel, Peeling, Joint, Bins} {
+	for _, method := range []Method{Peeling, Gumbel, Joint, Bins} {
+		if method == Peeling && k > mostFlips/max(1, scores.candidates) {
+			continue
+		}
 		t, err := NewTop(method, k, scores, c, cost)
 		if err != nil {
 			if first == nil {
@@ -186,7 +193,7 @@ func (t Top) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy
 	chosen := []int(nil)
 	switch t.method {
 	case Gumbel:
-		chosen = peelExponential(losses, t.k, t.rate, reader)
+		chosen = peelExponential(losses, t.k, t.rate, fewCandidates, reader)
 	case Peeling:
 		chosen = peelFlip(losses, t.k, t.rate, reader)
 	case Joint:
