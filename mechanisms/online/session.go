@@ -181,9 +181,10 @@ func (s *Session) Guess(q Query) (int64, error) {
 
 // guess rounds the hypothesis's answer to the grid: from here on it is a public integer.
 func (s *Session) guess(q Query) int64 {
-	whole := s.plan.whole()
-	return int64(min(max(math.Round(s.hypothesis.mass(q)*whole), 0), whole))
+	return rounded(s.hypothesis.mass(q), s.plan.whole())
 }
+
+func rounded(mass, whole float64) int64 { return int64(min(max(math.Round(mass*whole), 0), whole)) }
 
 // State returns what a Restore needs. All of it is public.
 func (s *Session) State() State {

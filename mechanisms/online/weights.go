@@ -28,6 +28,9 @@ func newWeights(p Plan) *weights {
 
 func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
 
+// value rounds the mass to the grid.
+func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }
+
 // passes over all answers after a new one; each costs as many projections as there are answers.
 const passes = 50
 
