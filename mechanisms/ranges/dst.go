@@ -39,6 +39,7 @@ type convolution struct {
 	toward  []uint64 // spectrum of the part of Q that depends on i−j
 	across  []uint64 // of the part that depends on i+j, for cells in reverse; nil for root
 	reading func() *reading
+	squares func() float64 // prefixSquares
 }
 
 // MostConvolved is the largest number of cells of the sine and cosine strategies, MostRoot of the square root.
@@ -71,6 +72,7 @@ func newConvolution(kind Kind, cells, bits int) (*convolution, error) {
 		return nil, err
 	}
 	s.reading = sync.OnceValue(func() *reading { return newReading(s.kernel, s.scales) })
+	s.squares = sync.OnceValue(s.prefixSquares)
 	return s, nil
 }
 

@@ -18,31 +18,20 @@ func (s *convolution) weights(wanted []float64) []float64 {
 	return r.inverse.product(scaled, true)
 }
 
-func (s *convolution) weightsOf(spans []Span) []float64 {
-	wanted := make([]float64, s.kernel.cells)
-	for _, span := range spans {
-		for i := span.From; i < span.To; i++ {
-			wanted[i] = 1
-		}
-	}
-	return s.weights(wanted)
-}
-
 // Variance returns the variance of the reading of the sum of the cells in spans.
 func (s *convolution) Variance(spans []Span) float64 {
-	l := length(s.weightsOf(spans))
+	return s.LinearVariance(indicator(s.kernel.cells, spans))
+}
+
+// LinearVariance returns the variance of the reading of Σ query[i]·x[i].
+func (s *convolution) LinearVariance(query []float64) float64 {
+	l := length(s.weights(query))
 	return l * l
 }
 
 // Terms returns that reading as a sum of one term an observation.
 func (s *convolution) Terms(spans []Span) []noise.Term {
-	terms := make([]noise.Term, 0, s.kernel.cells)
-	for _, w := range s.weightsOf(spans) {
-		if w != 0 {
-			terms = append(terms, noise.Term{Weight: w, Count: 1})
-		}
-	}
-	return terms
+	return eachOnce(s.weights(indicator(s.kernel.cells, spans)))
 }
 
 // MeanVariance returns the mean variance over a workload.
@@ -56,7 +45,7 @@ func (s *convolution) MeanVariance(workload Workload) float64 {
 		wanted[i] = float64(d - i)
 	}
 	l := length(s.weights(wanted))
-	return workload.mean(d, s.prefixSquares(), l*l)
+	return workload.mean(d, s.squares(), l*l)
 }
 
 // prefixSquares returns E Σ prefix² over the errors of all prefixes.

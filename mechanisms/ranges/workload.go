@@ -3,6 +3,7 @@ package ranges
 import (
 	"errors"
 	"fmt"
+	"sync"
 )
 
 // Kind names a family of strategies.
@@ -40,9 +41,76 @@ type Description struct {
 	Matrix  []int64 // Matrix: row by row
 }
 
-// Open returns the strategy that d describes.
+// Open returns the strategy that d describes. Those that take long to make are remembered for the process.
 func Open(d Description) (Strategy, error) {
-	return nil, errors.Join(d.check(), fmt.Errorf("strategy is %s, must be one that this version knows", d.Kind))
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	switch d.Kind {
+	case KindIdentity:
+		if d.Cells == 1 {
+			return single, nil
+		}
+		return known(NewTree(d.Cells, []int{d.Cells}))
+	case KindTree:
+		return known(NewWeightedTree(d.Cells, d.Radices, d.Weights))
+	case KindSine, KindCosine, KindRoot:
+		if d.Version != 1 {
+			return nil, fmt.Errorf("version of strategy %s is %d, must be 1", d.Kind, d.Version)
+		}
+		return opened.get(convolutionKey{d.Kind, d.Cells, d.Bits})
+	case KindMatrix:
+		return known(newMatrix(d.Cells, d.Matrix))
+	}
+	return nil, fmt.Errorf("strategy is %d, must be one that this version knows", d.Kind)
+}
+
+// single observes one cell.
+var single = Tree{cells: 1, levels: []level{{
+	block: 1, count: 1, weight: 1, full: node{own: 1, variance: 1}, last: node{own: 1, variance: 1},
+}}, root: children{full: 1, sum: 1}}
+
+// known drops a strategy that came with an error.
+func known[S Strategy](s S, err error) (Strategy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// opened remembers convolutions.
+var opened convolutions
+
+type convolutionKey struct {
+	kind        Kind
+	cells, bits int
+}
+
+type convolutions struct {
+	mu    sync.Mutex
+	known map[convolutionKey]*convolution
+	cells int // of all that are known
+}
+
+// mostRemembered bounds the cells of remembered strategies, each of which takes some 150 bytes; beyond it they are
+// forgotten, all at once.
+const mostRemembered = 1 << 18
+
+func (c *convolutions) get(key convolutionKey) (Strategy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.known[key]; ok {
+		return s, nil
+	}
+	s, err := newConvolution(key.kind, key.cells, key.bits)
+	if err != nil {
+		return nil, err
+	}
+	if c.cells += key.cells; c.known == nil || c.cells > mostRemembered {
+		c.known, c.cells = map[convolutionKey]*convolution{}, key.cells
+	}
+	c.known[key] = s
+	return s, nil
 }
 
 // check refuses fields that the kind does not use: they would make two names of one strategy.
