@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"math"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -72,25 +73,24 @@ func candidates(identity Spec, c Contribution, cost privacy.Cost) []Strategy {
 	return all
 }
 
-// mean returns the mean expected squared error over a workload.
+// RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first
+// counter. It needs no data.
+func (s Spec) RMSE(w Workload) float64 { return math.Sqrt(s.mean(w)) }
+
+// mean returns the expected mean squared error over a workload.
 func (s Spec) mean(w Workload) float64 {
 	d, err := s.noise(0).distribution()
 	if err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
 	cells := float64(s.Cells)
-	switch r := s.reader().(type) {
-	case nil:
-		if w == AllPrefixes {
-			return d.Variance() * (cells + 1) / 2
-		}
-		return d.Variance() * (cells + 2) / 3
-	case ranges.Tree:
-		return d.Variance() * r.AllRanges()
-	case ranges.Strategy:
+	if r := s.reader(); r != nil {
 		return d.Variance() * r.MeanVariance(w)
 	}
-	panic("mechanisms: a strategy that tells no error")
+	if w == AllPrefixes {
+		return d.Variance() * (cells + 1) / 2
+	}
+	return d.Variance() * (cells + 2) / 3
 }
 
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes

@@ -3,17 +3,36 @@ package mechanisms
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// reader is what reading a release needs of a strategy.
-type reader interface {
-	Fit(observations []int64) []float64
-	Variance(spans []ranges.Span) float64
-	Terms(spans []ranges.Span) []noise.Term
+// String names the strategy and what determines it, without a matrix's entries.
+func (y Strategy) String() string {
+	text := y.Kind.String()
+	if y.Radices != nil {
+		text += " " + dotted(y.Radices)
+	}
+	if y.Weights != nil {
+		text += " weighted " + dotted(y.Weights)
+	}
+	if y.Bits != 0 {
+		text += fmt.Sprintf(" of %d bits", y.Bits)
+	}
+	if y.Version != 0 {
+		text += fmt.Sprintf(" version %d", y.Version)
+	}
+	return text
+}
+
+func dotted[T any](list []T) string {
+	texts := make([]string, len(list))
+	for i, n := range list {
+		texts[i] = fmt.Sprint(n)
+	}
+	return strings.Join(texts, "·")
 }
 
 // level is a level of a tree: sums of blocks of cells, times a weight. Identity is the level of blocks of one.
@@ -39,33 +58,22 @@ func (s Spec) levels() []level {
 
 // matrix returns the strategy of a checked Spec where it is neither Identity nor Tree, and nil where it is.
 func (s Spec) matrix() ranges.Strategy {
-	if s.Strategy.Kind == Identity || s.Strategy.Kind == Tree {
+	if s.Strategy.Kind == Tree {
 		return nil
 	}
-	m, err := opened.strategy(s.description())
-	if err != nil {
-		panic("mechanisms: a strategy that was never checked: " + err.Error())
-	}
-	return m
+	return s.reader()
 }
 
-// reader returns the strategy of a checked Spec for reading, nil for Identity.
-func (s Spec) reader() reader {
+// reader returns the strategy of a checked Spec, nil for Identity, which needs none.
+func (s Spec) reader() ranges.Strategy {
 	if s.Strategy.Kind == Identity {
 		return nil
 	}
-	if s.Strategy.Kind == Tree && s.Strategy.Weights == nil {
-		t, err := ranges.NewTree(s.Cells, s.Strategy.Radices)
-		if err != nil {
-			panic("mechanisms: a tree that was never checked: " + err.Error())
-		}
-		return t
-	}
-	m, err := opened.strategy(s.description())
+	r, err := opened.strategy(s.description())
 	if err != nil {
 		panic("mechanisms: a strategy that was never checked: " + err.Error())
 	}
-	return m
+	return r
 }
 
 func (s Spec) description() ranges.Description {
@@ -83,12 +91,6 @@ func (s Spec) checkStrategy() error {
 			return fmt.Errorf("the identity strategy has weights, bits, a version or a matrix, must have none")
 		}
 		return nil
-	case y.Kind == Tree && y.Weights == nil:
-		if y.Bits != 0 || y.Version != 0 || y.Matrix != nil {
-			return fmt.Errorf("the tree strategy has bits, a version or a matrix, must have none")
-		}
-		_, err := ranges.NewTree(s.Cells, y.Radices)
-		return err
 	case y.Kind < Identity || y.Kind > Matrix:
 		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, Matrix)
 	}
@@ -117,8 +119,11 @@ type openStrategies struct {
 	cells int
 }
 
-// mostOpenCells bounds the cells of the strategies that are kept; beyond it they are forgotten, all at once.
-const mostOpenCells = 1 << 21
+// mostOpen and mostOpenCells bound the strategies that are kept; beyond it they are forgotten, all at once.
+const (
+	mostOpen      = 64
+	mostOpenCells = 1 << 21
+)
 
 func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error) {
 	key := keyOf(d)
@@ -128,17 +133,25 @@ func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error)
 	if ok {
 		return s, nil
 	}
-	s, err := ranges.Open(d)
+	s, err := open(d)
 	if err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.cells += d.Cells; o.known == nil || o.cells > mostOpenCells {
+	if o.cells += d.Cells; o.known == nil || len(o.known) >= mostOpen || o.cells > mostOpenCells {
 		o.known, o.cells = map[string]ranges.Strategy{}, d.Cells
 	}
 	o.known[key] = s
 	return s, nil
+}
+
+// open opens a strategy. Trees have an error text of their own.
+func open(d ranges.Description) (ranges.Strategy, error) {
+	if d.Kind == Tree && d.Weights == nil && d.Bits == 0 && d.Version == 0 && d.Matrix == nil {
+		return ranges.NewTree(d.Cells, d.Radices)
+	}
+	return ranges.Open(d)
 }
 
 func keyOf(d ranges.Description) string {
