@@ -1,12 +1,15 @@
 package ranges
 
 import (
+	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
-	"time"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -174,17 +177,30 @@ func againstDenseReading(t *testing.T, name string, s Strategy, b *mat.Dense, r 
 			t.Fatalf("%s: mean variance of %s is %g, dense %g", name, w, got, want)
 		}
 	}
+	linear := func(query []float64) float64 {
+		sum := 0.0
+		for j := range rows {
+			w := 0.0
+			for i, c := range query {
+				w += c * q.At(i, j)
+			}
+			sum += w * w
+		}
+		return sum
+	}
+	query := make([]float64, d)
+	for i := range query {
+		query[i] = r.NormFloat64()
+	}
+	if s, ok := s.(interface{ LinearVariance([]float64) float64 }); ok {
+		if got, want := s.LinearVariance(query), linear(query); math.Abs(got-want) > 1e-9*want {
+			t.Fatalf("%s: variance of a linear query is %g, dense %g", name, got, want)
+		}
+	}
 	for range 5 {
 		from := r.IntN(d)
 		spans := []Span{{from, from + 1 + r.IntN(d-from)}}
-		want := 0.0
-		for j := range rows {
-			w := 0.0
-			for i := spans[0].From; i < spans[0].To; i++ {
-				w += q.At(i, j)
-			}
-			want += w * w
-		}
+		want := linear(indicator(d, spans))
 		got, terms := s.Variance(spans), 0.0
 		for _, term := range s.Terms(spans) {
 			terms += float64(term.Count) * term.Weight * term.Weight
@@ -195,36 +211,128 @@ func againstDenseReading(t *testing.T, name string, s Strategy, b *mat.Dense, r 
 	}
 }
 
-func TestExploreConvolution(t *testing.T) {
+// TestConvolutionErrors: mean errors in multiples of the noise's deviation, against the best known figures and, where
+// there is one, the bound that no strategy beats.
+func TestConvolutionErrors(t *testing.T) {
+	for _, c := range []struct {
+		kind        Kind
+		workload    Workload
+		cells       int
+		best, limit float64
+	}{
+		{KindSine, AllRanges, 64, 2.3024, 2.3022}, {KindSine, AllRanges, 256, 2.9016, 2.9014},
+		{KindSine, AllRanges, 1024, 3.5152, 3.5151}, {KindSine, AllRanges, 4096, 4.1340, 4.1339},
+		{KindCosine, AllPrefixes, 64, 2.0999, 2.0999}, {KindCosine, AllPrefixes, 256, 2.5248, 2.5244},
+		{KindCosine, AllPrefixes, 1024, 2.994, 2.9554}, {KindCosine, AllPrefixes, 4096, 3.428, 3.350},
+		{KindRoot, AllPrefixes, 64, 2.128, 2.0999}, {KindRoot, AllPrefixes, 256, 2.557, 2.5244},
+		{KindRoot, AllPrefixes, 1024, 2.991, 2.9554}, {KindRoot, AllPrefixes, 4096, 3.428, 3.350},
+		{KindRoot, AllRanges, 64, 2.465, 2.3022}, {KindRoot, AllRanges, 1024, 3.711, 3.5151}, {KindRoot, AllRanges, 4096, 4.337, 4.1339},
+	} {
+		s := mustConvolution(t, c.kind, c.cells, mostBits)
+		n := s.Sensitivity(privacy.AddRemove)
+		got := math.Sqrt(s.MeanVariance(c.workload) * float64(n.L2Squared))
+		t.Logf("%s, %s of %d cells: %.4f, best known %.4f, limit %.4f", c.kind, c.workload, c.cells, got, c.best, c.limit)
+		if got > 1.005*c.best || got < c.limit-1e-4 {
+			t.Errorf("%s, %s of %d cells: %.4f, best known %.4f, limit %.4f", c.kind, c.workload, c.cells, got, c.best, c.limit)
+		}
+	}
+}
+
+// TestConvolutionsAreForEver: a saved release means the matrix that its description opened as when it was made.
+func TestConvolutionsAreForEver(t *testing.T) {
+	for _, c := range []struct {
+		kind        Kind
+		cells, bits int
+		want        string
+	}{
+		{KindSine, 64, 24, "86d6ab13483d9efe"}, {KindSine, 4096, 24, "3759cbcb0b8a6833"},
+		{KindSine, 1000, 16, "18a88640ffb5e8b6"}, {KindSine, 1 << 17, 20, "b32c64648ca878ea"},
+		{KindCosine, 64, 24, "c175d8d92fdbeeb8"}, {KindCosine, 4096, 24, "69dcabd7e5989e1b"}, {KindCosine, 1000, 16, "f83fa2bb23525765"},
+		{KindRoot, 64, 24, "643b22905e7477bd"}, {KindRoot, 4096, 24, "d9aae52621769475"},
+	} {
+		s := mustConvolution(t, c.kind, c.cells, c.bits)
+		h := fnv.New64a()
+		if err := binary.Write(h, binary.BigEndian, append(slices.Clone(s.kernel.q), s.scales...)); err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%016x", h.Sum64()); got != c.want {
+			t.Errorf("%s of %d cells, %d bits: matrix %s, was %s", c.kind, c.cells, c.bits, got, c.want)
+		}
+	}
+}
+
+// TestConvolutionReadsExactly: without noise the reading is the cells, however many rows there are.
+func TestConvolutionReadsExactly(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
 	for _, kind := range []Kind{KindSine, KindCosine, KindRoot} {
-		for _, d := range []int{64, 256, 1024, 4096, 1 << 14, 1 << 17} {
-			for _, bits := range []int{24, 20, 16} {
-				if kind == KindRoot && d > MostRoot {
-					continue
+		for _, d := range []int{2, 100, 4096, 10_000} {
+			s := mustConvolution(t, kind, d, mostBits)
+			x := make([]int64, d)
+			for i := range x {
+				x[i] = r.Int64N(1e6)
+			}
+			for i, v := range s.Fit(s.Observe(x)) {
+				if math.Abs(v-float64(x[i])) > 1e-5 {
+					t.Fatalf("%s of %d cells: cell %d is read as %g, is %d", kind, d, i, v, x[i])
 				}
-				start := time.Now()
-				s, err := newConvolution(kind, d, bits)
-				if err != nil {
-					t.Log(kind, d, bits, err)
-					continue
-				}
-				made := time.Since(start)
-				start = time.Now()
-				x := make([]int64, d)
-				y := s.Observe(x)
-				observed := time.Since(start)
-				start = time.Now()
-				s.Fit(y)
-				fitted := time.Since(start)
-				start = time.Now()
-				w := AllPrefixes
-				if kind == KindSine {
-					w = AllRanges
-				}
-				n := s.Sensitivity(privacy.AddRemove)
-				e := math.Sqrt(s.MeanVariance(w) * float64(n.L2Squared))
-				t.Logf("%s %d %d bits: %.5f, made %v, observed %v, fitted %v, mean %v", kind, d, bits, e, made, observed, fitted, time.Since(start))
 			}
 		}
+	}
+}
+
+func TestConvolutionRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind        Kind
+		cells, bits int
+		want        string
+	}{
+		{KindSine, 1, 24, "cells of strategy sine is 1"}, {KindSine, 1<<17 + 1, 24, "must be from 2 to 131072"}, {KindRoot, 1<<14 + 1, 24, "must be from 2 to 16384"},
+		{KindCosine, 8, 7, "bits of strategy cosine is 7"}, {KindCosine, 8, 25, "must be from 8 to 24"}, {KindCosine, -1, 24, "cells of strategy cosine is -1"},
+	} {
+		if _, err := newConvolution(c.kind, c.cells, c.bits); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %d %d: %v, want %s", c.kind, c.cells, c.bits, err, c.want)
+		}
+	}
+}
+
+func TestExactTransformMultiplies(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	p := new(big.Int).SetUint64(field)
+	for range 10_000 {
+		a, b := r.Uint64()%field, r.Uint64()%field
+		if r.IntN(3) == 0 {
+			a, b = field-1-a%5, field-1-b%5
+		}
+		x, y := new(big.Int).SetUint64(a), new(big.Int).SetUint64(b)
+		sum, difference, product := new(big.Int).Add(x, y), new(big.Int).Sub(x, y), new(big.Int).Mul(x, y)
+		if addMod(a, b) != sum.Mod(sum, p).Uint64() || subMod(a, b) != difference.Mod(difference, p).Uint64() || mulMod(a, b) != product.Mod(product, p).Uint64() {
+			t.Fatalf("%d and %d", a, b)
+		}
+	}
+}
+
+func BenchmarkConvolution(b *testing.B) {
+	for _, d := range []int{4096, 1 << 14, 1 << 17} {
+		b.Run(fmt.Sprintf("open/%d", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				mustConvolution(b, KindSine, d, mostBits)
+			}
+		})
+		s := mustConvolution(b, KindSine, d, mostBits)
+		x := make([]int64, d)
+		b.Run(fmt.Sprintf("observe/%d", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Observe(x)
+			}
+		})
+		s.Fit(x)
+		b.Run(fmt.Sprintf("fit/%d", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Fit(x)
+			}
+		})
 	}
 }

@@ -20,8 +20,8 @@ const (
 // changing a radix. It needs at least 2 cells.
 //
 // For L2 deeper trees lose nothing, as the weights of levels that say little may be small, and binary trees have all of
-// the levels that trees of radices 4, 8, … have. A weighted binary tree is also the Haar wavelet with weighted levels:
-// a node's sum and half the difference of its children's sums say the same.
+// the levels that trees of radices 4, 8, … have. A weighted binary tree is also the Haar wavelet with weighted levels,
+// except that the wavelet may weigh the total apart: both have as A'A a sum of projections on the levels' block means.
 func BestWeighted(cells int, workload Workload, norm Norm) ([]int, []int64) {
 	var starts []weighted
 	if norm == L2 {
@@ -46,7 +46,27 @@ func BestWeighted(cells int, workload Workload, norm Norm) ([]int, []int64) {
 		}
 	}
 	best.descend(fine)
+	best.prune()
 	return best.radices, best.integers()
+}
+
+// prune leaves out levels whose weights are next to nothing.
+func (w *weighted) prune() {
+	for l := len(w.weights) - 2; l >= 0; l-- {
+		if w.weights[l] > 1e-3*slices.Max(w.weights) {
+			continue
+		}
+		below := slices.Delete(slices.Clone(w.radices), l, l+1)
+		below[l] *= w.radices[l]
+		next := *w
+		next.radices = candidate{cells: w.cells, below: below[1:]}.radices()
+		next.weights = slices.Delete(slices.Clone(w.weights), l, l+1)
+		next.error = next.of(next.weights)
+		next.descend(fine)
+		if next.error < w.error*(1+1e-5) {
+			*w = next
+		}
+	}
 }
 
 func compare(a, b float64) int {
