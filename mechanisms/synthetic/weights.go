@@ -63,6 +63,17 @@ func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost pri
 	return w.calibrated(c)
 }
 
+// Rounds returns a number of rounds that is good for a public guess of the number of rows: (nε)^(1/3) times 0.65 for ε and,
+// with ε = √(2ρ), 1.6 for ρ, where a round more costs less. Found on two columns of the Adult extract, at 4096 cells, 1e3 to
+// 1e5 rows; the error is flat around it, within 1.5 of the best on either.
+func Rounds(n Total, cost privacy.Cost) int {
+	factor, e := .65, cost.Epsilon.Float()
+	if cost.Rho.Pico() > 0 {
+		factor, e = 1.6, math.Sqrt(2*cost.Rho.Float())
+	}
+	return int(min(max(math.Round(factor*math.Cbrt(float64(n)*e)), 1), MostRounds))
+}
+
 // part returns an n-th of a cost, rounded down.
 func part(c privacy.Cost, n int64) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(c.Epsilon.Micro() / n), Rho: privacy.PicoRho(c.Rho.Pico() / n)}
@@ -118,7 +129,7 @@ func (w Weights) Cost(a privacy.Accountant) (privacy.Cost, error) {
 		}
 		return privacy.Cost{Rho: privacy.PicoRho(total.Int64())}, nil
 	case a == privacy.Pure:
-		return privacy.Cost{}, errors.New("Gaussian measurements have no cost under the pure accountant")
+		return privacy.Cost{}, errors.New("weights with Gaussian measurements have no cost under the pure accountant")
 	}
 	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
 }
