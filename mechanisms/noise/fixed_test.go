@@ -133,7 +133,7 @@ func TestFixedExponentials(t *testing.T) {
 			continue
 		}
 		f := mustFix(t, Gaussian, num, den)
-		if !covers(f.wide.shape.width, f.wide.shape.level, f.d.num, f.d.den) || f.wide.down > 63 {
+		if !f.wide.shape.covers(f.d.num, f.d.den) || f.wide.down > 63 {
 			t.Fatalf("%d/%d: %+v", num, den, f.wide)
 		}
 		for range 20 {

@@ -189,8 +189,8 @@ func TestRatio128AgainstBig(t *testing.T) {
 		}
 		j := r.Uint64() >> (40 + r.IntN(24))
 		y := d.shape.width*j + r.Uint64N(d.shape.width)
-		much := float64(d.shape.width*d.shape.width<<d.shape.level) / d.parameter()
-		if !covers(d.shape.width, d.shape.level, d.num, d.den) || d.num>>20 >= d.den && much > 1.15 || d.num>>1 >= d.den && much > 2 {
+		much := math.Ldexp(float64(d.shape.width*d.shape.width), int(d.shape.level)) / eighth / d.parameter()
+		if !d.shape.covers(d.num, d.den) || d.num>>20 >= d.den && much > 1.15 || d.parameter() >= 1./8 && much > 2.001 {
 			t.Fatalf("%d/%d: shape %+v", num, den, d.shape)
 		}
 		a, b := d.shape.ratio(d, y, j)
