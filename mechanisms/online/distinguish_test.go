@@ -93,59 +93,56 @@ func TestFarthestHasItsDistribution(t *testing.T) {
 	}
 }
 
-// TestAuditOfDistinguishers: not more than is paid; and with half of the sensitivity more. One alarm of 1e-6 each.
+// TestAuditOfDistinguishers: not more than is paid; and with a sensitivity off by 1.2 more. Three alarms of 1e-6.
 func TestAuditOfDistinguishers(t *testing.T) {
 	queries := []Query{only(t, 2, 0), only(t, 2, 0, 1)}
-	find := map[string]func(d Distinguisher, cells []int64, random io.Reader) (privacy.Released[int], error){
-		"farthest": func(d Distinguisher, cells []int64, random io.Reader) (privacy.Released[int], error) {
-			return d.Farthest([]int64{7, 13}, privacy.Seal(cells), random)
-		},
-		"first": func(d Distinguisher, cells []int64, random io.Reader) (privacy.Released[int], error) {
-			return d.First([]int64{20, 0}, .25, privacy.Seal(cells), random)
-		},
-	}
-	for name, f := range find {
-		bound := func(d Distinguisher) float64 {
-			random := seeded(2)
-			sample := func(cells []int64) []float64 {
-				out := make([]float64, stattest.Length(40_000, 1_000_000))
-				for i := range out {
-					chosen, err := f(d, cells, random)
-					if err != nil {
-						t.Fatal(err)
-					}
-					out[i] = float64(chosen.Value())
+	chosen := func(d Distinguisher, answers int, find func(cells []int64, random io.Reader) (privacy.Released[int], error)) float64 {
+		random := seeded(2)
+		sample := func(cells []int64) []float64 {
+			out := make([]float64, answers)
+			for i := range out {
+				c, err := find(cells, random)
+				if err != nil {
+					t.Fatal(err)
 				}
-				return out
+				out[i] = float64(c.Value())
 			}
-			e, err := stattest.Audit{One: sample(auditOne), Other: sample(auditOther)}.Epsilon(auditAlarm)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return e
+			return out
 		}
-		d := distinguisher(t, privacy.Pure, 1_000_000, queries...)
-		e := bound(d)
+		e, err := stattest.Audit{One: sample([]int64{1000, 0}), Other: sample([]int64{1001, 0})}.Epsilon(auditAlarm)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	farthest := func(micro int64) float64 {
+		d := distinguisher(t, privacy.Pure, micro, queries...)
+		return chosen(d, stattest.Length(40_000, 1_000_000), func(cells []int64, random io.Reader) (privacy.Released[int], error) {
+			return d.Farthest([]int64{998, 1004}, privacy.Seal(cells), random)
+		})
+	}
+	// Ten times a query whose gap shrinks, then one whose gap grows, both about the threshold.
+	sequence := []Query{}
+	for range 10 {
+		sequence = append(sequence, queries[0])
+	}
+	sparse := distinguisher(t, privacy.Pure, 1_000_000, append(sequence, queries[1])...)
+	guesses := make([]int64, 11)
+	for i := range 10 {
+		guesses[i] = 1000 + 2*sparse.SparseReach(.25) - 4
+	}
+	guesses[10] = 1000 - 2*sparse.SparseReach(.25) + 4
+	first := chosen(sparse, stattest.Length(40_000, 1_000_000), func(cells []int64, random io.Reader) (privacy.Released[int], error) {
+		return sparse.First(guesses, .25, privacy.Seal(cells), random)
+	})
+	for name, e := range map[string]float64{"farthest": farthest(1_000_000), "first": first} {
 		t.Logf("%s: epsilon at least %.3f of 1", name, e)
-		if e > 1 {
+		if e > 1 || e < .3 {
 			t.Errorf("seed %q: %s: epsilon is at least %.3f, paid 1", seed, name, e)
 		}
 	}
-	d := distinguisher(t, privacy.Pure, 4_000_000, queries...) // what four times too little noise looks like
-	random := seeded(3)
-	sample := func(cells []int64) []float64 {
-		out := make([]float64, 20_000)
-		for i := range out {
-			chosen, err := d.Farthest([]int64{7, 13}, privacy.Seal(cells), random)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out[i] = float64(chosen.Value())
-		}
-		return out
-	}
-	if e, err := (stattest.Audit{One: sample(auditOne), Other: sample(auditOther)}).Epsilon(auditAlarm); err != nil || e <= 1 {
-		t.Errorf("seed %q: four times too little noise passed: %.3f (%v)", seed, e, err)
+	if e := farthest(1_200_000); e <= 1 { // a sensitivity off by 1.2
+		t.Errorf("seed %q: a sensitivity off by 1.2 passed: %.3f", seed, e)
 	}
 }
 
