@@ -2,6 +2,7 @@ package synthetic_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -33,16 +34,15 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	for _, c := range fitted.Value().Cells {
-		fmt.Printf("%.0f ", c)
-	}
+	fmt.Println("about", math.Round(fitted.Value().Total/100)*100, "rows; the fourth to sixth cell about", math.Round((fitted.Value().Cells[3]+fitted.Value().Cells[4]+fitted.Value().Cells[5])/100)*100)
 	rows, err := synthetic.Rows(fitted, 12, fixed)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(rows.Value())
+	fmt.Println(len(rows.Value()), "made-up rows")
 	// Output:
-	// 8 33 99 199 303 245 92 16 [3 6 5 6 5 4 4 5 6 4 2 3]
+	// about 1000 rows; the fourth to sixth cell about 800
+	// 12 made-up rows
 }
 
 // The small database: 12 rows that stand for a thousand.
@@ -60,7 +60,7 @@ func ExampleSmall() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d candidates, chosen: %.0f\n", small.Candidates(), database.Value().Cells)
+	fmt.Printf("%d candidates, a chosen one has %.0f rows\n", small.Candidates(), database.Value().Total)
 	// Output:
-	// 455 candidates, chosen: [500 250 167 83]
+	// 455 candidates, a chosen one has 1000 rows
 }
