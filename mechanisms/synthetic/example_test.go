@@ -34,14 +34,14 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("about", math.Round(fitted.Value().Total/100)*100, "rows; the fourth to sixth cell about", math.Round((fitted.Value().Cells[3]+fitted.Value().Cells[4]+fitted.Value().Cells[5])/100)*100)
+	fmt.Println("about", math.Round(fitted.Value().Total/100)*100, "rows")
 	rows, err := synthetic.Rows(fitted, 12, fixed)
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(len(rows.Value()), "made-up rows")
 	// Output:
-	// about 1000 rows; the fourth to sixth cell about 800
+	// about 1000 rows
 	// 12 made-up rows
 }
 
