@@ -16,8 +16,8 @@ const auditAlarm = 1e-6
 // first cell grows from 2 to 3 and that of both cells shrinks from 4 to 3.
 var auditOne, auditOther = []int64{9, 0}, []int64{10, 0}
 
-// transcript is what an analyst sees who asks for the first cell many times and then for both: whether all of the first were easy, and what
-// the hard answers were.
+// transcript is what an analyst sees who asks for the first cell many times and then for both: how many of the first were
+// easy, and what the hard answers were.
 type transcript struct {
 	easy  int
 	hards []int64
@@ -39,14 +39,12 @@ func (r transcript) judged(asked int) float64 {
 }
 
 // asks is the analyst, before a session or a faulty one.
-func asks(t *testing.T, early, late int, answer func(q Query) (Answer, error)) transcript {
-	t.Helper()
-	first, both := only(t, 2, 0), only(t, 2, 0, 1)
+func asks(q0, q01 Query, early, late int, answer func(q Query) (Answer, error)) transcript {
 	r := transcript{}
 	for i := range early + late {
-		q := first
+		q := q0
 		if i >= early {
-			q = both
+			q = q01
 		}
 		a, err := answer(q)
 		if err != nil {
@@ -67,10 +65,11 @@ func asks(t *testing.T, early, late int, answer func(q Query) (Answer, error)) t
 // audited compares transcripts on the neighbours. open makes a new session for one of them.
 func audited(t *testing.T, answers int, delta float64, judge func(transcript) float64, early, late int, open func(cells []int64) func(Query) (Answer, error)) float64 {
 	t.Helper()
+	first, both := only(t, 2, 0), only(t, 2, 0, 1)
 	sample := func(cells []int64) []float64 {
 		scores := make([]float64, answers)
 		for i := range scores {
-			scores[i] = judge(asks(t, early, late, open(cells)))
+			scores[i] = judge(asks(first, both, early, late, open(cells)))
 		}
 		return scores
 	}

@@ -256,6 +256,7 @@ func TestAuditOfBasic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	q := only(t, 2, 0)
 	bound := func(p BasicPlan) float64 {
 		random := seeded(7)
 		sample := func(cells []int64) []float64 {
@@ -265,7 +266,7 @@ func TestAuditOfBasic(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				a, err := b.Answer(only(t, 2, 0))
+				a, err := b.Answer(q)
 				if err != nil {
 					t.Fatal(err)
 				}

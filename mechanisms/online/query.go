@@ -146,6 +146,12 @@ func (q Query) mass(p []float64, grid int64) float64 {
 	}
 	for w, word := range q.bits {
 		part := p[w*64:]
+		if word == ^uint64(0) {
+			for _, x := range part[:64] {
+				total += x
+			}
+			continue
+		}
 		for ; word != 0; word &= word - 1 {
 			total += part[bits.TrailingZeros64(word)]
 		}

@@ -31,8 +31,14 @@ func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
 // value rounds the mass to the grid.
 func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }
 
-// passes over all answers after a new one; each costs as many projections as there are answers.
-const passes = 50
+// At most so many passes over all answers follow a new one; each costs up to as many projections as there are answers. On
+// a large universe there are fewer, so that an update takes about a second at most.
+const (
+	passes   = 50
+	mostWork = 1 << 29
+)
+
+func passesOver(cells, answers int) int { return min(passes, max(1, mostWork/(cells*answers))) }
 
 func (w *weights) learn(entries []Entry) {
 	last := entries[len(entries)-1]
@@ -42,7 +48,7 @@ func (w *weights) learn(entries []Entry) {
 		return
 	}
 	w.project(last.Query, target)
-	for range passes {
+	for range passesOver(len(w.p), len(entries)) {
 		if !w.reconcile(entries) {
 			return
 		}

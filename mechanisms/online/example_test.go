@@ -1,0 +1,91 @@
+package online_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	weak "math/rand/v2"
+
+	"github.com/dpproxy/dpproxy/mechanisms/online"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// In production the source is crypto/rand.Reader.
+func source() *weak.ChaCha8 {
+	return weak.NewChaCha8([32]byte([]byte("32 bytes for the test's generator")[:32]))
+}
+
+// A session for counting queries over four regions and two sexes, of about 100,000 people.
+func Example() {
+	plan, err := online.PlanFor(online.Spec{
+		Cells: 8, Grid: 1, Rows: 100_000, Updates: 20, Rule: online.Projection,
+		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Accountant: privacy.Pure,
+	}, online.Target{Width: 5000, Miss: .01})
+	if err != nil {
+		log.Fatal(err)
+	}
+	cost, err := plan.Cost()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("opening it costs", cost)
+
+	people := privacy.Seal([]int64{40_000, 5_000, 5_000, 1_000, 38_000, 5_000, 4_000, 2_000})
+	session, err := online.Open(plan, people, source(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, spans := range [][]online.Span{{{From: 0, To: 1}}, {{From: 4, To: 5}}, {{From: 0, To: 1}, {From: 4, To: 5}}, {{From: 0, To: 4}}} {
+		q, err := online.Spans(8, spans...)
+		if err != nil {
+			log.Fatal(err)
+		}
+		a, err := session.Answer(q)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(spans, a.Value())
+	}
+	better, err := online.Better(plan, .01)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("a plain histogram would do:", better.Histogram(), better.HistogramCost)
+	// Output:
+	// opening it costs ε 0.129781
+	// [{0 1}] {40223 true 19}
+	// [{4 5}] {37409 true 18}
+	// [{0 1} {4 5}] {75633 false 18}
+	// [{0 4}] {51407 false 18}
+	// a plain histogram would do: true ε 0.002167
+}
+
+// After the last hard answer a session answers nothing.
+func ExampleStopped() {
+	plan, err := online.NewPlan(online.Spec{
+		Cells: 2, Grid: 1, Rows: 1000, Updates: 1, Rule: online.Projection,
+		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Accountant: privacy.Pure,
+	}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}, .01)
+	if err != nil {
+		log.Fatal(err)
+	}
+	session, err := online.Open(plan, privacy.Seal([]int64{950, 50}), source(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	q, err := online.Spans(2, online.Span{From: 0, To: 1})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 {
+		a, err := session.Answer(q)
+		if stopped := (*online.Stopped)(nil); errors.As(err, &stopped) {
+			fmt.Println(stopped)
+			continue
+		}
+		fmt.Printf("%+v\n", a.Value())
+	}
+	// Output:
+	// {Value:952 Hard:true Left:0}
+	// the session is stopped: its hard answers are used up
+}
