@@ -63,27 +63,30 @@ func inverseKernels(q kernel[int64]) (values, squares kernel[float64]) {
 		period, step, factor = 4*d+2, 2, .5
 	}
 	t := newPeriodic(period)
-	sequence := make([]float64, period)
+	scale := float64(q.q[0]) // brings Q⁻² to the size of Q⁻¹
+	sequence := make([]complex128, period)
 	for n := range sequence {
 		m := min(n, period-n)
 		if q.kind == KindCosine {
-			sequence[n] = float64(q.at(m))
+			sequence[n] = complex(float64(q.at(m)), 0)
 		} else {
-			sequence[n] = float64(q.q[m])
+			sequence[n] = complex(float64(q.q[m]), 0)
 		}
 	}
-	spectrum := t.even(sequence)
-	once, twice := make([]float64, period), make([]float64, period)
+	spectrum := t.transform(sequence)
+	both := make([]complex128, period) // even and real sequences have real spectra: two at once
 	for k := range d {
 		at := first + step*k
-		mu := factor * spectrum[at]
+		mu := factor * real(spectrum[at])
 		weight := 1 / (float64(period) * factor)
-		for _, i := range []int{at, period - at} {
-			once[i], twice[i] = weight/mu, weight/(mu*mu)
-		}
+		both[at] = complex(weight/mu, weight/(mu*mu)*scale)
+		both[period-at] = both[at]
 	}
-	values = kernel[float64]{q.kind, d, t.even(once)[:len(q.q)]}
-	squares = kernel[float64]{q.kind, d, t.even(twice)[:len(q.q)]}
+	values = kernel[float64]{q.kind, d, make([]float64, len(q.q))}
+	squares = kernel[float64]{q.kind, d, make([]float64, len(q.q))}
+	for n, v := range t.transform(both)[:len(q.q)] {
+		values.q[n], squares.q[n] = real(v), imag(v)/scale
+	}
 	return values, squares
 }
 
@@ -110,22 +113,21 @@ func newPeriodic(length int) periodic {
 	return t
 }
 
-// even returns the transform of an even sequence, which is real.
-func (t periodic) even(sequence []float64) []float64 {
+// transform returns the spectrum of a sequence.
+func (t periodic) transform(sequence []complex128) []complex128 {
 	work := make([]complex128, len(t.kernel))
 	for n, v := range sequence {
-		work[n] = t.chirp[n] * complex(v, 0)
+		work[n] = t.chirp[n] * v
 	}
 	t.fast.Coefficients(work, work)
 	for i, v := range t.kernel {
 		work[i] *= v
 	}
 	t.fast.Sequence(work, work)
-	spectrum := make([]float64, t.length)
-	for k := range spectrum {
-		spectrum[k] = real(t.chirp[k]*work[k]) / float64(len(work))
+	for k := range sequence {
+		work[k] *= t.chirp[k] / complex(float64(len(work)), 0)
 	}
-	return spectrum
+	return work[:len(sequence)]
 }
 
 // filter is a matrix that a kernel determines, ready for products. It is safe for concurrent use.

@@ -75,6 +75,8 @@ func TestChoose(t *testing.T) {
 		{Goal{4096, AllRanges, L2, privacy.ReplaceOne}, KindSine, 1.005 * 4.134 * math.Sqrt2},
 		{Goal{1024, AllPrefixes, L2, privacy.AddRemove}, KindCosine, 1.005 * 2.994},
 		{Goal{1 << 14, AllRanges, L2, privacy.AddRemove}, KindSine, 4.76},
+		{Goal{64, AllRanges, L1, privacy.AddRemove}, KindPIdentity, 1.005 * 5.552},
+		{Goal{1000, AllPrefixes, L1, privacy.AddRemove}, KindPIdentity, 1.005 * 9.520},
 		{Goal{1 << 18, AllRanges, L2, privacy.AddRemove}, KindTree, 7.54},
 		{Goal{1 << 18, AllPrefixes, L1, privacy.AddRemove}, KindTree, 23.7},
 	} {
