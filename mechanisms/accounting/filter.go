@@ -20,10 +20,14 @@ var ErrSpent = errors.New("budget is spent")
 // and chosen after each other's answers.
 // Neighbours: those of all costs charged, which must be of one relation.
 //
-// Theorem: without δ, that fixed sums are valid filters for pure DP (Rogers, Roth, Ullman, Vadhan 2016) and for zCDP
-// (Feldman and Zrnic 2021; Lécuyer 2021; order by order, zCDP is Rényi DP), and that valid filters stay valid under
-// concurrent composition (Vadhan and Zhang 2023; Haney, Shoaib, Vadhan, … 2023, "Concurrent composition for interactive
-// differential privacy with adaptive privacy-loss parameters").
+// Proof for pure, without δ: the probability of a transcript on D is the chooser's own choices times, for each mechanism,
+// the probability that it answers its queries as it did; its state depends on its own part alone. Between D and D' the
+// choices cancel and mechanism i's factor moves by at most exp(ε_i), it being ε_i-DP against whoever asks these queries,
+// however they are interleaved with others'. On every transcript the filter holds Σε_i ≤ ε.
+// Theorem for zCDP, without δ: for each order a, Σaρ_i ≤ aρ is a valid filter for Rényi DP of order a (Feldman and Zrnic
+// 2021; Lécuyer 2021), and valid filters of a fixed order stay valid when interactive mechanisms are alive at once (Haney,
+// Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023; with costs fixed in advance: Lyu 2022, Vadhan and Zhang 2023). All orders
+// together are zCDP. One after the other, Whitehouse et al. 2023 prove the filter for approximate zCDP directly.
 //
 // Proof for releases with a δ_i, one message each, beside interactive mechanisms with none. Fix neighbours D and D'. A
 // release i, once chosen, answers on D by P'_i with probability 1−δ_i, else by P”_i: let a hidden coin decide. On every
