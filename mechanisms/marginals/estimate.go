@@ -2,7 +2,10 @@ package marginals
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"sort"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -178,43 +181,58 @@ type Summary struct {
 	MedianError       float64 // in rows: by how many the count below the median's upper end may differ from a half
 }
 
-// Summary describes the rows that the product selects by an attribute whose cells stand for the values. A group whose count
-// is not above its error has a mean and a median that say nothing.
+// Summary describes the rows that the product selects by an attribute whose cells stand for the values. Where the product
+// has weights for that attribute itself, 0 or 1, it selects by the value too. A group whose count is not well above its
+// error has a mean and a median that say nothing.
 //
 // The error of the mean m is that of Σ (value − m)·count, a linear question, over the count.
 func (e *Estimate) Summary(q Product, attribute int, values []float64) (privacy.Released[Summary], error) {
 	var none privacy.Released[Summary]
-	line, err := e.line(q, attribute)
+	mask, group := q[attribute], maps.Clone(q)
+	delete(group, attribute)
+	line, err := e.line(group, attribute)
 	if err != nil {
 		return none, err
 	}
 	if len(values) != len(line) {
 		return none, fmt.Errorf("number of values is %d, must be the %d cells of attribute %d", len(values), len(line), attribute)
 	}
+	if mask == nil {
+		mask = slices.Repeat([]float64{1}, len(line))
+	}
+	if len(mask) != len(line) {
+		return none, fmt.Errorf("number of weights of attribute %d is %d, must be %d", attribute, len(mask), len(line))
+	}
+	for i := range line {
+		line[i] *= mask[i]
+	}
 	out := Summary{Count: sum(line)}
 	out.Mean = dot(line, values) / out.Count
-	prefixes := ranges.Prefixes(line)
-	ranges.Isotonic(prefixes)
-	half := prefixes[len(prefixes)-1] / 2
-	for out.Median < len(line)-1 && prefixes[out.Median+1] < half {
-		out.Median++
-	}
-	weights := func(f func(cell int) float64) float64 {
-		w := make([]float64, len(line))
-		for i := range w {
-			w[i] = f(i)
+	out.Median = medianCell(line)
+	deviation := func(f func(cell int) float64) float64 {
+		weights := make([]float64, len(line))
+		for i := range weights {
+			weights[i] = mask[i] * f(i)
 		}
-		full, _ := e.plan.with(q, attribute, w)
+		full, _ := e.plan.with(group, attribute, weights)
 		v, _ := e.plan.VarianceOf(full)
 		return math.Sqrt(v)
 	}
-	out.CountError = weights(func(int) float64 { return 1 })
-	out.MeanError = weights(func(i int) float64 { return values[i] - out.Mean }) / math.Abs(out.Count)
-	out.MedianError = weights(func(i int) float64 {
+	out.CountError = deviation(func(int) float64 { return 1 })
+	out.MeanError = deviation(func(i int) float64 { return values[i] - out.Mean }) / math.Abs(out.Count)
+	out.MedianError = deviation(func(i int) float64 {
 		if i <= out.Median {
 			return .5
 		}
 		return -.5
 	})
 	return sealed.Release(out), nil
+}
+
+// medianCell returns the first cell up to which the nearest non-decreasing prefixes reach half of the total.
+func medianCell(line []float64) int {
+	prefixes := ranges.Prefixes(line)
+	ranges.Isotonic(prefixes)
+	half := prefixes[len(prefixes)-1] / 2
+	return min(sort.Search(len(line), func(i int) bool { return prefixes[i+1] >= half }), len(line)-1)
 }
