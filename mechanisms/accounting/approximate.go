@@ -14,10 +14,10 @@ import (
 //
 // Claim: as long as every charge was accepted, all answers together are (ε, δ)-DP, though costs are chosen after earlier
 // answers.
-// Theorem (Whitehouse, Ramdas, Rogers, Wu 2023, "Fully adaptive composition in differential privacy"): with δ = δ' + δ”,
+// Theorem (Whitehouse, Ramdas, Rogers, Wu 2023, "Fully adaptive composition in differential privacy"): with δ = δ' + δ_r,
 // refusing what would break one of
 //
-//	√(2 ln(1/δ') Σε_i²) + Σε_i²/2 ≤ ε    and    Σδ_i ≤ δ”.
+//	√(2 ln(1/δ') Σε_i²) + Σε_i²/2 ≤ ε    and    Σδ_i ≤ δ_r.
 //
 // Proof of the code: Σε_i² is a whole number of 10^-12, ln(1/δ') is rounded up to a rational, and the first condition is
 // decided as 2 ln(1/δ') S ≤ (ε − S/2)² and S/2 ≤ ε in rationals.
@@ -26,7 +26,7 @@ type ApproximateFilter struct {
 	mutex      sync.Mutex
 	epsilon    privacy.Epsilon
 	delta      privacy.Delta // δ', for the composition
-	releases   privacy.Delta // δ”, for the releases' own
+	releases   privacy.Delta // δ_r, for the releases' own
 	twiceLog   *big.Rat      // 2 ln(1/δ'), rounded up
 	squares    *big.Rat      // Σε_i²
 	deltaSpent privacy.Delta
@@ -35,7 +35,7 @@ type ApproximateFilter struct {
 // Deltas are the two parts of a δ.
 type Deltas struct {
 	Composition privacy.Delta // δ', greater than 0
-	Releases    privacy.Delta // δ”, may be 0
+	Releases    privacy.Delta // δ_r, may be 0
 }
 
 // NewApproximateFilter returns the filter of (e, d.Composition + d.Releases).

@@ -10,7 +10,7 @@ import (
 // pure one gets to each of the others, from concentrated to approximate only at the end, by the filter's Guarantee: a
 // conversion each time would pay its δ each time. From approximate there is no way back. Zero values are refused.
 
-// PureCost is that of a δ-approximate ε-DP release: M(D) = (1−δ)P' + δP”, M(D') = (1−δ)Q' + δQ”, P' and Q' within ε. An
+// PureCost is that of a δ-approximate ε-DP release: M(D) = (1−δ)P' + δR, M(D') = (1−δ)Q' + δS, P' and Q' within ε. An
 // ε-DP release has δ = 0; thresholded keys take a δ.
 type PureCost struct {
 	epsilon privacy.Epsilon

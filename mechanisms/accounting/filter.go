@@ -30,12 +30,12 @@ var ErrSpent = errors.New("budget is spent")
 // together are zCDP. One after the other, Whitehouse et al. 2023 prove the filter for approximate zCDP directly.
 //
 // Proof for releases with a δ_i, one message each, beside interactive mechanisms with none. Fix neighbours D and D'. A
-// release i, once chosen, answers on D by P'_i with probability 1−δ_i, else by P”_i: let a hidden coin decide. On every
-// path of the interaction the chance that no coin has chosen P” so far is Π(1−δ_i) ≥ 1−Σδ_i ≥ 1−δ, as the filter refuses
+// release i, once chosen, answers on D by P'_i with probability 1−δ_i, else by R_i: let a hidden coin decide. On every
+// path of the interaction the chance that no coin has chosen R so far is Π(1−δ_i) ≥ 1−Σδ_i ≥ 1−δ, as the filter refuses
 // what goes beyond; a last coin, of a bias that the path determines, brings it down to 1−δ exactly. Given that all coins
 // were good, then, the transcript has exactly the law of the interaction in which every release answers by P'_i: its
 // probability is that law's times the constant 1−δ, over 1−δ. The same coins do it on D' with Q'_i. So the transcripts are
-// (1−δ)P' + δP” and (1−δ)Q' + δQ”, and P', Q' are the transcripts of a concurrent composition of mechanisms of which each
+// (1−δ)P' + δR and (1−δ)Q' + δS, and P', Q' are the transcripts of a concurrent composition of mechanisms of which each
 // is ε_i-DP, or ρ_i-zCDP, on this pair, to which the theorem applies. From ρ and (ε', δ'):
 // (1−δ)P'(O)+δ ≤ (1−δ)(e^ε' Q'(O)+δ')+δ ≤ e^ε' M(D')(O) + δ'+δ.
 //

@@ -21,7 +21,7 @@ import (
 // is post-processing of both.
 //
 // Claim 2: with λ = mixed/2^32 and the largest r with δ_(r−1) > δ_p ≥ δ_r, drawing r−1 in place of r with probability λ
-// is (λδ_(r−1) + (1−λ)δ_r)-approximate: mix the P', the P”, the Q' and the Q” of the two with the same weights. λ is the
+// is (λδ_(r−1) + (1−λ)δ_r)-approximate: mix the P', the R, the Q' and the S of the two with the same weights. λ is the
 // largest for which that is at most δ_p.
 //
 // Claim 3: m independent keys that move by 1 with 1−(1−δ_p)^m ≤ δ are δ-approximately m/t-DP and m/(2t²)-zCDP. (Under
