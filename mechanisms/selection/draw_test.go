@@ -94,8 +94,8 @@ func TestPeelingIsRepeatedDrawing(t *testing.T) {
 // TestJointIsOneExponentialMechanism: against all sequences, weighed one by one.
 func TestJointIsOneExponentialMechanism(t *testing.T) {
 	draws := stattest.Length(10_000, 400_000)
-	for n, losses := range [][]uint64{{0, 0, 0, 0}, {3, 0, 1, 1, 7}, {0, 10, 11, 30, 31}, {2, 0, 2, 4, 6}} {
-		for _, k := range []int{1, 3} {
+	for n, losses := range [][]uint64{{0, 0, 0, 0}, {3, 0, 1, 1, 7}, {0, 10, 11, 30, 31}} {
+		for _, k := range []int{1, 2 + n%2} {
 			sorted := slices.Sorted(slices.Values(losses))
 			rate := mustOf(NewRate(1, 3))(t)
 			size := int(math.Pow(float64(len(losses)), float64(k)))
