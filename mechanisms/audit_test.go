@@ -103,6 +103,8 @@ var (
 	weighed3 = Strategy{Kind: Tree, Radices: []int{2, 2, 2}, Weights: []int64{3, 4, 5}}
 	sine8    = Strategy{Kind: Sine, Bits: 20, Version: 1}
 	income   = Bound{-40, 100}
+
+	pIdentity16 = fixed(16, Strategy{Kind: PIdentity, Version: 1})
 )
 
 // neighboring lists the audits: an addition or removal, and a replacement.
@@ -117,6 +119,7 @@ func neighboring(kind privacy.Neighbors) []neighbors {
 			{"weighted tree", fixed(7, weighed3), two, groupsOf(1, 0, 2, 0, 0, 0, 4), groupsOf(1, 0, 2, 2, 0, 0, 4)},
 			{"tree of groups", fixed(7, binary3), spread, groupsOf(1, 0, 2, 0, 0, 0, 4), groupsOf(1, 0, 3, 1, 0, 0, 4)},
 			{"sine", fixed(8, sine8), two, groupsOf(1, 0, 2, 0, 0, 0, 4), groupsOf(1, 0, 2, 2, 0, 0, 4)},
+			{"p-identity", pIdentity16, two, groupsOf(1, 0, 2, 0, 0, 0, 4), groupsOf(1, 0, 2, 2, 0, 0, 4)},
 			{"sum", sums(1, income), two, groupsOf(1000), groupsOf(1200)},
 			{"average", sums(2, counted, income), two, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(11, 5), 400, 80)},
 		}
@@ -128,6 +131,7 @@ func neighboring(kind privacy.Neighbors) []neighbors {
 		{"tree", fixed(7, binary3), two, groupsOf(2, 1, 2, 0, 0, 0, 4), groupsOf(0, 1, 2, 0, 0, 0, 6)},
 		{"weighted tree", fixed(7, weighed3), two, groupsOf(2, 1, 2, 0, 0, 0, 4), groupsOf(0, 1, 2, 0, 0, 0, 6)},
 		{"sine", fixed(8, sine8), two, groupsOf(2, 1, 2, 0, 0, 0, 4), groupsOf(0, 1, 2, 0, 0, 0, 6)},
+		{"p-identity", pIdentity16, two, groupsOf(2, 1, 2, 0, 0, 0, 4), groupsOf(0, 1, 2, 0, 0, 0, 6)},
 		{"sum", sums(1, income), two, groupsOf(1000), groupsOf(1280)},
 		{"average", sums(2, counted, income), two, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(8, 6), 100, 180)},
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
 const freshReleases = 3000
@@ -20,23 +19,28 @@ type held struct {
 }
 
 // exactCoverage is P(|X| < k+½) for X the weighted sum of the noise, or P(|X| ≤ k) on the integers, by a plain inversion
-// of the characteristic function written out here, term by term, with a million frequencies.
-func exactCoverage(t *testing.T, s Spec, terms []noise.Term, k int64) float64 {
-	t.Helper()
-	scale := float64(s.Noise.Num) / float64(s.Noise.Den)
-	q := math.Exp(-1 / scale)
+// of the characteristic function written out here, term by term, with a hundred thousand frequencies. Gaussian noise here
+// is so wide that it passes for continuous.
+func exactCoverage(n Noise, terms []noise.Term, k int64) float64 {
+	parameter := float64(n.Num) / float64(n.Den)
+	p, q := -math.Expm1(-1/parameter), math.Exp(-1/parameter) // p = 1−q, with all its digits
 	deviation := 0.0
 	for _, term := range terms {
 		deviation += term.Weight * term.Weight * float64(term.Count)
 	}
-	deviation = math.Sqrt(deviation * 2 * q / ((1 - q) * (1 - q)))
+	if n.Kind == DiscreteGaussian {
+		deviation = math.Sqrt(deviation * parameter)
+		return math.Erf((float64(k) + .5) / (math.Sqrt2 * deviation))
+	}
+	deviation = math.Sqrt(deviation * 2 * q / (p * p))
 	period, a := 60*deviation, float64(k)+.5
 	sum := 2 * a / period
-	for n := 1; n < 1_000_000; n++ {
+	for n := 1; n < 100_000; n++ {
 		u := 2 * math.Pi * float64(n) / period
 		logarithm := 0.0
 		for _, term := range terms {
-			logarithm += float64(term.Count) * math.Log((1-q)*(1-q)/(1-2*q*math.Cos(u*term.Weight)+q*q))
+			s := math.Sin(u * term.Weight / 2)
+			logarithm -= float64(term.Count) * math.Log1p(4*q*s*s/(p*p))
 			if logarithm < -40 {
 				break
 			}
@@ -46,41 +50,27 @@ func exactCoverage(t *testing.T, s Spec, terms []noise.Term, k int64) float64 {
 	return sum
 }
 
+// coverOf looks at the last counter.
 func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spans []Span, truth int64) held {
 	t.Helper()
 	sure, _ := NewConfidence(.95)
-	width := s.Error(spans, sure).HalfWidth
-	terms := []noise.Term{}
-	if s.Strategy.Kind != Identity {
-		same := []ranges.Span{}
-		for _, span := range spans {
-			same = append(same, ranges.Span(span))
-		}
-		terms = s.reader().Terms(same)
-	} else {
-		for _, span := range spans {
-			terms = append(terms, noise.Term{Weight: 1, Count: span.To - span.From})
-		}
+	last := s.Counters - 1
+	width := s.Only(last).Error(spans, sure).HalfWidth
+	terms, cells := []noise.Term{{Weight: 1, Count: countOf(spans)}}, s.reader()
+	if cells != nil {
+		terms = cells.Terms(sameSpans(spans))
 	}
-	h := held{exact: exactCoverage(t, s, terms, width)}
+	h := held{exact: exactCoverage(s.noise(last), terms, width)}
 	for range freshReleases {
 		r := mustRelease(t, s, groups, random)
-		if inside(mustEstimate(t, s, r).Sum(0, spans).Value(), truth, width) {
+		if inside(mustEstimate(t, s, r).Sum(last, spans).Value(), truth, width) {
 			h.after++
 		}
-		cells := []float64{}
-		if s.Strategy.Kind != Identity {
-			cells = s.reader().Fit(r.Value().Observations)
-		} else {
-			for _, n := range r.Value().Observations {
-				cells = append(cells, float64(n))
-			}
+		unchanged, err := NewEstimateAs(Unchanged, s, r)
+		if err != nil {
+			t.Fatal(err)
 		}
-		sum, prefixes := 0.0, ranges.Prefixes(cells)
-		for _, span := range spans {
-			sum += prefixes[span.To] - prefixes[span.From]
-		}
-		if inside(rounded(sum), truth, width) {
+		if inside(unchanged.Sum(last, spans).Value(), truth, width) {
 			h.before++
 		}
 	}
@@ -90,8 +80,9 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 func inside(x, truth, width int64) bool { return max(x-truth, truth-x) <= width }
 
 // TestCoverage: over fresh releases, the stated interval holds as often as the noise says, within 3 standard errors, and
-// after the isotonic step not less than 95 % less 3 of them. Over all seeds 2 % of the runs would fail; this seed is
-// fixed, and a new one is only drawn when the samplers come to use their words otherwise.
+// after the isotonic step not less than 95 % less 3 of them; and it is not much wider than it must be. Over all seeds 3 %
+// of the runs would fail; this seed is fixed, and a new one is only drawn when the samplers come to use their words
+// otherwise.
 func TestCoverage(t *testing.T) {
 	ages := make([]int64, 365)
 	for i := range ages {
@@ -111,10 +102,17 @@ func TestCoverage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ordered, err := Ranges(365, oneRow, epsilon(100_000))
-	if err != nil {
-		t.Fatal(err)
+	must := func(s Spec, err error) Spec {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
+	ordered := must(Ranges(365, oneRow, epsilon(100_000)))
+	tree := must(calibrated(Spec{Counters: 1, Cells: 365, Strategy: Strategy{Kind: Tree, Radices: []int{20, 19}}}, oneRow, epsilon(100_000)))
+	weighted := must(calibrated(Spec{Counters: 1, Cells: 365, Strategy: Strategy{Kind: Tree, Radices: []int{8, 7, 7}, Weights: []int64{4, 5, 6}}}, oneRow, epsilon(100_000)))
+	sine := must(Ranges(365, oneRow, rho(5_000_000_000)))
+	average := must(Sums([]Counter{{Bound: counted}, {Bound: Bound{-40, 100}}}, 3, oneRow, epsilon(500_000)))
 	for i, c := range []struct {
 		name   string
 		spec   Spec
@@ -125,8 +123,13 @@ func TestCoverage(t *testing.T) {
 		{"count", count, groupsOf(1234), []Span{{0, 1}}, 1234},
 		{"histogram, one cell", histogram, groupsOf(ages...), []Span{{7, 8}}, ages[7]},
 		{"histogram, 20 cells", histogram, groupsOf(ages...), []Span{{0, 10}, {20, 30}}, prefix(0, 10) + prefix(20, 30)},
-		{"range", ordered, groupsOf(ages...), []Span{{30, 200}}, prefix(30, 200)},
-		{"range, empty cells", ordered, groupsOf(ages...), []Span{{330, 350}}, prefix(330, 350)},
+		{"tree", tree, groupsOf(ages...), []Span{{30, 200}}, prefix(30, 200)},
+		{"weighted tree", weighted, groupsOf(ages...), []Span{{30, 200}}, prefix(30, 200)},
+		{"p-identity", ordered, groupsOf(ages...), []Span{{30, 200}}, prefix(30, 200)},
+		{"p-identity, empty", ordered, groupsOf(ages...), []Span{{330, 350}}, prefix(330, 350)},
+		{"sine", sine, groupsOf(ages...), []Span{{30, 200}}, prefix(30, 200)},
+		{"sine, two parts", sine, groupsOf(ages...), []Span{{30, 200}, {330, 350}}, prefix(30, 200) + prefix(330, 350)},
+		{"sums of both signs", average, beside(groupsOf(9, 9, 9), 70, -300, 200), []Span{{1, 3}}, -100},
 	} {
 		h := coverOf(t, seeded(byte(10+i)), c.spec, c.groups, c.spans, c.truth)
 		n := float64(freshReleases)
@@ -134,7 +137,7 @@ func TestCoverage(t *testing.T) {
 		errorBefore := math.Sqrt(h.exact * (1 - h.exact) / n)
 		errorAfter := math.Sqrt(.95 * .05 / n)
 		t.Logf("%-20s exact %.4f, measured %.4f (%+.1f standard errors), after the isotonic step %.4f", c.name, h.exact, before, (before-h.exact)/errorBefore, after)
-		if h.exact < .95 || math.Abs(before-h.exact) > 3*errorBefore || after < .95-3*errorAfter {
+		if h.exact < .95 || h.exact > .965 || math.Abs(before-h.exact) > 3*errorBefore || after < .95-3*errorAfter {
 			t.Errorf("seed %q: %s: coverage %.4f and %.4f, exactly %.4f", seed, c.name, before, after, h.exact)
 		}
 	}

@@ -19,7 +19,8 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for others it is certified and within a few percent of the least (noise.HalfWidthOf, wide). The isotonic step is part
+// for others it is certified and within a few percent of the least (HalfWidthOf of package noise and, where the terms are
+// many, smoothHalfWidth and denseHalfWidth). The isotonic step is part
 // of neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
@@ -84,8 +85,26 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.smooth {
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
+	width := e.remembered(keyOfSpans(same), func() int64 { return e.denseHalfWidth(e.reader.Terms(same)) })
 	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
+}
+
+// denseHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X the sum of so many terms that there is no time for each.
+//
+// Claim: some percent more than the smallest such k at most, and the next integer.
+// Proof: with Y the sum of the coarse terms, P(|X| ≥ a) ≤ P(|Y| ≥ a−extra) (ranges.Coarsen), and no k below Y's own
+// half-width is looked for. For a from there on, a−extra ≥ a/stretch, so that P(|X| ≥ a) ≤ P(|stretch·Y| ≥ a).
+func (e *Errors) denseHalfWidth(terms []noise.Term) int64 {
+	coarse, extra := ranges.Coarsen(terms)
+	least := e.noise.HalfWidthOf(coarse, e.alpha)
+	a := float64(least) + .5
+	if extra > a/10 {
+		return least + int64(math.Ceil(extra))
+	}
+	for i := range coarse {
+		coarse[i].Weight *= a / (a - extra)
+	}
+	return max(least, e.noise.HalfWidthOf(coarse, e.alpha))
 }
 
 // Variance returns the variance of Of alone, which is faster to find.

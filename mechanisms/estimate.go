@@ -112,14 +112,9 @@ func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
 }
 
 // gram returns B'B of the strategy, nil where it is not known.
-func (s Spec) gram() gram {
-	if s.Strategy.Kind == Tree {
-		return treeGram(s.levels())
-	}
+func (s Spec) gram() func(x []float64) []float64 {
 	if o, ok := s.reader().(*openStrategy); ok {
-		if g, ok := o.Strategy.(gram); ok {
-			return g
-		}
+		return ranges.Gram(o.Strategy)
 	}
 	return nil
 }

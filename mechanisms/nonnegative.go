@@ -13,15 +13,11 @@ const (
 	// Unchanged takes least squares as it is: unbiased.
 	Unchanged
 	// NonNegative takes, of all vectors of cells that are not negative, the one nearest to the observations: the error as
-	// the observations see it never grows. It takes some hundred times as long as the others. Cells are never cut at 0,
-	// which would let their sums drift up.
+	// the observations see it never grows. That is another error than the one of ranges: where most cells are empty,
+	// their noise that is above 0 is kept in part, and sums of many of them drift up, less than those of cells cut at 0
+	// but further than Isotonic is off (docs/benchmarks.md). It takes some hundred times as long as the others.
 	NonNegative
 )
-
-// gram is what NonNegative needs of a strategy: B'B·x.
-type gram interface {
-	Gram(x []float64) []float64
-}
 
 // nonNegative returns the x ≥ 0 with the least (x−y)'M(x−y), M = B'B, which is where |B·x − observations| is least, as the
 // least-squares reading y is where it is least of all. tolerance is how much of that square does not matter.
@@ -29,8 +25,8 @@ type gram interface {
 // The nearest point of a convex set in the metric of M: since the true cells are in the set, none of its points is nearer
 // to y than to them in the sense that |B(x−truth)| ≤ |B(y−truth)|. Found by accelerated projected gradients (Beck and
 // Teboulle 2009), begun anew where the square rises (O'Donoghue and Candès 2015).
-func nonNegative(y []float64, m gram, tolerance float64) []float64 {
-	step := 1 / largestOf(m, len(y))
+func nonNegative(y []float64, gram func(x []float64) []float64, tolerance float64) []float64 {
+	step := 1 / largestOf(gram, len(y))
 	x, ahead := make([]float64, len(y)), make([]float64, len(y))
 	for i, v := range y {
 		x[i] = max(v, 0)
@@ -42,7 +38,7 @@ func nonNegative(y []float64, m gram, tolerance float64) []float64 {
 		for i := range off {
 			off[i] = ahead[i] - y[i]
 		}
-		slope, square := m.Gram(off), 0.0
+		slope, square := gram(off), 0.0
 		for i, g := range slope {
 			square += off[i] * g
 		}
@@ -76,7 +72,7 @@ const (
 
 // largestOf returns a bound of M's largest eigenvalue, all but certain to be one: M has no negative entries to speak of, so
 // that from all ones the power method converges from below at once.
-func largestOf(m gram, cells int) float64 {
+func largestOf(gram func(x []float64) []float64, cells int) float64 {
 	x, size := make([]float64, cells), math.Sqrt(float64(cells))
 	for i := range x {
 		x[i] = 1
@@ -85,7 +81,7 @@ func largestOf(m gram, cells int) float64 {
 		for i := range x {
 			x[i] /= size
 		}
-		x = m.Gram(x)
+		x = gram(x)
 		sum := 0.0
 		for _, v := range x {
 			sum += v * v
@@ -94,23 +90,3 @@ func largestOf(m gram, cells int) float64 {
 	}
 	return 1.1 * size
 }
-
-// Gram returns B'B·x of a tree's levels.
-func (t treeGram) Gram(x []float64) []float64 {
-	out := make([]float64, len(x))
-	for _, v := range t {
-		weight := float64(v.weight) * float64(v.weight)
-		for from := 0; from < len(x); from += v.block {
-			to, sum := min(from+v.block, len(x)), 0.0
-			for _, c := range x[from:to] {
-				sum += c
-			}
-			for i := from; i < to; i++ {
-				out[i] += weight * sum
-			}
-		}
-	}
-	return out
-}
-
-type treeGram []level

@@ -25,7 +25,7 @@ func TestNonNegativeIsNearest(t *testing.T) {
 			for i := range x {
 				off[i] = x[i] - y[i]
 			}
-			for i, slope := range g.Gram(off) {
+			for i, slope := range g(off) {
 				if x[i] < 0 || slope < -1e-3 || x[i] > 0 && math.Abs(slope) > 1e-3 {
 					t.Fatalf("%v: cell %d is read as %g, the slope there is %g", s.Strategy, i, x[i], slope)
 				}
