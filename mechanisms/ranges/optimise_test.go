@@ -14,7 +14,9 @@ import (
 
 var (
 	regenerate = flag.String("regenerate", "", "numbers of cells whose shipped strategies are optimised anew, or all")
+	only       = flag.String("workload", "", "with -regenerate: all ranges, or prefixes; both if absent")
 	tries      = flag.Int("tries", 60, "with -regenerate: moves of the descent for each layout")
+	hats       = flag.String("layout", "", "with -regenerate: numbers of hats of the levels, the finest first, instead of a search for them")
 	moves      = flag.Int("moves", 1500, "with -regenerate: moves for the best layout")
 )
 
@@ -29,26 +31,41 @@ func TestRegenerateStrategies(t *testing.T) {
 	}
 	wanted := shippedCells
 	if *regenerate != "all" {
-		wanted = nil
-		for _, field := range strings.Split(*regenerate, ",") {
-			cells, err := strconv.Atoi(field)
-			if err != nil || !slices.Contains(shippedCells, cells) {
-				t.Fatalf("-regenerate %s: must be among %v", field, shippedCells)
-			}
-			wanted = append(wanted, cells)
-		}
+		wanted = numbers(t, *regenerate)
 	}
 	for _, cells := range wanted {
+		if !slices.Contains(shippedCells, cells) {
+			t.Fatalf("-regenerate %d: must be among %v", cells, shippedCells)
+		}
 		for _, workload := range []Workload{AllRanges, AllPrefixes} {
-			renew(t, cells, workload)
+			if *only == "" || *only == workload.String() {
+				renew(t, cells, workload)
+			}
 		}
 	}
+}
+
+func numbers(t *testing.T, list string) []int {
+	t.Helper()
+	var found []int
+	for _, field := range strings.Split(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			t.Fatalf("%q in %s: must be a number from 1", field, list)
+		}
+		found = append(found, n)
+	}
+	return found
 }
 
 func renew(t *testing.T, cells int, workload Workload) {
 	t.Helper()
 	began := time.Now()
-	rows, symmetric, value := optimiseIdentity(workload, cells, *tries, *moves)
+	candidates := layouts(workload, cells)
+	if *hats != "" {
+		candidates = []layout{numbers(t, *hats)}
+	}
+	rows, symmetric, value := optimiseIdentity(workload, cells, candidates, *tries, *moves)
 	data := encodeRows(rows, symmetric)
 	after := meanOf(t, data, cells, workload)
 	name, before := strategyFile(cells, workload), math.Inf(1)

@@ -60,20 +60,23 @@ func (l layout) start(cells int, symmetric bool) (x []float64, rows int) {
 	return x, rows
 }
 
-// optimiseIdentity returns the free rows of the best p-identity strategy found for a workload: the layouts are tried
+// optimiseIdentity returns the free rows of the best p-identity strategy found for a workload: the candidates are tried
 // with few moves, the best of them with many.
-func optimiseIdentity(workload Workload, cells, tries, moves int) (rows []band, symmetric bool, value float64) {
+func optimiseIdentity(workload Workload, cells int, candidates []layout, tries, moves int) (rows []band, symmetric bool, value float64) {
 	type attempt struct {
 		x     []float64
 		t     *template
 		value float64
 	}
 	var best attempt
-	for _, l := range layouts(workload, cells) {
+	for _, l := range candidates {
 		symmetric = workload == AllRanges && cells%2 == 0
 		x, n := l.start(cells, symmetric)
 		a := attempt{x: x, t: newTemplate(workload, cells, n)}
-		if a.value = a.t.minimise(x, tries); best.t == nil || a.value < best.value {
+		if len(candidates) > 1 {
+			a.value = a.t.minimise(x, tries)
+		}
+		if best.t == nil || a.value < best.value {
 			best = a
 		}
 	}

@@ -17,7 +17,7 @@ import (
 const MostPIdentity = 1 << 13
 
 // leastPIdentity is the smallest: below it the best is, or is as good as, each cell once.
-const leastPIdentity = 6
+const leastPIdentity = 9
 
 // shippedCells are the numbers of cells with optimised data, for each workload. TestRegenerateStrategies makes them.
 var shippedCells = []int{8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096}
