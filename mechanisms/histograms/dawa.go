@@ -17,7 +17,7 @@ import (
 const MostCells = 1 << 20
 
 // Dawa is a checked plan for ordered cells: a quarter of the cost chooses a partition into buckets whose cells are about
-// equal, the rest observes the buckets' counts by the best tree for so many; a count is then spread evenly over its
+// equal, the rest observes the buckets' counts by the best strategy for so many; a count is then spread evenly over its
 // bucket. It is immutable; the zero value is invalid.
 type Dawa struct {
 	cells     int
@@ -63,84 +63,86 @@ func NewDawa(cells int, c privacy.Contribution, cost privacy.Cost) (Dawa, error)
 		return Dawa{}, fmt.Errorf("partition: %w", err)
 	}
 	d.partition.scale = (32*steps*1_000_000 + e - 1) / e
+	if _, _, err := d.buckets(1); err != nil {
+		return Dawa{}, err
+	}
 	if _, _, err := d.buckets(min(cells, 2)); err != nil {
 		return Dawa{}, err
 	}
 	return d, nil
 }
 
-// DawaWins tells whether a Dawa is expected to have a smaller error over all ranges than the best tree with the isotonic
-// step, for a public guess of the number of rows (or a released one): few rows over many cells, ε·rows/(rows of a unit) at
-// most 1000 and at least 1024 cells. ρ counts as ε = √(2ρ).
+// DawaWins tells whether a Dawa is expected to have a smaller error over all ranges than the best strategy chosen ahead
+// with the isotonic step, for a public guess of the number of rows (or a released one): under pure accounting, few rows
+// over many cells, ε·rows/(rows of a unit) at most 3000 and at least 2048 cells.
 //
-// On shapes of real columns over 4096 cells, at ε·rows from 30 to 3000, its error was 0.96 of that tree's (0.88 to 1.10 on
-// single ones), and 0.6 of the same tree's without the isotonic step; from 10,000 on and below 1024 cells it lost more than
-// it won. So the gain is small where a tree is read well.
+// On shapes of real columns over 4096 and 16,384 cells, at ε·rows from 30 to 3000, its error was 0.81 of that strategy's
+// (between 0.58 and 1.23 on single ones); at 10,000 0.94, at 100,000 more than 1; over 1024 cells 0.97, over fewer it
+// lost. Under zCDP it lost: there a strategy chosen ahead is three times as good.
 func DawaWins(cells int, rows int64, c privacy.Contribution, cost privacy.Cost) bool {
 	b, err := boundsOf(c)
-	epsilon := max(cost.Epsilon.Float(), math.Sqrt(2*max(0, cost.Rho.Float())))
-	return err == nil && cells >= 1024 && rows > 0 && epsilon > 0 && epsilon*float64(rows) <= 1000*float64(b.rows*b.times())
+	epsilon := cost.Epsilon.Float()
+	return err == nil && cells >= 2048 && rows > 0 && epsilon > 0 && epsilon*float64(rows) <= 3000*float64(b.rows*b.times())
 }
 
 // Cost returns what is to be charged: all of what the plan was made with.
 func (d Dawa) Cost() privacy.Cost { return d.cost }
 
-// buckets returns the tree over n buckets (of no levels for a single one) and the noise of its nodes. Each is a function of n
-// alone.
-func (d Dawa) buckets(n int) (ranges.Tree, noise.Distribution, error) {
-	if n == 1 {
-		_, noise, err := d.observed(1, 1)
-		return ranges.Tree{}, noise, err
+// buckets returns the strategy for n buckets with the least expected error over all ranges of them, and its noise. A row is
+// in one bucket, so that the observations of neighbours are rows times the strategy's sensitivity apart in L1, rows² times
+// in squared L2.
+func (d Dawa) buckets(n int) (ranges.Description, noise.Distribution, error) {
+	goal := ranges.Goal{Cells: n, Workload: ranges.AllRanges, Norm: ranges.L2, Neighbors: privacy.AddRemove}
+	if d.epsilon.Micro() > 0 {
+		goal.Norm = ranges.L1
 	}
-	variance := func(levels int) float64 {
-		v, _, err := d.observed(n, int64(levels))
+	if d.bounds.replaceOne {
+		goal.Neighbors = privacy.ReplaceOne
+	}
+	chosen, _ := ranges.Choose(goal, func(s privacy.Sensitivity) float64 {
+		dist, err := d.calibrate(s)
 		if err != nil {
 			return 0
 		}
-		return v
-	}
-	tree, err := ranges.NewTree(n, ranges.Best(n, variance))
+		return dist.Variance()
+	})
+	strategy, err := ranges.Open(chosen)
 	if err != nil {
-		return ranges.Tree{}, noise.Distribution{}, err
+		return chosen, noise.Distribution{}, fmt.Errorf("cost is %s, too small for %d rows of a unit: %w", d.cost, d.bounds.rows, err)
 	}
-	_, noise, err := d.observed(n, int64(tree.Levels()))
-	return tree, noise, err
+	dist, err := d.calibrate(strategy.Sensitivity(goal.Neighbors))
+	return chosen, dist, err
 }
 
-// observed returns the noise of n buckets seen on so many levels: a row is in one node of each, so L1 is rows·levels, L2² is
-// rows²·levels, and under replace-one, unless there is but one bucket, twice that.
-func (d Dawa) observed(n int, levels int64) (float64, noise.Distribution, error) {
-	times := int64(1)
-	if n > 1 {
-		times = d.bounds.times()
-	}
-	kind, num, den := noise.Laplace, d.bounds.rows*levels*times*1_000_000, d.epsilon.Micro()
-	if den == 0 {
-		// σ² = L2²·1e12/(2·pico), rounded up to a whole number of 1/den of a row².
-		kind, den = noise.Gaussian, 1
-		v := new(big.Int).Mul(big.NewInt(d.bounds.rows*d.bounds.rows*levels*times), big.NewInt(1e12))
-		if v.BitLen() < 100 {
-			den = 1 << 20
-			v.Lsh(v, 20)
+// calibrate returns the noise of the buckets for a strategy of the given sensitivity.
+func (d Dawa) calibrate(s privacy.Sensitivity) (noise.Distribution, error) {
+	if d.epsilon.Micro() > 0 {
+		if s.L1 > math.MaxInt64/1_000_000/d.bounds.rows {
+			return noise.Distribution{}, errors.New("scale of the buckets' noise is out of range")
 		}
-		half := new(big.Int).Lsh(big.NewInt(d.rho.Pico()), 1)
-		v.Add(v, half).Sub(v, big.NewInt(1)).Quo(v, half)
-		if !v.IsInt64() {
-			return 0, noise.Distribution{}, errors.New("noise of the buckets is out of range: the cost is too small for the rows of a unit")
-		}
-		num = v.Int64()
+		return noise.New(noise.Laplace, s.L1*d.bounds.rows*1_000_000, d.epsilon.Micro())
 	}
-	dist, err := noise.New(kind, num, den)
-	if err != nil {
-		return 0, dist, err
+	// σ² = L2²·rows²·1e12/(2·pico), rounded up to a multiple of 1/den.
+	den := int64(1)
+	v := new(big.Int).Mul(big.NewInt(s.L2Squared), big.NewInt(1e12))
+	v.Mul(v, big.NewInt(d.bounds.rows*d.bounds.rows))
+	half := new(big.Int).Lsh(big.NewInt(d.rho.Pico()), 1)
+	if v.BitLen()-half.BitLen() < 40 {
+		den = 1 << 20
+		v.Lsh(v, 20)
 	}
-	return dist.Variance(), dist, nil
+	v.Add(v, half).Sub(v, big.NewInt(1)).Quo(v, half)
+	if !v.IsInt64() {
+		return noise.Distribution{}, errors.New("variance of the buckets' noise is out of range")
+	}
+	return noise.New(noise.Gaussian, v.Int64(), den)
 }
 
-// Bucketed is the outcome of a Dawa: where the buckets end, and the noisy nodes of the tree over them, level by level from
-// the top, each left to right.
+// Bucketed is the outcome of a Dawa: where the buckets end, the strategy by which they were observed, a function of their
+// number alone, and its noisy observations.
 type Bucketed struct {
 	Ends         []int
+	Strategy     ranges.Description
 	Observations []int64
 }
 
@@ -154,10 +156,10 @@ const (
 //
 // Claim: ε-DP, or ρ-zCDP, at the plan's cost, for its contribution.
 // Neighbours and sensitivity: a unit's rows are at most rows single steps (replace-one: twice that) between the cells; the
-// partition's proof stands in partition.go, the buckets' sensitivity at observed.
+// partition's proof stands in partition.go, the buckets' sensitivity at buckets.
 // Theorem: composition; the partition's ε₁-DP is ε₁²/2-zCDP (Bun, Steinke 2016).
-// Proof: given the partition, the tree, the noise and the buckets are fixed; a cell enters its bucket by addition, cut at
-// 2^61, which brings no two values further apart, and exact noise is added to every node.
+// Proof: given the partition, the strategy, the noise and the buckets are fixed; a cell enters its bucket by addition, cut at
+// 2^61, which brings no two values further apart, and exact noise is added to every observation.
 // Limits: as for the partition. The reading is biased where buckets are not even, by an amount that the release does not tell.
 func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Bucketed], error) {
 	var none privacy.Released[Bucketed]
@@ -178,7 +180,11 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 	if err := reader.Err(); err != nil {
 		return none, err
 	}
-	tree, noise, err := d.buckets(len(out.Ends))
+	described, noise, err := d.buckets(len(out.Ends))
+	if err != nil {
+		return none, err
+	}
+	strategy, err := ranges.Open(described)
 	if err != nil {
 		return none, err
 	}
@@ -189,7 +195,7 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 		}
 		from = end
 	}
-	out.Observations = observe(tree, counts)
+	out.Strategy, out.Observations = described, strategy.Observe(counts)
 	for i, n := range out.Observations {
 		out.Observations[i] = addNoise(n, noise.Sample(reader))
 	}
@@ -197,24 +203,6 @@ func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priva
 		return none, err
 	}
 	return sealed.Release(out), nil
-}
-
-// observe returns the nodes of the tree over the counts.
-func observe(tree ranges.Tree, counts []int64) []int64 {
-	if len(counts) == 1 {
-		return counts
-	}
-	nodes := make([]int64, 0, tree.Nodes())
-	for l := range tree.Levels() {
-		for from := 0; from < len(counts); from += tree.Block(l) {
-			sum := int64(0)
-			for _, n := range counts[from:min(from+tree.Block(l), len(counts))] {
-				sum = min(sum+n, mostCount)
-			}
-			nodes = append(nodes, sum)
-		}
-	}
-	return nodes
 }
 
 // addNoise returns n+noise, cut at ±mostNoisy, for 0 ≤ n ≤ mostCount.
@@ -237,19 +225,14 @@ func (d Dawa) Prefixes(released privacy.Released[Bucketed]) (privacy.Released[[]
 	if n == 0 || r.Ends[n-1] != d.cells {
 		return none, fmt.Errorf("release does not end at %d cells: it is another plan's", d.cells)
 	}
-	ends := []float64{0, 0}
-	if n > 1 {
-		tree, _, err := d.buckets(n)
-		if err != nil {
-			return none, err
-		}
-		if len(r.Observations) != tree.Nodes() {
-			return none, fmt.Errorf("number of observations is %d, must be %d", len(r.Observations), tree.Nodes())
-		}
-		ends = ranges.Prefixes(tree.Fit(r.Observations))
-	} else if len(r.Observations) == 1 {
-		ends[1] = float64(r.Observations[0])
+	strategy, err := ranges.Open(r.Strategy)
+	if err != nil {
+		return none, err
 	}
+	if strategy.Cells() != n || len(r.Observations) != strategy.Observations() {
+		return none, fmt.Errorf("number of observations is %d of %d cells, must be %d of %d", len(r.Observations), strategy.Cells(), strategy.Observations(), n)
+	}
+	ends := ranges.Prefixes(strategy.Fit(r.Observations))
 	ranges.Isotonic(ends)
 	prefixes, from := make([]float64, 1, d.cells+1), 0
 	for i, end := range r.Ends {

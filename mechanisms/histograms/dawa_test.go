@@ -2,6 +2,7 @@ package histograms
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -294,4 +295,35 @@ func TestDawaExtremes(t *testing.T) {
 			}
 		}
 	}
+}
+
+func ExampleDawa() {
+	// 600 rows over 4096 cells, ε = 0.5: a public guess says that there are few.
+	c, cost := privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(500_000)}
+	fmt.Println("worth it:", DawaWins(4096, 1000, c, cost))
+	plan, err := NewDawa(4096, c, cost)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cells := make([]int64, 4096)
+	cells[0] = 400
+	for i := range 200 {
+		cells[1024+5*i] = 1
+	}
+	released, err := plan.Release(privacy.Seal(cells), seeded(8))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	prefixes, err := plan.Prefixes(released)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p := prefixes.Value()
+	fmt.Printf("%d buckets; total %.0f, first 1024 cells %.0f, second %.0f\n", len(released.Value().Ends), p[4096], p[1024], p[2048]-p[1024])
+	// Output:
+	// worth it: true
+	// 295 buckets; total 607, first 1024 cells 418, second 178
 }
