@@ -65,8 +65,8 @@ func TestLaplaceByItsLoss(t *testing.T) {
 	for _, c := range []struct {
 		epsilon float64
 		known   int64
-	}{{.05, 26}, {.02, 143}, {.01, 564}, {.005, 2247}, {.002, 14018}, {.001, 56046}} {
-		low, high := c.known-c.known/200-2, c.known+c.known/200+2
+	}{{.5, 2}, {.2, 5}, {.1, 10}, {.05, 26}, {.02, 143}, {.01, 564}, {.005, 2247}, {.002, 14018}, {.001, 56046}} {
+		low, high := max(0, c.known-c.known/200-2), c.known+c.known/200+2
 		for high-low > 1 {
 			if middle := (low + high) / 2; composed(middle, c.epsilon, 40) <= 1e-6 {
 				low = middle
