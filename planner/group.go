@@ -33,7 +33,9 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
-	g := &grouping{b: b, sel: sel, rows: from, q: &question{table: from.table}, keyAt: map[string]int{}}
+	own := *from
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table}, keyAt: map[string]int{}}
+	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
 	if sel.WhereClause != nil {
@@ -60,22 +62,22 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 }
 
 // below translates over the private rows.
-func (g *grouping) below(place string) *translator {
-	return &translator{env: g.b.env, params: g.b.params, columns: g.rows.column, place: place}
-}
+func (g *grouping) below(place string) *translator { return g.b.overRows(g.rows, place) }
 
 // expandTargets writes * out.
 func (g *grouping) expandTargets() {
 	for _, n := range g.sel.TargetList {
 		t := n.GetResTarget()
-		names, _, refusal := g.rows.star(t)
-		if names == nil || refusal != nil {
+		parts, refusal := g.rows.star(t)
+		if parts == nil || refusal != nil {
 			g.targets = append(g.targets, target{columnLabel(t), t.Val})
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, name := range names {
-			g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(g.rows.alias), pg.MakeStrNode(name)}, int32(pos))})
+		for _, p := range parts {
+			for _, name := range g.rows.names[p.from:p.to] {
+				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
+			}
 		}
 	}
 }
@@ -193,7 +195,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 	}
 	if isColumn {
 		names := stringsOf(n.GetColumnRef().Fields)
-		return nil, ungrouped.at(locationOf(n), g.rows.alias+"."+names[len(names)-1])
+		return nil, ungrouped.at(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }

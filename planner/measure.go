@@ -18,6 +18,7 @@ type known struct {
 	fingerprint string // hash of the table's meaning
 	names       []string
 	exprs       []*expr // its columns
+	keys        []key   // its join keys, by each name that they have
 }
 
 var knownTables sync.Map // *policy.Table → *known
@@ -32,7 +33,17 @@ func knownOf(t *policy.Table) *known {
 		k.names = append(k.names, c.Name)
 		k.exprs = append(k.exprs, columnExpr(i, c.Type, c.Typmod, -1))
 	}
-	knownTables.Store(t, k)
+	for _, c := range t.Keys {
+		k.keys = append(k.keys, key{c.Name, c, 0})
+	}
+	if t.Derived == nil { // derived tables live as long as their plan
+		for _, c := range t.Columns {
+			if j := t.Key(c.Name); j != nil && j.Name != c.Name {
+				k.keys = append(k.keys, key{c.Name, j, 0})
+			}
+		}
+		knownTables.Store(t, k)
+	}
 	return k
 }
 

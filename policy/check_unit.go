@@ -33,6 +33,9 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 		}
 		if t.UnitColumn != "" {
 			t.addKey(t.UnitColumn)
+			for _, k := range t.Keys {
+				k.Unit = k.Source == t.UnitColumn
+			}
 		}
 	}
 }

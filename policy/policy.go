@@ -145,6 +145,7 @@ type Column struct {
 	Outside OutsideRule
 	Snap    bool   // offgrid: snap
 	Join    bool   // one of Table.Keys: rows may be joined by it, and nothing else
+	Unit    bool   // of Keys: it names the row's unit
 	Hidden  bool   // of Keys: the policy does not list it, so that catalogs do not show it
 	Comment string // description for the catalog
 }
@@ -241,22 +242,15 @@ func (t *Table) Column(name string) *Column {
 
 // Key returns the join key of that name, or nil: one of Keys, or the unit's column listed under another name.
 func (t *Table) Key(name string) *Column {
-	for _, c := range t.Keys {
-		if c.Name == name {
-			return c
+	for _, k := range t.Keys {
+		if k.Name == name {
+			return k
 		}
 	}
-	if c := t.Column(name); c != nil && t.UnitColumn != "" && c.Source == t.UnitColumn && c.Table == t {
-		return t.UnitKey()
-	}
-	return nil
-}
-
-// UnitKey returns the key that names the unit, or nil where it is not a column of the table.
-func (t *Table) UnitKey() *Column {
-	for _, c := range t.Keys {
-		if t.UnitColumn != "" && c.Source == t.UnitColumn {
-			return c
+	c := t.Column(name)
+	for _, k := range t.Keys {
+		if c != nil && t.Derived == nil && k.Source == c.Source {
+			return k
 		}
 	}
 	return nil
