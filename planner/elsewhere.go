@@ -72,8 +72,21 @@ func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 		return nil, refusal
 	}
 	m.Other = other.table
+	return columnExpr(r.mark(m), policy.Bool, -1, pos), nil
+}
+
+// mark adds the column of a Marked once, and returns its position.
+func (r *rows) mark(m *Marked) int {
+	canon := string(encodePred(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+	for _, have := range r.marks {
+		if have.canon == canon {
+			return have.column
+		}
+	}
 	r.become(marked(m))
-	return columnExpr(len(r.table.Columns)-1, policy.Bool, -1, pos), nil
+	at := len(r.table.Columns) - 1
+	r.marks = append(slices.Clone(r.marks), mark{canon, at})
+	return at
 }
 
 // become gives the rows another table whose first columns and whose keys are those of the present one.

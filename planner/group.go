@@ -258,6 +258,14 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 	case name == "count" && f.AggStar:
 	case len(f.Args) != 1 || f.FuncVariadic:
 		return nil, unknownFunction.at(pos, name)
+	case name == "count" && g.isKey(f.Args[0]):
+		k, _ := g.rows.keyNode(f.Args[0])
+		if !k.column.Unit && k.present == 0 {
+			return nil, keyOnly.at(locationOf(f.Args[0]), k.name, g.rows.table.Dataset.Unit.Name)
+		}
+		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
+			where = append(where, present)
+		}
 	case name == "count":
 		arg, refusal := t.expr(f.Args[0])
 		if refusal != nil {
@@ -283,6 +291,16 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		}
 	}
 	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
+}
+
+// isKey tells a reference to a join key that is not a column with a domain as well.
+func (g *grouping) isKey(n *pg.Node) bool {
+	k, refusal := g.rows.keyNode(n)
+	if k == nil || refusal != nil {
+		return false
+	}
+	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
+	return refusal != nil
 }
 
 // deparsed writes a SELECT for people.

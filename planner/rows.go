@@ -20,6 +20,7 @@ type rows struct {
 	where []*expr
 	keys  []key
 	equal [][2]*policy.Column // keys that are known to be equal in each row
+	marks []mark              // columns that say whether the unit has rows elsewhere
 	asked *question           // what is asked of them, once that is known
 	scope *cte                // the WITH queries in sight
 	pos   int
@@ -31,6 +32,12 @@ type relation struct {
 	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
 	from, to       int
 	fromKey, toKey int
+}
+
+// mark is a column of the rows' table that elsewhere added.
+type mark struct {
+	canon  string
+	column int
 }
 
 // key is a join key in sight.

@@ -95,8 +95,35 @@ func (q Query) Proven() (sql string, args []any, ok bool) {
 	return q.proven.sql, q.proven.args, q.proven.sql != ""
 }
 
-// Provable lists the tables of which Proven needs proof.
-func (q Query) Provable() []*policy.Table { return q.provable }
+// Unique names a column of a table whose values a constraint must prove different.
+type Unique struct {
+	Table  *policy.Table
+	Column string
+}
+
+// Provable lists what Proven needs proof of.
+func (q Query) Provable() []Unique {
+	var list []Unique
+	for _, t := range q.provable {
+		list = append(list, Unique{t, t.UnitColumn})
+	}
+	return list
+}
+
+// Required lists what the query itself needs proof of: the keys through which units are found. Without it the query must
+// not run.
+func (q Query) Required() []Unique { return Required(q.table) }
+
+// Required lists what every query over the table needs proof of.
+func Required(t *policy.Table) []Unique {
+	var list []Unique
+	for _, base := range t.Base() {
+		if base.Via != nil {
+			list = append(list, Unique{base.Via.Table, base.Via.Key})
+		}
+	}
+	return list
+}
 
 // Dialect is the dialect that the query is written in.
 func (q Query) Dialect() Dialect { return q.dialect }

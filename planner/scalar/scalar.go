@@ -62,7 +62,7 @@ func (env Env) zone() *time.Location {
 	return env.Zone
 }
 
-// Shift reads the columns of e n places further on in a row.
+// Shift reads the columns of e n places further on in a row; n may be negative.
 func Shift(e Expr, n int) Expr {
 	if c, ok := e.(*column); ok {
 		return &column{c.index + n, c.typ, c.typmod}
@@ -75,4 +75,9 @@ type shifted struct {
 	n int
 }
 
-func (s shifted) Eval(row Row) (policy.Value, error) { return s.Expr.Eval(row[min(s.n, len(row)):]) }
+func (s shifted) Eval(row Row) (policy.Value, error) {
+	if s.n < 0 {
+		return s.Expr.Eval(append(make(Row, -s.n, len(row)-s.n), row...))
+	}
+	return s.Expr.Eval(row[min(s.n, len(row)):])
+}
