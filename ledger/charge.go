@@ -104,7 +104,7 @@ func checkRequest(r Request) error {
 		if c.eps < 0 || c.rho < 0 || c.delta < 0 || c.eps == 0 && c.rho == 0 {
 			return errors.New("ledger: the cost of an item must be greater than zero")
 		}
-		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || it.Spec.Noise.Num <= 0 || it.Spec.Noise.Den <= 0 {
+		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !hasNoise(it.Spec) {
 			return errors.New("ledger: malformed item")
 		}
 		if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
@@ -112,6 +112,16 @@ func checkRequest(r Request) error {
 		}
 	}
 	return nil
+}
+
+// hasNoise tells whether every counter of a Spec has noise.
+func hasNoise(s mechanisms.Spec) bool {
+	for _, sum := range s.Sums {
+		if sum.Noise.Num <= 0 || sum.Noise.Den <= 0 {
+			return false
+		}
+	}
+	return len(s.Sums) > 0 || s.Noise.Num > 0 && s.Noise.Den > 0
 }
 
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them

@@ -67,7 +67,16 @@ func (e *encoder) cost(c privacy.Cost) {
 	e.i64(c.Delta.Atto())
 }
 
+// The forms of a Spec's bytes. The first one has no mark: it begins with the number of counters, which is above 0. It
+// knows counts with one noise, observed by cells or by an unweighted tree, and is still written for those. The second
+// begins with its mark, below 0, and knows everything. Numbers are on disk: never change one.
+const specFull int64 = -2
+
 func (e *encoder) spec(s mechanisms.Spec) {
+	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
+		e.fullSpec(s)
+		return
+	}
 	e.i64(int64(s.Counters))
 	e.i64(int64(s.Cells))
 	e.i64(int64(s.Strategy.Kind))
@@ -75,9 +84,43 @@ func (e *encoder) spec(s mechanisms.Spec) {
 	for _, r := range s.Strategy.Radices {
 		e.i64(int64(r))
 	}
-	e.i64(int64(s.Noise.Kind))
-	e.i64(s.Noise.Num)
-	e.i64(s.Noise.Den)
+	e.noise(s.Noise)
+}
+
+func (e *encoder) fullSpec(s mechanisms.Spec) {
+	e.i64(specFull)
+	e.i64(int64(s.Counters))
+	e.i64(int64(s.Cells))
+	y := s.Strategy
+	e.i64(int64(y.Kind))
+	e.i64(int64(len(y.Radices)))
+	for _, r := range y.Radices {
+		e.i64(int64(r))
+	}
+	e.list(y.Weights)
+	e.i64(int64(y.Bits))
+	e.i64(int64(y.Version))
+	e.list(y.Matrix)
+	e.noise(s.Noise)
+	e.i64(int64(len(s.Sums)))
+	for _, sum := range s.Sums {
+		e.i64(sum.Low)
+		e.i64(sum.High)
+		e.noise(sum.Noise)
+	}
+}
+
+func (e *encoder) noise(n mechanisms.Noise) {
+	e.i64(int64(n.Kind))
+	e.i64(n.Num)
+	e.i64(n.Den)
+}
+
+func (e *encoder) list(list []int64) {
+	e.i64(int64(len(list)))
+	for _, n := range list {
+		e.i64(n)
+	}
 }
 
 // decoder reads what encoder wrote. The first fault sticks in err; everything read after it is zero.
@@ -138,17 +181,47 @@ func (d *decoder) count() int {
 }
 
 func (d *decoder) spec() mechanisms.Spec {
-	s := mechanisms.Spec{Counters: int(d.i64()), Cells: int(d.i64())}
-	s.Strategy.Kind = mechanisms.StrategyKind(d.i64())
-	if n := d.count(); n > 0 {
-		s.Strategy.Radices = make([]int, n)
-		for i := range s.Strategy.Radices {
-			s.Strategy.Radices[i] = int(d.i64())
+	first := d.i64()
+	full := first == specFull
+	if full {
+		first = d.i64()
+	}
+	if first < 1 {
+		d.err = errBody
+	}
+	s := mechanisms.Spec{Counters: int(first), Cells: int(d.i64())}
+	y := &s.Strategy
+	y.Kind = mechanisms.StrategyKind(d.i64())
+	for _, r := range d.list() {
+		y.Radices = append(y.Radices, int(r))
+	}
+	if full {
+		y.Weights, y.Bits, y.Version, y.Matrix = d.list(), int(d.i64()), int(d.i64()), d.list()
+	}
+	s.Noise = d.noise()
+	if full {
+		for range d.count() {
+			s.Sums = append(s.Sums, mechanisms.Sum{Bound: mechanisms.Bound{Low: d.i64(), High: d.i64()}, Noise: d.noise()})
 		}
 	}
-	s.Noise.Kind = mechanisms.NoiseKind(d.i64())
-	s.Noise.Num, s.Noise.Den = d.i64(), d.i64()
 	return s
+}
+
+func (d *decoder) noise() mechanisms.Noise {
+	return mechanisms.Noise{Kind: mechanisms.NoiseKind(d.i64()), Num: d.i64(), Den: d.i64()}
+}
+
+// list reads numbers; none is nil.
+func (d *decoder) list() []int64 {
+	n := d.count()
+	if n == 0 {
+		return nil
+	}
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = d.i64()
+	}
+	return list
 }
 
 // end reports the first fault, or that bytes are left over.

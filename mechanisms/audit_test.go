@@ -49,7 +49,7 @@ type neighbors struct {
 func neighboring(kind privacy.Neighbors) []neighbors {
 	c := Contribution{Rows: 2, Neighbors: kind}
 	tree := func(cost privacy.Cost) (Spec, error) {
-		return calibrated(Spec{Counters: 1, Cells: 7, Strategy: Strategy{Tree, []int{2, 2, 2}}}, c, cost)
+		return calibrated(Spec{Counters: 1, Cells: 7, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2, 2}}}, c, cost)
 	}
 	plain := func(counters, cells int) func(privacy.Cost) (Spec, error) {
 		return func(cost privacy.Cost) (Spec, error) { return Plain(counters, cells, c, cost) }

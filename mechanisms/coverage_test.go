@@ -51,12 +51,12 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 	sure, _ := NewConfidence(.95)
 	width := s.Error(spans, sure).HalfWidth
 	terms := []noise.Term{}
-	if s.Strategy.Kind == Tree {
+	if s.Strategy.Kind != Identity {
 		same := []ranges.Span{}
 		for _, span := range spans {
 			same = append(same, ranges.Span(span))
 		}
-		terms = s.tree().Terms(same)
+		terms = s.reader().Terms(same)
 	} else {
 		for _, span := range spans {
 			terms = append(terms, noise.Term{Weight: 1, Count: span.To - span.From})
@@ -69,8 +69,8 @@ func coverOf(t *testing.T, random io.Reader, s Spec, groups []privacy.Group, spa
 			h.after++
 		}
 		cells := []float64{}
-		if s.Strategy.Kind == Tree {
-			cells = s.tree().Fit(r.Value().Observations)
+		if s.Strategy.Kind != Identity {
+			cells = s.reader().Fit(r.Value().Observations)
 		} else {
 			for _, n := range r.Value().Observations {
 				cells = append(cells, float64(n))

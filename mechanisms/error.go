@@ -12,25 +12,27 @@ import (
 )
 
 // Error returns the expected error of the sum of the cells in spans (disjoint, sorted) of one counter, as Estimate.Sum
-// gives it. It needs no data. Errors is faster where a release is read at many spans.
+// gives it. It needs no data. Errors is faster where a release is read at many spans. Where each counter has noise of its
+// own, it speaks of the first; see Only.
 func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors(confidence).Of(spans) }
 
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for Tree it is certified and within a few percent of the least (noise.HalfWidthOf). The isotonic step of a Tree is part
+// for others it is certified and within a few percent of the least (noise.HalfWidthOf, wide). The isotonic step is part
 // of neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
 	cells  int
-	tree   *ranges.Tree // nil for Identity
+	reader ranges.Strategy // nil for Identity
 	noise  noise.Distribution
+	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
-	prefix []byte // of the keys in widths: the noise and the confidence
+	prefix []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
 }
 
 // widths remembers half-widths for the whole process: each is a function of its key alone, which names noise, confidence
-// and weights, and dashboards ask the same ranges again and again.
+// and weights or what determines them, and dashboards ask the same ranges again and again.
 var widths halfWidths
 
 type halfWidths struct {
@@ -50,13 +52,14 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if err := s.check(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
-	d, _ := s.Noise.distribution()
+	own := s.noise(0)
+	d, _ := own.distribution()
 	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
-	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, s.Noise.Num), s.Noise.Den), byte(s.Noise.Kind))
+	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
+	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
-	if s.Strategy.Kind == Tree {
-		tree := s.tree()
-		e.tree = &tree
+	if e.reader = s.reader(); s.matrix() != nil {
+		e.prefix = append(e.prefix, keyOf(s.description())...)
 	}
 	return e
 }
@@ -64,30 +67,92 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 // Of returns the expected error of the sum of the cells in spans of one counter.
 func (e *Errors) Of(spans []Span) Error {
 	spans = normal(spans, e.cells)
-	if e.tree == nil {
-		count := 0
-		for _, s := range spans {
-			count += s.To - s.From
-		}
+	switch r := e.reader.(type) {
+	case nil:
+		count := countOf(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
 		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
+	case ranges.Tree:
+		terms := r.Terms(sameSpans(spans))
+		squares, key := keyOfTerms(terms)
+		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })}
 	}
+	same := sameSpans(spans)
+	squares := e.reader.Variance(same)
+	if e.smooth {
+		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
+	}
+	width := e.remembered(keyOfSpans(spans), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
+	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
+}
+
+// Variance returns the variance of Of alone, which is faster to find.
+func (e *Errors) Variance(spans []Span) float64 {
+	spans = normal(spans, e.cells)
+	if e.reader == nil {
+		return float64(countOf(spans)) * e.noise.Variance()
+	}
+	return e.reader.Variance(sameSpans(spans)) * e.noise.Variance()
+}
+
+// wideVariance is the variance parameter from where on sums of discrete Gaussian noise are taken for continuous.
+const wideVariance = 1 << 24
+
+// smoothHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X a weighted sum of discrete Gaussian noise of parameter σ² ≥
+// 2^24, the squares of the weights adding up to w².
+//
+// Claim: at most 1 % more than the smallest such k, or the next integer.
+// Proof: add to each noise Y a continuous Gaussian of deviation s = 4. By completing the square the density of the sum at
+// x is that of a Gaussian of variance σ²+s² times Σ_k exp(−(k−μ)²/(2τ²)) over its mean over μ, with τ² = σ²s²/(σ²+s²) > 15,
+// so by Poisson summation times 1 ± 3·exp(−2π²τ²), for 2^24 of them together times 1 ± 1e-100. What was added to X is a
+// Gaussian Z of deviation s·w, independent of it: P(|X| ≥ a)·P(|Z| ≤ c) ≤ P(|X+Z| ≥ a−c). With c = 8s·w the second factor
+// is above 1 − 1e-14, and c is below 1 % of the deviation σ·w.
+func (e *Errors) smoothHalfWidth(squares float64) int64 {
+	if squares == 0 || e.alpha >= 1 {
+		return 0
+	}
+	const s = 4
+	w := math.Sqrt(squares)
+	quantile := math.Sqrt2 * math.Erfcinv(float64(e.alpha)*(1-1e-13))
+	reach := quantile*w*math.Sqrt(e.noise.Variance()+s*s) + 8*s*w
+	return int64(max(0, math.Ceil(reach*(1+1e-12)-.5)))
+}
+
+func countOf(spans []Span) (count int) {
+	for _, s := range spans {
+		count += s.To - s.From
+	}
+	return count
+}
+
+func sameSpans(spans []Span) []ranges.Span {
 	same := make([]ranges.Span, len(spans))
 	for i, s := range spans {
 		same[i] = ranges.Span(s)
 	}
-	terms := e.tree.Terms(same)
+	return same
+}
+
+// keyOfTerms sorts the terms and returns Σ Count·Weight² and what tells them from others.
+func keyOfTerms(terms []noise.Term) (squares float64, key []byte) {
 	slices.SortFunc(terms, func(a, b noise.Term) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(math.Abs(b.Weight), math.Abs(a.Weight)))
 	})
-	squares, key := 0.0, append(make([]byte, 0, 1+16*len(terms)), 1)
+	key = append(make([]byte, 0, 1+16*len(terms)), 1)
 	for _, t := range terms {
 		squares += float64(t.Count) * t.Weight * t.Weight
 		// Twelve digits tell weights apart that are different at all; what rounding makes of equal ones they do not.
 		key = binary.AppendVarint(binary.AppendVarint(key, int64(t.Count)), int64(math.Abs(t.Weight)*1e12))
 	}
-	width := e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })
-	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
+	return squares, key
+}
+
+func keyOfSpans(spans []Span) []byte {
+	key := []byte{2}
+	for _, s := range spans {
+		key = binary.AppendVarint(binary.AppendVarint(key, int64(s.From)), int64(s.To))
+	}
+	return key
 }
 
 func (e *Errors) remembered(key []byte, width func() int64) int64 {

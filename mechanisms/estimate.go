@@ -10,12 +10,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// Estimate is the best linear reading of a release: least squares over all its observations; for Tree also isotonic on
-// prefixes. It is post-processing. It is safe for concurrent use.
+// Estimate is the best linear reading of a release: least squares over all its observations; for counts, but by Identity,
+// also isotonic on prefixes. It is post-processing. It is safe for concurrent use.
 type Estimate struct {
 	spec   Spec
 	counts [][]wide    // Identity: per counter, the sums of the first 0, 1, … cells
-	smooth [][]float64 // Tree: the same, as least squares and the isotonic step read them
+	smooth [][]float64 // of others: the same, as least squares and the isotonic step read them
 }
 
 // wide is a signed integer of 128 bits: a sum of up to 2^20 observations need not fit in 64.
@@ -39,13 +39,13 @@ func (w wide) minus(v wide) wide {
 	return wide{w.high - v.high - int64(borrow), low}
 }
 
-// cut returns w, cut at ±MostNoisy.
-func (w wide) cut() int64 {
+// cutAt returns w, cut at ±most.
+func (w wide) cutAt(most int64) int64 {
 	switch n := int64(w.low); {
-	case w.high != n>>63 && w.high < 0 || w.high == n>>63 && n < -MostNoisy:
-		return -MostNoisy
-	case w.high != n>>63 || n > MostNoisy:
-		return MostNoisy
+	case w.high != n>>63 && w.high < 0 || w.high == n>>63 && n < -most:
+		return -most
+	case w.high != n>>63 || n > most:
+		return most
 	default:
 		return n
 	}
@@ -75,11 +75,17 @@ func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error)
 			e.counts = append(e.counts, sums)
 			continue
 		}
-		prefixes := ranges.Prefixes(spec.tree().Fit(own))
-		ranges.Isotonic(prefixes)
-		e.smooth = append(e.smooth, prefixes)
+		e.smooth = append(e.smooth, spec.smoothed(counter, ranges.Prefixes(spec.reader().Fit(own))))
 	}
 	return e, nil
+}
+
+// smoothed makes prefix sums rise where the true ones do.
+func (s Spec) smoothed(counter int, prefixes []float64) []float64 {
+	if !s.bound(counter).signed() {
+		ranges.Isotonic(prefixes)
+	}
+	return prefixes
 }
 
 // Sum returns the estimated sum of the cells in spans (disjoint, sorted) of one counter, rounded to a whole number.
@@ -93,7 +99,7 @@ func (e *Estimate) Sum(counter int, spans []Span) privacy.Released[int64] {
 		for _, s := range spans {
 			sum = sum.add(e.counts[counter][s.To].minus(e.counts[counter][s.From]))
 		}
-		return sealed.Release(sum.cut())
+		return sealed.Release(sum.cutAt(MostNoisy))
 	}
 	sum := 0.0
 	for _, s := range spans {
@@ -109,46 +115,32 @@ func rounded(x float64) int64 {
 
 // Redraw returns an Estimate around the released one with fresh noise on every observation: what a bootstrap of computed
 // columns reruns the outer query on. It is post-processing; random need not be cryptographic. It panics if random fails.
+// The reading is linear up to the isotonic step, so the noise is read by itself and added.
 func (e *Estimate) Redraw(random RandomSource) *Estimate {
-	observations, err := e.spec.draw(random)
+	noise, err := e.spec.draw(random)
 	if err != nil {
 		panic("mechanisms: redraw: " + err.Error())
 	}
+	again := &Estimate{spec: e.spec}
 	width := e.spec.observed()
 	for counter := range e.spec.Counters {
-		own := observations[counter*width : (counter+1)*width]
-		for i, span := range e.spec.observedSpans() {
-			own[i] = wide{}.plus(e.Sum(counter, []Span{span}).Value()).plus(own[i]).cut()
+		own := noise[counter*width : (counter+1)*width]
+		if e.spec.Strategy.Kind == Identity {
+			sums, off := make([]wide, len(own)+1), wide{}
+			for i, n := range own {
+				off = off.plus(n)
+				sums[i+1] = e.counts[counter][i+1].add(off)
+			}
+			again.counts = append(again.counts, sums)
+			continue
 		}
-	}
-	again, err := NewEstimate(e.spec, sealed.Release(Noisy{observations}))
-	if err != nil {
-		panic("mechanisms: redraw: " + err.Error())
+		prefixes := ranges.Prefixes(e.spec.reader().Fit(own))
+		for i, p := range e.smooth[counter] {
+			prefixes[i] += p
+		}
+		again.smooth = append(again.smooth, e.spec.smoothed(counter, prefixes))
 	}
 	return again
-}
-
-// observedSpans yields the cells of each observation of one counter.
-func (s Spec) observedSpans() func(yield func(int, Span) bool) {
-	return func(yield func(int, Span) bool) {
-		blocks := []int{1}
-		if s.Strategy.Kind == Tree {
-			tree := s.tree()
-			blocks = blocks[:0]
-			for l := range tree.Levels() {
-				blocks = append(blocks, tree.Block(l))
-			}
-		}
-		i := 0
-		for _, block := range blocks {
-			for from := 0; from < s.Cells; from += block {
-				if !yield(i, Span{from, min(from+block, s.Cells)}) {
-					return
-				}
-				i++
-			}
-		}
-	}
 }
 
 // RandomSource yields random bytes; crypto/rand.Reader in production.

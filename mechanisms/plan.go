@@ -2,11 +2,11 @@ package mechanisms
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
 // The largest measurements. A release of MostObservations takes 128 MB.
@@ -27,96 +27,98 @@ func NewConfidence(p float64) (Confidence, error) {
 // Float returns the probability.
 func (c Confidence) Float() float64 { return c.p }
 
-// Plain returns the Spec that counts each cell once at the given cost.
-// Cost names ε (pure: discrete Laplace) or ρ (zCDP: discrete Gaussian), never both.
-func Plain(counters, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	return calibrated(Spec{Counters: counters, Cells: cells, Strategy: Strategy{Kind: Identity}}, c, cost)
+// Counter is a counter to plan: what one row adds to it, and how much its squared error matters. Weight 0 stands for
+// 1/max(|Low|, |High|)², by which all counters are equally exact for their size.
+type Counter struct {
+	Bound
+	Weight float64
 }
 
-// Ranges returns the Spec with the least expected error over all ranges of the cells at the given cost: Identity, or
-// the best of the mixed-radix trees that ranges.Best looks at.
-func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	identity, err := Plain(1, cells, c, cost)
+// Sums returns the Spec that adds up each counter in each cell once, with the least weighted sum of squared errors at the
+// given cost: the counters share it, each with noise of its own.
+func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	s := Spec{Counters: len(counters), Cells: cells, Strategy: Strategy{Kind: Identity}, Sums: make([]Sum, len(counters))}
+	for i, counter := range counters {
+		s.Sums[i].Bound = counter.Bound
+	}
+	if err := s.checkPublic(c); err != nil {
+		return Spec{}, err
+	}
+	shares, err := s.shares(counters, c, cost)
 	if err != nil {
 		return Spec{}, err
 	}
-	variance := func(levels int) float64 {
-		spec := identity
-		spec.Strategy = Strategy{Kind: Tree, Radices: make([]int, levels)}
-		n, err := calibrate(spec.sensitivity(c, levels), cost)
-		if err != nil {
-			return 0
+	for i := range s.Sums {
+		if s.Sums[i].Noise, err = calibrate(s.moves(c, s.Sums[i].Bound), cost, shares[i]); err != nil {
+			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
 		}
-		d, err := n.distribution()
-		if err != nil {
-			return 0
+	}
+	return s, s.check()
+}
+
+// shares returns what each counter takes of the cost; together 1.
+//
+// With Δ the L1 moves of a counter, pure noise of scale t costs Δ/t and has the variance 2t²: Σ w·t² at a fixed Σ Δ/t is
+// least at t³ ∝ Δ/w, that is for shares ∝ (Δ²·w)^⅓. Gaussian noise costs Δ²/(2σ²), Δ² the L2² moves, and Σ w·σ² at a
+// fixed Σ Δ²/σ² is least at σ⁴ ∝ Δ²/w, shares ∝ Δ·√w. They are whole parts of about 2^20; which, is a matter of error
+// alone, since they add up to 1 as they are.
+func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*big.Rat, error) {
+	wanted, total := make([]float64, len(counters)), 0.0
+	for i, counter := range counters {
+		large, _ := counter.extremes()
+		w := counter.Weight
+		if w == 0 {
+			w = 1 / (float64(large) * float64(large))
 		}
-		return d.Variance()
+		if !(w > 0) || math.IsInf(w, 1) {
+			return nil, fmt.Errorf("weight of counter %d is %g, must be greater than 0 and finite", i+1, counter.Weight)
+		}
+		m := s.moves(c, counter.Bound)
+		l1, _ := m.l1.Float64()
+		squared, _ := m.squared.Float64()
+		if wanted[i] = math.Cbrt(l1 * l1 * w); cost.Epsilon.Micro() == 0 {
+			wanted[i] = math.Sqrt(squared) * math.Sqrt(w)
+		}
+		total += wanted[i]
 	}
-	radices := ranges.Best(cells, variance)
-	if len(radices) <= 1 {
-		return identity, nil
+	parts, all := make([]int64, len(counters)), int64(0)
+	for i := range parts {
+		parts[i] = 1 + int64(wanted[i]/total*(1<<20))
+		all += parts[i]
 	}
-	return calibrated(Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: Tree, Radices: radices}}, c, cost)
+	shares := make([]*big.Rat, len(counters))
+	for i := range shares {
+		shares[i] = big.NewRat(parts[i], all)
+	}
+	return shares, nil
 }
 
-// Sensitivity returns how far one unit can move the spec's observations, taken together.
-//
-// Claim, with R = c.Rows, C counters, h observed levels (Identity: 1): the observations of neighbours differ by at most
-//
-//	add-remove             L1 = R·C·h    L2² = R²·C·h
-//	replace-one, one cell  L1 = R·C      L2² = R²·C
-//	replace-one, more      L1 = 2R·C·h   L2² = 2R²·C·h
-//
-// Proof: a row is in at most one cell of a counter, hence in at most one node of each level. So within one counter and
-// one level a unit's rows are a vector a ≥ 0 of integers with Σa ≤ R, and Σa² ≤ (Σa)² ≤ R² (all rows in one node). Under
-// add-remove the difference is a. Under replace-one it is a−b for two such vectors: Σ|a−b| ≤ 2R and, a·b not being
-// negative, |a−b|² ≤ |a|²+|b|² ≤ 2R²; with a single cell, |a−b| ≤ R. The C·h (counter, level) pairs add up. Each bound
-// is attained: all of a unit's rows in one cell, seen by every counter (and all of the other's in another cell).
-func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
-	return s.sensitivity(c, s.levels())
-}
-
-func (s Spec) levels() int {
-	if s.Strategy.Kind == Tree {
-		return len(s.Strategy.Radices)
+// checkPublic checks all that is public about a measurement but its noise.
+func (s Spec) checkPublic(c Contribution) error {
+	if err := checkContribution(c); err != nil {
+		return err
 	}
-	return 1
+	return s.checkShape()
 }
 
-func (s Spec) sensitivity(c Contribution, levels int) privacy.Sensitivity {
-	times := int64(s.Counters) * int64(levels)
-	if c.Neighbors == privacy.ReplaceOne && s.Cells > 1 {
-		times *= 2
-	}
-	return privacy.Sensitivity{L1: c.Rows * times, L2Squared: c.Rows * c.Rows * times}
-}
-
-// mostRows keeps a sensitivity within int64: rows² · counters · levels · 2 is below 2^62.
-const mostRows = 1 << 22
-
-// calibrated checks everything that is public about a measurement and gives it the noise of its cost.
+// calibrated checks everything that is public about a measurement of counts and gives it the noise of its cost.
 func calibrated(s Spec, c Contribution, cost privacy.Cost) (Spec, error) {
-	if c.Rows < 1 || c.Rows > mostRows {
-		return Spec{}, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, mostRows)
-	}
-	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {
-		return Spec{}, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
-	}
-	if err := s.checkShape(); err != nil {
+	if err := s.checkPublic(c); err != nil {
 		return Spec{}, err
 	}
 	var err error
-	s.Noise, err = calibrate(s.Sensitivity(c), cost)
-	if err != nil {
+	if s.Noise, err = calibrate(s.moves(c, counted).times(int64(s.Counters)), cost, whole); err != nil {
 		return Spec{}, err
 	}
 	return s, s.check()
 }
 
-// calibrate returns the noise that makes the sensitivity cost so much: scale t = L1/ε, or σ² = L2²/(2ρ). Where the exact
-// rational does not fit, σ² is rounded up by at most 2^-29 of it, t refused.
-func calibrate(s privacy.Sensitivity, cost privacy.Cost) (Noise, error) {
+// whole is the share of a counter that nothing shares the cost with.
+var whole = big.NewRat(1, 1)
+
+// calibrate returns the noise by which so much movement costs a share of the cost: scale t = L1/ε, or σ² = L2²/(2ρ).
+// Where the exact rational does not fit into two int64, it is rounded up by at most 2^-29 of it.
+func calibrate(m moves, cost privacy.Cost, share *big.Rat) (Noise, error) {
 	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
 	switch {
 	case cost.Delta.Atto() != 0:
@@ -124,16 +126,17 @@ func calibrate(s privacy.Sensitivity, cost privacy.Cost) (Noise, error) {
 	case e < 0 || r < 0 || (e == 0) == (r == 0):
 		return Noise{}, fmt.Errorf("cost is epsilon %s and rho %s, must name one of them, greater than 0", cost.Epsilon, cost.Rho)
 	case e > 0:
-		return rational(DiscreteLaplace, big.NewRat(s.L1, e), 1e6)
+		paid := new(big.Rat).Mul(big.NewRat(e, 1e6), share)
+		return rational(DiscreteLaplace, paid.Quo(new(big.Rat).SetInt(m.l1), paid))
 	}
-	return rational(DiscreteGaussian, big.NewRat(s.L2Squared, r), 1e12/2)
+	paid := new(big.Rat).Mul(big.NewRat(r, 1e12/2), share)
+	return rational(DiscreteGaussian, paid.Quo(new(big.Rat).SetInt(m.squared), paid))
 }
 
-// rational returns the noise of parameter value·unit.
-func rational(kind NoiseKind, value *big.Rat, unit int64) (Noise, error) {
-	value.Mul(value, new(big.Rat).SetInt64(unit))
+// rational returns the noise of a parameter.
+func rational(kind NoiseKind, value *big.Rat) (Noise, error) {
 	num, den := new(big.Int).Set(value.Num()), new(big.Int).Set(value.Denom())
-	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 && kind == DiscreteGaussian {
+	if excess := max(num.BitLen(), den.BitLen()) - 62; excess > 0 {
 		divisor := new(big.Int).Lsh(big.NewInt(1), uint(excess))
 		if num.BitLen()-den.BitLen() > 31 {
 			divisor.Set(den) // a whole number, the next: 2^-31 more at most
@@ -157,13 +160,46 @@ func (n Noise) distribution() (noise.Distribution, error) {
 	return noise.Distribution{}, fmt.Errorf("noise kind is %d, must be discrete Laplace or discrete Gaussian", n.Kind)
 }
 
+// bound returns what a row adds to a counter.
+func (s Spec) bound(counter int) Bound {
+	if s.Sums == nil {
+		return counted
+	}
+	return s.Sums[counter].Bound
+}
+
+// noise returns the noise of a counter's observations.
+func (s Spec) noise(counter int) Noise {
+	if s.Sums == nil {
+		return s.Noise
+	}
+	return s.Sums[counter].Noise
+}
+
+// Only returns the Spec of one counter of s alone: its errors are that counter's.
+func (s Spec) Only(counter int) Spec {
+	one := s
+	one.Counters = 1
+	if s.Sums != nil {
+		one.Sums = s.Sums[counter : counter+1]
+	}
+	return one
+}
+
 // check refuses every Spec that this package would not make.
 func (s Spec) check() error {
 	if err := s.checkShape(); err != nil {
 		return err
 	}
-	_, err := s.Noise.distribution()
-	return err
+	if s.Sums != nil && s.Noise != (Noise{}) {
+		return fmt.Errorf("noise is %v, must be absent: each sum has its own", s.Noise)
+	}
+	for counter := range max(1, len(s.Sums)) {
+		if _, err := s.noise(counter).distribution(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s Spec) checkShape() error {
@@ -173,37 +209,22 @@ func (s Spec) checkShape() error {
 	if s.Cells < 1 || s.Cells > MostCells {
 		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
 	}
-	switch s.Strategy.Kind {
-	case Identity:
-		if len(s.Strategy.Radices) != 0 {
-			return fmt.Errorf("radices of the identity strategy are %v, must be none", s.Strategy.Radices)
+	if s.Sums != nil && len(s.Sums) != s.Counters {
+		return fmt.Errorf("number of sums is %d, must be the number of counters, %d", len(s.Sums), s.Counters)
+	}
+	if err := s.checkStrategy(); err != nil {
+		return err
+	}
+	for i, sum := range s.Sums {
+		if err := sum.check(); err != nil {
+			return fmt.Errorf("counter %d: %w", i+1, err)
 		}
-	case Tree:
-		if _, err := ranges.NewTree(s.Cells, s.Strategy.Radices); err != nil {
-			return err
+		if sum.signed() && s.matrix() != nil {
+			return fmt.Errorf("counter %d: bound of a sum is from %d to %d, must not be below 0 in strategy %s", i+1, sum.Low, sum.High, s.Strategy.Kind)
 		}
-	default:
-		return fmt.Errorf("strategy is %d, must be identity or tree", s.Strategy.Kind)
 	}
 	if n := s.Counters * s.observed(); n > MostObservations {
 		return fmt.Errorf("number of observations is %d, must be at most %d", n, MostObservations)
 	}
 	return nil
-}
-
-// observed returns the number of observations of one counter. The shape must have been checked.
-func (s Spec) observed() int {
-	if s.Strategy.Kind == Tree {
-		return s.tree().Nodes()
-	}
-	return s.Cells
-}
-
-// tree returns the tree of a checked Spec.
-func (s Spec) tree() ranges.Tree {
-	t, err := ranges.NewTree(s.Cells, s.Strategy.Radices)
-	if err != nil {
-		panic("mechanisms: a tree that was never checked: " + err.Error())
-	}
-	return t
 }

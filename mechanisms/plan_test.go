@@ -40,7 +40,7 @@ func TestPlainNoise(t *testing.T) {
 		{3, 1, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
 	} {
 		s, err := Plain(c.counters, c.cells, c.contribution, c.cost)
-		want := Spec{c.counters, c.cells, Strategy{Kind: Identity}, c.want}
+		want := Spec{Counters: c.counters, Cells: c.cells, Strategy: Strategy{Kind: Identity}, Noise: c.want}
 		if err != nil || !reflect.DeepEqual(s, want) {
 			t.Errorf("%+v: %+v (%v), want %+v", c, s, err, want)
 		}
@@ -123,11 +123,11 @@ func TestRangesChoosesBetweenTreeAndIdentity(t *testing.T) {
 		cost  privacy.Cost
 		want  Spec
 	}{
-		{1, epsilon(1e6), Spec{1, 1, Strategy{Kind: Identity}, Noise{DiscreteLaplace, 1, 1}}},
-		{20, epsilon(1e6), Spec{1, 20, Strategy{Kind: Identity}, Noise{DiscreteLaplace, 1, 1}}},
-		{200, epsilon(1e7), Spec{1, 200, Strategy{Kind: Identity}, Noise{DiscreteLaplace, 1, 10}}},
-		{4096, epsilon(1e6), Spec{1, 4096, Strategy{Tree, []int{17, 18, 14}}, Noise{DiscreteLaplace, 3, 1}}},
-		{120, rho(5e11), Spec{1, 120, Strategy{Tree, []int{3, 4, 3, 2, 2}}, Noise{DiscreteGaussian, 5, 1}}},
+		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
+		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
+		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 10}}},
+		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 14}}, Noise: Noise{DiscreteLaplace, 3, 1}}},
+		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Strategy: Strategy{Kind: Tree, Radices: []int{3, 4, 3, 2, 2}}, Noise: Noise{DiscreteGaussian, 5, 1}}},
 	} {
 		s, err := Ranges(c.cells, oneRow, c.cost)
 		if err != nil || !reflect.DeepEqual(s, c.want) {
@@ -149,7 +149,7 @@ func anySpec(t *rapid.T) Spec {
 				break
 			}
 		}
-		s.Strategy = Strategy{Tree, append([]int{(s.Cells + block - 1) / block}, below...)}
+		s.Strategy = Strategy{Kind: Tree, Radices: append([]int{(s.Cells + block - 1) / block}, below...)}
 	}
 	return s
 }
@@ -169,7 +169,7 @@ func rowsOf(t *rapid.T, s Spec, c Contribution) [][]int {
 func observedOf(s Spec, rows [][]int) []int64 {
 	all := []int64{}
 	for counter := range s.Counters {
-		for _, span := range s.observedSpans() {
+		for _, span := range spansOf(s) {
 			n := int64(0)
 			for _, row := range rows {
 				if row[counter] >= span.From && row[counter] < span.To {
@@ -180,6 +180,22 @@ func observedOf(s Spec, rows [][]int) []int64 {
 		}
 	}
 	return all
+}
+
+// spansOf returns the cells of each observation of one counter by Identity or a Tree: level by level from the top, each
+// left to right.
+func spansOf(s Spec) []Span {
+	blocks := []int{1}
+	for i := len(s.Strategy.Radices) - 1; i > 0; i-- {
+		blocks = append([]int{blocks[0] * s.Strategy.Radices[i]}, blocks...)
+	}
+	spans := []Span{}
+	for _, block := range blocks {
+		for from := 0; from < s.Cells; from += block {
+			spans = append(spans, Span{from, min(from+block, s.Cells)})
+		}
+	}
+	return spans
 }
 
 func distances(a, b []int64) privacy.Sensitivity {
@@ -229,15 +245,15 @@ func TestSensitivityIsAttained(t *testing.T) {
 }
 
 func TestSpecsOfOthersAreChecked(t *testing.T) {
-	good := Spec{1, 4, Strategy{Kind: Identity}, Noise{DiscreteLaplace, 1, 1}}
+	good := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
 	for _, c := range []struct {
 		change func(*Spec)
 		want   string
 	}{
 		{func(s *Spec) { *s = Spec{} }, "number of counters is 0"},
-		{func(s *Spec) { s.Strategy.Kind = 0 }, "strategy is 0, must be identity or tree"},
+		{func(s *Spec) { s.Strategy.Kind = 0 }, "strategy is 0, must be from 1 to 7"},
 		{func(s *Spec) { s.Strategy.Radices = []int{4} }, "radices of the identity strategy are [4], must be none"},
-		{func(s *Spec) { s.Strategy = Strategy{Tree, []int{2}} }, "radices are [2], must multiply to at least 4 cells"},
+		{func(s *Spec) { s.Strategy = Strategy{Kind: Tree, Radices: []int{2}} }, "radices are [2], must multiply to at least 4 cells"},
 		{func(s *Spec) { s.Noise = Noise{} }, "noise kind is 0, must be discrete Laplace or discrete Gaussian"},
 		{func(s *Spec) { s.Noise.Num = 0 }, "noise scale is 0/1, must have a numerator and a denominator greater than 0"},
 		{func(s *Spec) { s.Noise.Den = -1 }, "noise scale is 1/-1, must have a numerator and a denominator greater than 0"},

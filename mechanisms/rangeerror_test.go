@@ -87,12 +87,11 @@ func measure(t testing.TB, depth, trials int) measured {
 		truth[i+1] = truth[i] + float64(counts[i])
 	}
 	random, m := seeded(30), measured{}
-	d, _ := s.Noise.distribution()
 	m.lectureFormula = math.Sqrt(lectureTreeMean(depth))
-	m.oursFormula = math.Sqrt(d.Variance() * s.tree().AllRanges())
+	m.oursFormula = math.Sqrt(s.mean(AllRanges))
 	for range trials {
 		r := mustRelease(t, s, groupsOf(counts...), random)
-		prefixes := ranges.Prefixes(s.tree().Fit(r.Value().Observations))
+		prefixes := ranges.Prefixes(s.reader().Fit(r.Value().Observations))
 		m.ours += rangeMean(less(prefixes, truth)) / float64(trials)
 		e := mustEstimate(t, s, r)
 		m.isotonic += rangeMean(less(e.smooth[0], truth)) / float64(trials)

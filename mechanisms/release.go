@@ -10,7 +10,7 @@ import (
 )
 
 // The ends of what a release can say. They are far enough apart and inside of the int64 range that clipping the noise
-// there, as the samplers do, never shows: a true sum is in [0, MostCount], so noise clipped at ±2^63 ends at ±MostNoisy
+// there, as the samplers do, never shows: a true sum is in ±MostCount, so noise clipped at ±2^63 ends at ±MostNoisy
 // either way, and every observation is a function of its exact true sum plus exact noise.
 const (
 	MostCount = 1 << 61
@@ -23,11 +23,13 @@ const (
 //
 // Claim: the release is ε-DP (discrete Laplace) or ρ-zCDP (discrete Gaussian) for the contribution and the cost that
 // the spec was made of.
-// Neighbours and sensitivity: those of the contribution; see Spec.Sensitivity, which bounds the observations' change.
+// Neighbours and sensitivity: those of the contribution; see moves, which bounds the observations' change.
 // Theorem: discrete Laplace of scale t on each of integers that move by at most L1 together is L1/t-DP (Ghosh,
 // Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP (Canonne, Kamath,
-// Steinke 2020, Theorem 4 with independent coordinates).
-// Proof: a count enters the cells by addition, a cell its nodes by addition, each sum cut at MostCount; cutting brings
+// Steinke 2020, Theorem 4 with independent coordinates). Counters with noises of their own are mechanisms side by side:
+// L1/t and L2²/(2σ²) add up over them, and the shares of the cost that they were given add up to it.
+// Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at MostCount on
+// the way, others when their exact sum is known: both are functions of the exact sum of the cells, or nodes, which bring
 // no two values further apart, so the sensitivity of the exact observations holds. The noise is drawn before the groups
 // are opened and added to every observation; cutting at ±MostNoisy afterwards is post-processing.
 // Limits: the time that the samplers take depends on the noise, and the time of observing on the number of groups;
@@ -49,8 +51,11 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	}
 	width := spec.observed()
 	for counter := range spec.Counters {
-		cells := make([]int64, spec.Cells)
-		tally(sealed.Open(truth), place, counter, cells)
+		cells, add := make([]int64, spec.Cells), tally
+		if spec.bound(counter).signed() {
+			add = tallySigned
+		}
+		add(sealed.Open(truth), place, counter, cells)
 		spec.observe(cells, observations[counter*width:(counter+1)*width])
 	}
 	return sealed.Release(Noisy{Observations: observations}), nil
@@ -58,14 +63,16 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 
 // draw returns the noise of every observation.
 func (s Spec) draw(random io.Reader) ([]int64, error) {
-	d, err := s.Noise.distribution()
-	if err != nil {
-		return nil, err
-	}
-	reader := noise.NewReader(random)
-	drawn := make([]int64, s.Counters*s.observed())
-	for i := range drawn {
-		drawn[i] = d.Sample(reader)
+	reader, width := noise.NewReader(random), s.observed()
+	drawn := make([]int64, s.Counters*width)
+	for counter := range s.Counters {
+		d, err := s.noise(counter).distribution()
+		if err != nil {
+			return nil, err
+		}
+		for i := counter * width; i < (counter+1)*width; i++ {
+			drawn[i] = d.Sample(reader)
+		}
 	}
 	if err := reader.Err(); err != nil {
 		return nil, err
@@ -75,22 +82,21 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 
 // observe adds what the strategy sees of the cells to the noise.
 func (s Spec) observe(cells, noisy []int64) {
-	if s.Strategy.Kind == Identity {
-		for i, c := range cells {
-			noisy[i] = addNoise(c, noisy[i])
+	if m := s.matrix(); m != nil {
+		for i, n := range m.Observe(cells) {
+			noisy[i] = addNoise(n, noisy[i])
 		}
 		return
 	}
-	tree := s.tree()
-	for level := range tree.Levels() {
-		nodes := noisy[tree.Offset(level):]
-		block := tree.Block(level)
-		for from := 0; from < len(cells); from += block {
-			sum := int64(0)
-			for _, c := range cells[from:min(from+block, len(cells))] {
-				sum = addCount(sum, c)
+	at := 0
+	for _, v := range s.levels() {
+		for from := 0; from < len(cells); from += v.block {
+			sum := wide{}
+			for _, c := range cells[from:min(from+v.block, len(cells))] {
+				sum = sum.plus(c)
 			}
-			nodes[from/block] = addNoise(sum, nodes[from/block])
+			noisy[at] = addNoise(sum.cutAt(MostCount/v.weight)*v.weight, noisy[at])
+			at++
 		}
 	}
 }
@@ -117,10 +123,15 @@ func addCount(sum, n int64) int64 {
 	return min(sum+min(n, MostCount), MostCount)
 }
 
-// addNoise returns count+noise, cut at ±MostNoisy. Since 0 ≤ count ≤ MostCount, only the upper end can overflow.
+// addNoise returns count+noise, cut at ±MostNoisy, for a count in ±MostCount: with noise of 2^62+2^61 and more to either
+// side the outcome is that end, and with less the sum does not overflow.
 func addNoise(count, noise int64) int64 {
-	if noise >= MostNoisy {
+	const far = MostNoisy + MostCount
+	switch {
+	case noise >= far:
 		return MostNoisy
+	case noise <= -far:
+		return -MostNoisy
 	}
 	return min(max(count+noise, -MostNoisy), MostNoisy)
 }

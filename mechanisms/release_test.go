@@ -91,7 +91,7 @@ func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 }
 
 func TestSaturation(t *testing.T) {
-	tree := Spec{1, 4, Strategy{Tree, []int{2, 2}}, Noise{DiscreteLaplace, 1, 1_000_000}}
+	tree := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{DiscreteLaplace, 1, 1_000_000}}
 	groups := groupsOf(math.MaxInt64, MostCount, math.MinInt64, -7)
 	groups = append(groups, privacy.Group{Cells: []int32{0}, Counts: []int64{math.MaxInt64}}, privacy.Group{Cells: []int32{3}, Counts: []int64{5}})
 	want := []int64{MostCount, 5, MostCount, MostCount, 0, 5}

@@ -4,21 +4,32 @@
 // The package knows neither SQL nor users.
 package mechanisms
 
-import "github.com/dpproxy/dpproxy/mechanisms/privacy"
+import (
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
+)
 
-// StrategyKind names how the cells of a measure are observed.
-type StrategyKind uint8
+// StrategyKind names how the cells of a measure are observed; package ranges describes them.
+type StrategyKind = ranges.Kind
 
 // The strategies. The zero value is invalid.
 const (
-	Identity StrategyKind = 1 + iota // each cell once
-	Tree                             // the nodes of a mixed-radix tree over the cells, root left out
+	Identity  = ranges.KindIdentity  // each cell once
+	Tree      = ranges.KindTree      // the nodes of a mixed-radix tree over the cells, root left out
+	PIdentity = ranges.KindPIdentity // each cell, and a few weighted sums of all
+	Sine      = ranges.KindSine      // the sine transform's square root: best for all ranges under zCDP
+	Cosine    = ranges.KindCosine    // the cosine transform's: for prefixes under zCDP
+	Root      = ranges.KindRoot      // the square-root Toeplitz matrix
+	Matrix    = ranges.KindMatrix    // any integer matrix
 )
 
-// Strategy is what is observed of a vector of cells.
+// Strategy is what is observed of a vector of cells: a ranges.Description, whose cells are the Spec's.
 type Strategy struct {
-	Kind    StrategyKind
-	Radices []int // Tree: the branching factors from the root down; their product is at least the number of cells
+	Kind          StrategyKind
+	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells
+	Weights       []int64 // Tree: what each level's sums are multiplied by; nil: nothing
+	Bits, Version int     // of the others, see ranges.Description
+	Matrix        []int64
 }
 
 // NoiseKind names a noise distribution.
@@ -39,17 +50,32 @@ type Noise struct {
 
 // Spec is all of a measurement that is public. Two equal Specs over equal measures are the same release.
 type Spec struct {
-	Counters int      // counts per cell (count(*), count(*) FILTER …), at least 1
+	Counters int      // counts per cell (count(*), count(*) FILTER …) or bounded sums, at least 1
 	Cells    int      // cells per counter, 1 to 2^20
 	Strategy Strategy // how each counter's cells are observed
-	Noise    Noise    // of every observation
+	Noise    Noise    // of every observation; none where Sums are given
+	Sums     []Sum    // one for each counter; none where all of them count rows
 }
+
+// Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1.
+type Sum struct {
+	Bound
+	Noise Noise // of every observation of this counter
+}
+
+// Bound says what one row adds to a counter: a whole number in [Low, High], or nothing where the row is filtered out.
+// The SQL must clamp to it.
+type Bound struct{ Low, High int64 }
+
+// counted is the bound of a count.
+var counted = Bound{0, 1}
 
 // Placement maps one group to the cell that its count belongs to, for one counter; −1 leaves it out. It is a function
 // of public things alone, total, and says the same each time.
 type Placement func(cells []int32, counter int) int
 
-// Contribution bounds what one unit puts into a measure.
+// Contribution bounds what one unit puts into a measure. Its groups are the cells of the Spec: where a placement puts
+// several of the database's groups into one cell, PerGroup is for all of them together.
 type Contribution = privacy.Contribution
 
 // Noisy is the outcome of a measurement: per counter, the observations of the strategy in its order

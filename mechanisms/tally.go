@@ -3,6 +3,7 @@ package mechanisms
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -32,14 +33,35 @@ func Tally(counters, cells int, place Placement, truth privacy.Sensitive[[]priva
 	}), nil
 }
 
-// tally adds one counter's counts into cells.
+// tally adds one counter's counts, or sums that cannot be below 0, into cells.
 func tally(groups []privacy.Group, place Placement, counter int, cells []int64) {
-	for _, g := range groups {
-		if counter >= len(g.Counts) {
-			continue
-		}
-		if cell := cellOf(place, g.Cells, counter, len(cells)); cell >= 0 {
-			cells[cell] = addCount(cells[cell], g.Counts[counter])
+	for cell, n := range placed(groups, place, counter, len(cells)) {
+		cells[cell] = addCount(cells[cell], n)
+	}
+}
+
+// tallySigned adds one counter's sums into cells: exactly, and cut at ±MostCount only then, so that neither the order of
+// the groups shows nor how a cell's sum came about.
+func tallySigned(groups []privacy.Group, place Placement, counter int, cells []int64) {
+	exact := make([]wide, len(cells))
+	for cell, n := range placed(groups, place, counter, len(cells)) {
+		exact[cell] = exact[cell].plus(n)
+	}
+	for cell, sum := range exact {
+		cells[cell] = sum.cutAt(MostCount)
+	}
+}
+
+// placed yields the cell and the value of each group that one counter counts.
+func placed(groups []privacy.Group, place Placement, counter, cells int) iter.Seq2[int, int64] {
+	return func(yield func(int, int64) bool) {
+		for _, g := range groups {
+			if counter >= len(g.Counts) {
+				continue
+			}
+			if cell := cellOf(place, g.Cells, counter, cells); cell >= 0 && !yield(cell, g.Counts[counter]) {
+				return
+			}
 		}
 	}
 }

@@ -9,39 +9,34 @@ const mostErrors = 256
 func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
 	most := 0.0
 	for _, rows := range r.spans {
-		most = max(most, largestError(spec, rows, ch.c.Settings.Confidence).Variance)
+		if _, variance := worstRow(spec, rows, ch.c.Settings.Confidence); variance > most {
+			most = variance
+		}
 	}
 	return most
 }
 
 // largestError is the largest expected error over rows, over evenly chosen ones where there are very many.
 func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) mechanisms.Error {
-	var out mechanisms.Error
-	if spec.Strategy.Kind == mechanisms.Identity {
-		most := -1
-		for i, spans := range rows {
-			if most < 0 || countCells(spans) > countCells(rows[most]) {
-				most = i
-			}
-		}
-		if most < 0 {
-			return out
-		}
-		return spec.Error(rows[most], confidence)
+	row, _ := worstRow(spec, rows, confidence)
+	if row < 0 {
+		return mechanisms.Error{}
 	}
-	errors := spec.Errors(confidence)
-	for i := 0; i < len(rows); i += 1 + len(rows)/mostErrors {
-		if e := errors.Of(rows[i]); e.Variance > out.Variance {
-			out = e
-		}
-	}
-	return out
+	return spec.Error(rows[row], confidence)
 }
 
-func countCells(spans []mechanisms.Span) int {
-	n := 0
-	for _, s := range spans {
-		n += s.To - s.From
+// worstRow finds the row with the largest variance, −1 if there is none. Half-widths take longer and are left alone.
+func worstRow(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) (row int, variance float64) {
+	row = -1
+	errors := spec.Errors(confidence)
+	step := 1
+	if spec.Strategy.Kind != mechanisms.Identity {
+		step += len(rows) / mostErrors
 	}
-	return n
+	for i := 0; i < len(rows); i += step {
+		if v := errors.Variance(rows[i]); row < 0 || v > variance {
+			row, variance = i, v
+		}
+	}
+	return row, variance
 }

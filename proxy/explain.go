@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -114,8 +116,8 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
 	}
-	e.Mechanism = mechanismText(m.Spec)
 	contribution := m.Table.Contribution()
+	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
 	d := m.Spec.Sensitivity(contribution)
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
 	e.Cost = m.Cost.String()
@@ -153,12 +155,28 @@ func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Co
 // mostErrorRows bounds the rows whose errors are computed one by one; of more, evenly chosen ones are.
 const mostErrorRows = 256
 
+// mostHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
+// largest half-width is.
+const mostHalfWidths = 8
+
 // widestHalfWidth is the largest half-width over the rows of a count.
 func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) int64 {
-	var widest int64
 	errors := spec.Errors(confidence)
+	type row struct {
+		spans    []mechanisms.Span
+		variance float64
+	}
+	var looked []row
 	for r := 0; r < len(rows); r += 1 + len(rows)/mostErrorRows {
-		widest = max(widest, errors.Of(rows[r]).HalfWidth)
+		looked = append(looked, row{rows[r], errors.Variance(rows[r])})
+	}
+	slices.SortStableFunc(looked, func(a, b row) int { return cmp.Compare(b.variance, a.variance) })
+	var widest int64
+	for i, r := range looked {
+		if i == mostHalfWidths {
+			break
+		}
+		widest = max(widest, errors.Of(r.spans).HalfWidth)
 	}
 	return widest
 }
@@ -178,22 +196,39 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 	return best
 }
 
-func mechanismText(s mechanisms.Spec) string {
+// mechanismText names the strategy, the noise, and for a range release what the strategy gains.
+func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
 	noise := fmt.Sprintf("discrete Laplace noise of scale %s", ratio(s.Noise))
 	if s.Noise.Kind == mechanisms.DiscreteGaussian {
 		noise = fmt.Sprintf("discrete Gaussian noise of variance %s", ratio(s.Noise))
 	}
-	if s.Strategy.Kind == mechanisms.Tree {
-		var branches []string
-		for _, b := range s.Strategy.Radices {
-			branches = append(branches, fmt.Sprint(b))
+	if s.Strategy.Kind == mechanisms.Identity {
+		if s.Cells > 1 {
+			return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
 		}
-		return fmt.Sprintf("range tree over %d cells, branching %s, least squares; %s", s.Cells, strings.Join(branches, "·"), noise)
+		return noise
 	}
-	if s.Cells > 1 {
-		return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
+	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
+	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
+	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
+		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
 	}
-	return noise
+	return text
+}
+
+// strategyText names how the cells of a range release are observed.
+func strategyText(y mechanisms.Strategy) string {
+	switch y.Kind {
+	case mechanisms.Tree:
+		return "range " + y.String()
+	case mechanisms.PIdentity:
+		return y.String() + " (cells and optimised weighted sums of them)"
+	case mechanisms.Sine:
+		return y.String() + " (sine transform's square root, the best for all ranges)"
+	case mechanisms.Cosine:
+		return y.String() + " (cosine transform's square root, the best for prefixes)"
+	}
+	return y.String()
 }
 
 func ratio(n mechanisms.Noise) string {

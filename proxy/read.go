@@ -173,14 +173,14 @@ func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) plan
 		}
 	}
 	for _, held := range index.byDigest {
-		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(parameter(a.Spec), parameter(b.Spec)) })
+		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(inexactness(a.Spec), inexactness(b.Spec)) })
 	}
 	h.byUser.Store(key, index)
 	return index
 }
 
-// parameter is the noise parameter of a release as a float: smaller is more exact among releases of one measure.
-func parameter(s mechanisms.Spec) float64 { return float64(s.Noise.Num) / float64(s.Noise.Den) }
+// inexactness orders releases of one measure: the smaller, the more exact.
+func inexactness(s mechanisms.Spec) float64 { return s.RMSE(mechanisms.AllRanges) }
 
 func sameList(a, b []ledger.Release) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])

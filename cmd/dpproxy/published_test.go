@@ -25,7 +25,6 @@ var allowed = map[string]string{
 	"mechanisms.Release sealed.Open":                "the only place that sees true counts: to add their noise",
 	"mechanisms.Release sealed.Release":             "the counts with their noise",
 	"mechanisms.Estimate.Sum sealed.Release":        "a sum over an Estimate, which is made from a Released",
-	"mechanisms.Estimate.Redraw sealed.Release":     "fresh noise around what was released: post-processing",
 	"mechanisms/privacy.Published sealed.Release":   "its own body",
 	"mechanisms/privacy.PostProcess sealed.Release": "a function of a Released",
 	"ledger.decodeStored privacy.Published":         "what Save took as Released, read back and compared with its digest",

@@ -1,4 +1,9 @@
-// Package accounting converts between the units in which privacy is counted.
+// Package accounting says what several releases cost together. It converts between the units in which privacy is counted
+// (ε, ρ, and an ε with a δ), calibrates Gaussian noise, and holds filters: the budgets that stay valid when each release
+// is chosen after the answers of those before it. What may be added to what is a matter of types: PureCost,
+// ConcentratedCost and ApproximateCost do not mix, interactive mechanisms open only under a filter for which their
+// concurrent composition is proved here, and the optimal composition of a batch fixed in advance cannot be charged to.
+// docs/mechanisms/accounting.md says which composition is valid when. All of it is arithmetic on public numbers.
 package accounting
 
 import (
@@ -22,32 +27,11 @@ import (
 // Floating-point error is subtracted before rounding down to whole pico-units. The relation between neighbours is
 // whatever the mechanism's is.
 func LargestRho(e privacy.Epsilon, d privacy.Delta) (privacy.Rho, error) {
-	if e.Micro() <= 0 {
-		return privacy.Rho{}, fmt.Errorf("epsilon is %s, must be greater than 0", e)
+	if err := checkPair(e, d); err != nil {
+		return privacy.Rho{}, err
 	}
-	if d.Atto() <= 0 || d.Atto() >= 1e18 {
-		return privacy.Rho{}, fmt.Errorf("delta is %s, must be greater than 0 and below 1", d)
-	}
-	const from, to, step = -30.0, 60.0, 0.25 // of ln(a−1)
-	best := from
-	for u := from; u <= to; u += step {
-		if provedRho(u, e, d) > provedRho(best, e, d) {
-			best = u
-		}
-	}
-	low, high := best-step, best+step
-	for range 100 {
-		a, b := low+(high-low)/3, high-(high-low)/3
-		if provedRho(a, e, d) < provedRho(b, e, d) {
-			low = a
-		} else {
-			high = b
-		}
-	}
-	if u := low + (high-low)/2; provedRho(u, e, d) > provedRho(best, e, d) {
-		best = u
-	}
-	rho := privacy.PicoRho(int64(math.Floor(max(0, provedRho(best, e, d)) * 1e12)))
+	best := highest(func(u float64) float64 { return provedRho(u, e, d) })
+	rho := privacy.PicoRho(int64(math.Floor(max(0, best) * 1e12)))
 	if rho.Pico() == 0 {
 		return privacy.Rho{}, fmt.Errorf("epsilon %s with delta %s is worth less than the smallest rho, 0.000000000001", e, d)
 	}
@@ -64,4 +48,41 @@ func provedRho(u float64, e privacy.Epsilon, d privacy.Delta) float64 {
 	value := e.Float() + (logDelta+u+tail)/over
 	size := e.Float() + (math.Abs(logDelta)+math.Abs(u)+math.Abs(tail))/over
 	return (value - size*0x1p-44) / a
+}
+
+// checkPair refuses an (ε, δ) outside of (0, ∞) × (0, 1).
+func checkPair(e privacy.Epsilon, d privacy.Delta) error {
+	if e.Micro() <= 0 {
+		return fmt.Errorf("epsilon is %s, must be greater than 0", e)
+	}
+	return checkDelta(d)
+}
+
+func checkDelta(d privacy.Delta) error {
+	if d.Atto() <= 0 || d.Atto() >= 1e18 {
+		return fmt.Errorf("delta is %s, must be greater than 0 and below 1", d)
+	}
+	return nil
+}
+
+// highest returns the highest value of f that a search over u = ln(a−1), a an order, sees: a grid, then thirds around its
+// best point.
+func highest(f func(u float64) float64) float64 {
+	const from, to, step = -30.0, 60.0, 0.25
+	best, value := from, f(from)
+	for u := from; u <= to; u += step {
+		if v := f(u); v > value {
+			best, value = u, v
+		}
+	}
+	low, high := best-step, best+step
+	for range 100 {
+		a, b := low+(high-low)/3, high-(high-low)/3
+		if f(a) < f(b) {
+			low = a
+		} else {
+			high = b
+		}
+	}
+	return max(value, f(low+(high-low)/2))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"math/bits"
+	"sync"
 )
 
 // Kind names a distribution of the package.
@@ -24,7 +25,7 @@ const Most = 1 << 40
 type Distribution struct {
 	kind     Kind
 	num, den uint64
-	step     uint64 // Gaussian: the integer scale ⌊σ⌋+1 of its proposals
+	shape    shape // Gaussian: of its proposals
 }
 
 // New checks the parameter num/den of a distribution.
@@ -45,7 +46,9 @@ func New(kind Kind, num, den int64) (Distribution, error) {
 	if kind == Laplace && whole >= Most {
 		return Distribution{}, fmt.Errorf("noise scale is %d/%d, must be below %d", num, den, int64(Most))
 	}
-	d.step = rootOf(whole) + 1
+	if kind == Gaussian {
+		d.shape = shapeOf(d.num, d.den, mostLevel)
+	}
 	return d, nil
 }
 
@@ -58,8 +61,9 @@ func rootOf(n uint64) uint64 { return new(big.Int).Sqrt(new(big.Int).SetUint64(n
 // Sample draws from the distribution, clipped to the int64 range: a result at either end means that much or more. The
 // caller must look at r.Err() after the last draw and before it uses any.
 //
-// Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped.
-// Source: Canonne, Kamath, Steinke 2020, algorithms 1 to 3. Every step compares integers.
+// Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped. The proofs stand
+// at geometric and gaussian; every step compares integers.
+// Limits: the time and the words taken depend on the result. Fill is faster for many, Fixed takes the same for all.
 func (d Distribution) Sample(r *Reader) int64 {
 	switch d.kind {
 	case Laplace:
@@ -70,52 +74,62 @@ func (d Distribution) Sample(r *Reader) int64 {
 	panic("noise: sample of a distribution that New did not make")
 }
 
-// laplace: u + num·v, with u uniform below num and kept with probability exp(−u/num), and v geometric with ratio
-// exp(−1), is geometric with ratio exp(−1/num). Its quotient by den is geometric with ratio exp(−den/num) = exp(−1/t).
-// A fair sign, minus zero refused, makes it two-sided.
+// laplace gives a geometric with ratio exp(−1/t) a fair sign; minus zero refused makes it two-sided.
 func (d Distribution) laplace(r *Reader) int64 {
 	for {
-		magnitude := geometric(r, d.num, d.den)
-		negative := r.coin()
+		magnitude, negative := geometric(r, d.num, d.den)
 		if r.err != nil {
 			return 0
 		}
-		if negative && magnitude == 0 {
-			continue
+		if !negative || magnitude != 0 {
+			return signed(magnitude, negative)
 		}
-		switch {
-		case magnitude > math.MaxInt64 && negative:
-			return math.MinInt64
-		case magnitude > math.MaxInt64:
-			return math.MaxInt64
-		case negative:
-			return -int64(magnitude)
-		}
-		return int64(magnitude)
 	}
 }
 
-// geometric draws k ≥ 0 with P(k) ∝ exp(−k·den/num), clipped to the uint64 range.
-func geometric(r *Reader, num, den uint64) uint64 {
-	u := r.below(num)
-	for !expMinus(r, u, num) {
-		if r.err != nil {
-			return 0
-		}
+const (
+	stepBits = 6
+	steps    = 1 << stepBits
+)
+
+// unit is the geometric with ratio exp(−1/64).
+var unit = sync.OnceValue(func() *table { return build(law{kind: Laplace, num: steps, den: 1}) })
+
+// geometric draws k ≥ 0 with P(k) ∝ exp(−k·den/num), clipped to the uint64 range, and a fair sign.
+//
+// The idea is that of Canonne, Kamath, Steinke 2020 (algorithm 2), in finer steps and with a table of constants: with u
+// uniform below num and kept with probability exp(−u/(64·num)), and j geometric with ratio exp(−1/64), the number
+// u + num·j is geometric with ratio exp(−1/(64·num)). Its quotient by 64·den is geometric with ratio exp(−den/num).
+func geometric(r *Reader, num, den uint64) (k uint64, negative bool) {
+	j, negative := unit().draw(r)
+	u := uint64(0)
+	if num > 1 {
 		u = r.below(num)
+		for r.short()>>(16-stepBits) == 0 && !expMinusRest(r, u, num) {
+			u = r.below(num)
+		}
 	}
-	v := uint64(0)
-	for expMinus(r, 1, 1) {
-		v++
-	}
-	high, low := bits.Mul64(num, v)
+	high, low := bits.Mul64(num, j)
 	low, carry := bits.Add64(low, u, 0)
 	high += carry
+	low = high<<(64-stepBits) | low>>stepBits
+	high >>= stepBits
 	if high >= den {
-		return math.MaxUint64
+		return math.MaxUint64, negative
 	}
-	quotient, _ := bits.Div64(high, low, den)
-	return quotient
+	k, _ = bits.Div64(high, low, den)
+	return k, negative
+}
+
+// expMinusRest goes on with exp(−u/(64·num)) where the first trial of expMinus, with probability u/(64·num), has had the
+// part 1/64 of its success.
+func expMinusRest(r *Reader, u, num uint64) bool {
+	for k := uint32(1); r.err == nil; k++ {
+		if k > 1 && r.below(uint64(steps*k)) != 0 || r.below(num) >= u {
+			return k&1 == 1
+		}
+	}
+	return true
 }
 
 // expMinus is true with probability exp(−a/b), for a ≤ b. The number of successes before the first failure of trials
@@ -125,61 +139,107 @@ func expMinus(r *Reader, a, b uint64) bool {
 		return true
 	}
 	for k := uint32(1); r.err == nil; k++ {
-		if k > 1 && r.below32(k) != 0 {
+		if k > 1 && r.below(uint64(k)) != 0 {
 			return k&1 == 1
 		}
-		if a < b && r.below(b) >= a {
+		if a < b && !less(r, uint128{0, a}, uint128{0, b}) {
 			return k&1 == 1
 		}
 	}
 	return false
 }
 
-// gaussian: y discrete Laplace of scale s = ⌊σ⌋+1 is kept with probability exp(−(|y|−σ²/s)²/(2σ²)), and so has
-// probabilities ∝ exp(−|y|/s − (|y|−σ²/s)²/(2σ²)) ∝ exp(−y²/(2σ²)).
+// shape is what a Gaussian's proposals are made of: j ≥ 0 with P(j) ∝ exp(−j²/(2·2^level)), spread over width integers
+// each. width²·2^level is at least the variance, and little more.
+type shape struct {
+	width uint64
+	level uint8
+}
+
+// shapeOf returns the shape with the least width²·2^level, the level at most most.
+func shapeOf(num, den uint64, most uint8) shape {
+	best := shape{}
+	for level := range most + 1 {
+		if level+1 < most && num/den > 1<<level {
+			continue // two levels are enough where the width is more than 1
+		}
+		w := rootOf(num/den>>level) + 1
+		if w > 1 && covers(w-1, level, num, den) {
+			w--
+		}
+		if best.width == 0 || w*w<<level < best.width*best.width<<best.level {
+			best = shape{w, level}
+		}
+	}
+	return best
+}
+
+// covers tells whether w²·2^level ≥ num/den; w²·2^level is below 2^64.
+func covers(w uint64, level uint8, num, den uint64) bool {
+	return !mul128(w*w<<level, den).less(uint128{0, num})
+}
+
+const mostLevel = 13
+
+// halves are the tables of the proposals.
+var halves = func() (all [mostLevel + 1]func() *table) {
+	for level := range all {
+		all[level] = sync.OnceValue(func() *table { return build(law{kind: Gaussian, num: 1 << level, den: 1}) })
+	}
+	return all
+}()
+
+// gaussian: y = width·j + u, u uniform below width, is proposed with a probability ∝ exp(−j²/(2·2^level)), whatever u is,
+// and kept with probability exp(−(y²/σ² − j²/2^level)/2): the exponent is not positive, as y ≥ width·j and
+// width² ≥ σ²/2^level. What is kept has probabilities ∝ exp(−y²/(2σ²)), y ≥ 0. A fair sign, minus zero refused, makes it
+// two-sided. (Rejection from a fixed discrete Gaussian, spread out, is Karney's idea, 2016.)
 func (d Distribution) gaussian(r *Reader) int64 {
-	proposal := Distribution{kind: Laplace, num: d.step, den: 1}
+	proposals := halves[d.shape.level]()
 	for {
-		y := proposal.laplace(r)
+		j, negative := proposals.draw(r)
+		u := uint64(0)
+		if d.shape.width > 1 {
+			u = r.below(d.shape.width)
+		}
+		high, y := bits.Mul64(d.shape.width, j)
+		y, carry := bits.Add64(y, u, 0)
 		if r.err != nil {
 			return 0
 		}
-		if d.keep(r, y) {
-			return y
+		if high|carry != 0 {
+			y = math.MaxUint64
+		}
+		if d.shape.keep(r, d, y, j) && (!negative || y != 0) {
+			return signed(y, negative)
 		}
 	}
 }
 
-// keep is true with probability exp(−a²/b), a = |y|·den·s − num, b = 2·num·den·s².
-func (d Distribution) keep(r *Reader, y int64) bool {
-	size := uint64(y)
-	if y < 0 {
-		size = -size
-	}
-	if a, b, ok := d.ratio128(size); ok {
+// keep is true with probability exp(−a/b), a = y²·den·2^level − j²·num, b = num·2^(level+1).
+func (s shape) keep(r *Reader, d Distribution, y, j uint64) bool {
+	if a, b, ok := s.ratio128(d, y, j); ok {
 		return expMinus128(r, a, b)
 	}
-	s, n, den := whole(d.step), whole(d.num), whole(d.den)
-	a := new(big.Int).Mul(whole(size), den)
-	a.Mul(a, s).Sub(a, n)
-	a.Mul(a, a)
-	b := n.Lsh(n, 1)
-	b.Mul(b, den).Mul(b, s).Mul(b, s)
+	a, b := s.ratio(d, y, j)
 	return expMinusBig(r, a, b)
 }
 
-// ratio128 returns a² and b where both fit.
-func (d Distribution) ratio128(size uint64) (squared, b uint128, ok bool) {
-	over1, ds := bits.Mul64(d.den, d.step)
-	over2, first := bits.Mul64(size, ds)
-	b, fits := mul128(d.num, d.step).times(ds)
-	if over1|over2 != 0 || !fits || b.high>>63 != 0 {
-		return squared, b, false
+func (s shape) ratio(d Distribution, y, j uint64) (a, b *big.Int) {
+	a = new(big.Int).Mul(whole(y), whole(y))
+	a.Mul(a, whole(d.den)).Lsh(a, uint(s.level))
+	square := new(big.Int).Mul(whole(j), whole(j))
+	a.Sub(a, square.Mul(square, whole(d.num)))
+	return a, new(big.Int).Lsh(whole(d.num), uint(s.level)+1)
+}
+
+// ratio128 returns a and b where they and their parts fit.
+func (s shape) ratio128(d Distribution, y, j uint64) (a, b uint128, ok bool) {
+	first, fits := mul128(y, y).times(d.den)
+	first, fit := first.times(1 << s.level)
+	if !fits || !fit || j>>32 != 0 {
+		return a, b, false
 	}
-	b = uint128{b.high<<1 | b.low>>63, b.low << 1}
-	distance := max(first, d.num) - min(first, d.num)
-	squared.high, squared.low = bits.Mul64(distance, distance)
-	return squared, b, true
+	return first.minus(mul128(j*j, d.num)), mul128(d.num, 2<<s.level), true
 }
 
 func whole(n uint64) *big.Int { return new(big.Int).SetUint64(n) }

@@ -144,32 +144,30 @@ func TestRatio128AgainstBig(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	fitting := 0
 	for range 20_000 {
-		num, den, size := int64(r.Uint64()>>(1+r.IntN(62)))+1, int64(r.Uint64()>>(1+r.IntN(62)))+1, r.Uint64()>>r.IntN(63)
+		num, den := int64(r.Uint64()>>(1+r.IntN(62)))+1, int64(r.Uint64()>>(1+r.IntN(62)))+1
 		d, err := New(Gaussian, num, den)
 		if err != nil {
 			continue
 		}
-		a := new(big.Int).Mul(whole(size), whole(d.den))
-		a.Mul(a, whole(d.step)).Sub(a, whole(d.num))
-		a.Mul(a, a)
-		b := new(big.Int).Mul(big.NewInt(2), whole(d.num))
-		b.Mul(b, whole(d.den)).Mul(b, whole(d.step)).Mul(b, whole(d.step))
-		gotA, gotB, ok := d.ratio128(size)
+		j := r.Uint64() >> (40 + r.IntN(24))
+		y := d.shape.width*j + r.Uint64N(d.shape.width)
+		much := float64(d.shape.width*d.shape.width<<d.shape.level) / d.parameter()
+		if !covers(d.shape.width, d.shape.level, d.num, d.den) || d.num>>20 >= d.den && much > 1.15 || d.num>>1 >= d.den && much > 2 {
+			t.Fatalf("%d/%d: shape %+v", num, den, d.shape)
+		}
+		a, b := d.shape.ratio(d, y, j)
+		gotA, gotB, ok := d.shape.ratio128(d, y, j)
 		if !ok {
 			continue
 		}
 		fitting++
-		if asBig(gotA).Cmp(a) != 0 || asBig(gotB).Cmp(b) != 0 {
-			t.Fatalf("%d/%d at %d: %v/%v, want %v/%v", num, den, size, asBig(gotA), asBig(gotB), a, b)
+		if a.Sign() < 0 || gotA.big().Cmp(a) != 0 || gotB.big().Cmp(b) != 0 {
+			t.Fatalf("%d/%d at %d: %v/%v, want %v/%v", num, den, y, gotA.big(), gotB.big(), a, b)
 		}
 	}
-	if fitting < 1000 {
+	if fitting < 15_000 {
 		t.Errorf("only %d of the cases fit", fitting)
 	}
-}
-
-func asBig(x uint128) *big.Int {
-	return new(big.Int).Add(new(big.Int).Lsh(whole(x.high), 64), whole(x.low))
 }
 
 func TestUniformIntegers(t *testing.T) {

@@ -19,6 +19,8 @@ type Reader struct {
 	next   int
 	bit    uint64 // the remaining coin flips, below a leading one
 	half   uint64 // a spare half word, with bit 32 set when there is one
+	rest   uint64 // the remaining quarters of a word
+	left   int    // how many there are
 	err    error
 }
 
@@ -94,6 +96,17 @@ func (r *Reader) coin() bool {
 	return b == 1
 }
 
+// short returns 16 independent fair bits.
+func (r *Reader) short() uint64 {
+	if r.left == 0 {
+		r.rest, r.left = r.word(), 4
+	}
+	x := r.rest & 0xffff
+	r.rest >>= 16
+	r.left--
+	return x
+}
+
 // below32 returns a uniform integer in [0, n), n ≥ 1 (Lemire 2019: multiply, and reject the short remainder).
 func (r *Reader) below32(n uint32) uint32 {
 	for {
@@ -115,8 +128,24 @@ func (r *Reader) word32() uint32 {
 	return uint32(w)
 }
 
+// below16 is below32 for n ≤ 2^15.
+func (r *Reader) below16(n uint64) uint64 {
+	if n == 1 {
+		return 0
+	}
+	for {
+		product := r.short() * n
+		if low := product & 0xffff; low >= n || low >= (1<<16-n)%n || r.err != nil {
+			return product >> 16
+		}
+	}
+}
+
 // below returns a uniform integer in [0, n), n ≥ 1.
 func (r *Reader) below(n uint64) uint64 {
+	if n <= 1<<14 {
+		return r.below16(n)
+	}
 	if n <= 1<<31 {
 		return uint64(r.below32(uint32(n)))
 	}

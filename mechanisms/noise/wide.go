@@ -36,26 +36,55 @@ func expMinus128(r *Reader, a, b uint128) bool {
 			return false
 		}
 	}
-	if b.high == 0 {
-		return expMinus(r, a.low, b.low)
+	if a == (uint128{}) {
+		return true
 	}
 	for k := uint32(1); r.err == nil; k++ {
-		if k > 1 && r.below32(k) != 0 || !r.below128(b).less(a) {
+		if k > 1 && r.below(uint64(k)) != 0 || !less(r, a, b) {
 			return k&1 == 1
 		}
 	}
 	return false
 }
 
-// below128 returns a uniform integer in [0, n), n ≥ 2^64, by rejection from the next power of two.
-func (r *Reader) below128(n uint128) uint128 {
-	mask := ^uint64(0) >> bits.LeadingZeros64(n.high)
-	for {
-		x := uint128{r.word() & mask, r.word()}
-		if x.less(n) || r.err != nil {
-			return x
-		}
+// less is true with probability a/b, a < b. It compares 16 bits of a uniform U, v/2^16 ≤ U < (v+1)/2^16, with what the
+// leading 47 bits of b, and as far as them those of a, say of a/b: between a'/(b'+1) and (a'+1)/b'. Where that does not
+// decide, once in some 2^15, what is left of U is compared with a/b·2^16 − v.
+func less(r *Reader, a, b uint128) bool {
+	drop := uint(max(0, b.length()-47))
+	top, bottom := a.shifted(drop), b.shifted(drop)
+	v := r.short()
+	switch {
+	case v*bottom >= (top+1)<<16:
+		return false
+	case (v+1)*(bottom+1) <= top<<16:
+		return true
 	}
+	divisor := b.big()
+	rest := a.big()
+	rest.Lsh(rest, 16)
+	rest.Sub(rest, new(big.Int).Mul(whole(v), divisor))
+	return rest.Sign() > 0 && (rest.Cmp(divisor) >= 0 || r.belowBig(divisor).Cmp(rest) < 0)
+}
+
+func (x uint128) length() int {
+	if x.high != 0 {
+		return 64 + bits.Len64(x.high)
+	}
+	return bits.Len64(x.low)
+}
+
+// shifted returns ⌊x/2^n⌋, which must be below 2^64.
+func (x uint128) shifted(n uint) uint64 {
+	if n >= 64 {
+		return x.high >> (n - 64)
+	}
+	return x.high<<(64-n) | x.low>>n
+}
+
+func (x uint128) big() *big.Int {
+	n := new(big.Int).Lsh(whole(x.high), 64)
+	return n.Add(n, whole(x.low))
 }
 
 // expMinusBig is expMinus128 for integers of any size; it uses a up.

@@ -4,16 +4,39 @@ import "math"
 
 // AllRanges returns the mean variance of the least-squares readings of all Cells·(Cells+1)/2 ranges, in units of the
 // noise's variance. It takes time in proportion to the number of levels.
+func (t Tree) AllRanges() float64 { return t.MeanVariance(AllRanges) }
+
+// MeanVariance returns the mean variance over a workload, likewise. It panics on an unknown workload.
+func (t Tree) MeanVariance(workload Workload) float64 {
+	squares, sum := t.prefixes()
+	return workload.mean(t.cells, squares, sum)
+}
+
+// mean returns the mean variance over the workload's queries, given E Σ prefix² and E (Σ prefix)² of the prefix errors.
+func (w Workload) mean(cells int, squares, sum float64) float64 {
+	switch w {
+	case AllRanges:
+		return (float64(cells+1)*squares - sum) / w.queries(cells)
+	case AllPrefixes:
+		return squares / w.queries(cells)
+	}
+	panic("ranges: unknown workload")
+}
+
+// prefixes returns E Σ prefix² and E (Σ prefix)², over the errors of all prefixes.
 //
 // Derivation: a range is the difference of two prefixes, so Σ over ranges of the squared error is (D+1)ΣE² − (ΣE)² with E
 // the prefix errors. By the pass down of Fit an error is a sum of uncorrelated parts, one per node: the errors e of its
 // children's z, less shares of their sum in proportion to the variances (for the root, unobserved, less nothing). A
 // part's prefix error is zero outside of its node, since it adds up to zero, so that equal nodes count equally wherever
 // they lie; inside it climbs along each child in the way that the child passes an error of its sum down to its cells.
-func (t Tree) AllRanges() float64 {
+func (t Tree) prefixes() (squares, sum float64) {
+	add := func(p part, times float64) {
+		a, b := p.prefixes()
+		squares, sum = squares+times*a, sum+times*b
+	}
 	levels := len(t.levels)
 	full, last := leafClimb, leafClimb // of the level below
-	total := 0.0
 	for l := levels - 1; l >= 0; l-- {
 		v := &t.levels[l]
 		if l == levels-1 {
@@ -24,19 +47,18 @@ func (t Tree) AllRanges() float64 {
 		lastClimb := climb{}
 		if t.ragged(l) {
 			nodes--
-			p := part{v.last.children, full, last, next, v.last.variance}
-			total += p.ranges(t.cells)
+			p := part{v.last.children, full, last, next, v.last.sum}
+			add(p, 1)
 			lastClimb = p.climb()
 		}
-		p := part{v.full.children, full, last, next, v.full.variance}
-		total += float64(nodes) * p.ranges(t.cells)
+		p := part{v.full.children, full, last, next, v.full.sum}
+		add(p, float64(nodes))
 		full = p.climb()
 		last = lastClimb
 	}
 	p := part{t.root, full, last, &t.levels[0], math.Inf(1)}
-	total += p.ranges(t.cells)
-	d := float64(t.cells)
-	return total / (d * (d + 1) / 2)
+	add(p, 1)
+	return squares, sum
 }
 
 // climb describes how the prefix sums of a node's cells climb from 0 to 1 when its sum is off by 1: over its cells,
@@ -60,12 +82,12 @@ func powers(n int) (p0, p1, p2 float64) {
 	return m, m * (m - 1) / 2, m * (m - 1) * (2*m - 1) / 6
 }
 
-// ranges returns (D+1)·E Σ prefix² − E (Σ prefix)² of the part.
-func (p part) ranges(d int) float64 {
-	s, f := p.level.full.own, p.fullClimb
+// prefixes returns E Σ prefix² and E (Σ prefix)² of the part.
+func (p part) prefixes() (squares, total float64) {
+	s, f := p.level.full.variance, p.fullClimb
 	n0, n1, n2 := powers(p.full)
 	// Before the i-th child the prefix has the variance i·s − (i·s)²/total; its covariance with a child's error follows.
-	squares := f.cells*(s*n1-s*s*n2/p.total) - 2*f.sum*s*s*n1/p.total + f.squares*n0*(s-s*s/p.total)
+	squares = f.cells*(s*n1-s*s*n2/p.total) - 2*f.sum*s*s*n1/p.total + f.squares*n0*(s-s*s/p.total)
 	rest := 0.0 // cells after the full children
 	if p.last {
 		rest = p.lastClimb.cells
@@ -75,18 +97,18 @@ func (p part) ranges(d int) float64 {
 	weighed := s * (n0*c0 + n1*f.cells)
 	sum := s * (n0*c0*c0 + 2*n1*c0*f.cells + n2*f.cells*f.cells)
 	if p.last {
-		v, g, n := p.level.last.own, p.lastClimb, float64(p.full)
+		v, g, n := p.level.last.variance, p.lastClimb, float64(p.full)
 		squares += g.cells*(n*s-n*n*s*s/p.total) - 2*g.sum*n*s*v/p.total + g.squares*(v-v*v/p.total)
 		weighed += v * g.sum
 		sum += v * g.sum * g.sum
 	}
-	return float64(d+1)*squares - (sum - weighed*weighed/p.total)
+	return squares, sum - weighed*weighed/p.total
 }
 
 // climb returns the climb of the node itself, which shares an error among its children by variance.
 func (p part) climb() climb {
 	f := p.fullClimb
-	share := p.level.full.own / p.variance
+	share := p.level.full.variance / p.children.sum
 	n0, n1, n2 := powers(p.full)
 	c := climb{
 		cells:   n0 * f.cells,
@@ -94,7 +116,7 @@ func (p part) climb() climb {
 		squares: share * share * (n2*f.cells + 2*n1*f.sum + n0*f.squares),
 	}
 	if p.last {
-		g, before, own := p.lastClimb, float64(p.full)*share, p.level.last.own/p.variance
+		g, before, own := p.lastClimb, float64(p.full)*share, p.level.last.variance/p.children.sum
 		c.cells += g.cells
 		c.sum += before*g.cells + own*g.sum
 		c.squares += before*before*g.cells + 2*before*own*g.sum + own*own*g.squares

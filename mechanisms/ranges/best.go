@@ -13,7 +13,13 @@ func Best(cells int, variance func(levels int) float64) []int {
 	if cells < 2 {
 		return []int{cells}
 	}
-	s := search{cells: cells, seen: map[string]bool{}}
+	s := search{cells: cells, workload: AllRanges, seen: map[string]bool{}}
+	return s.run(variance).best.radices()
+}
+
+// run looks at every depth.
+func (s *search) run(variance func(levels int) float64) *search {
+	cells := s.cells
 	for below := 0; below < 20 && 1<<below < cells; below++ {
 		v := variance(below + 1)
 		if v == 0 {
@@ -24,15 +30,17 @@ func Best(cells int, variance func(levels int) float64) []int {
 			break
 		}
 	}
-	return s.best.radices()
+	return s
 }
 
 // search walks over the radices after the first, which is as large as the cells need.
 type search struct {
 	cells    int
+	workload Workload
 	variance float64 // of an observation at the present depth
 	found    []candidate
 	best     candidate
+	depths   []candidate // the best of each depth
 	seen     map[string]bool
 }
 
@@ -83,6 +91,7 @@ func (s *search) depth(below int) bool {
 			top = c
 		}
 	}
+	s.depths = append(s.depths, top)
 	if s.best.cells == 0 || top.mean < s.best.mean {
 		s.best = top
 	}
@@ -138,7 +147,7 @@ func (s *search) try(below []int) (candidate, bool) {
 	if err != nil {
 		return candidate{}, false
 	}
-	c.mean = s.variance * t.AllRanges()
+	c.mean = s.variance * t.MeanVariance(s.workload)
 	s.found = append(s.found, c)
 	return c, true
 }

@@ -2,8 +2,8 @@ package ranges
 
 import "math"
 
-// Fit returns the least-squares reading of the cells: of all vectors x, the one with the least Σ (y − node sums of x)²
-// over the observations y of all levels. It takes two passes over the nodes.
+// Fit returns the least-squares reading of the cells: of all vectors x, the one with the least Σ (y − weight·node sum
+// of x)² over the observations y of all levels. It takes two passes over the nodes.
 //
 // Proof: the observations of a node's sub-tree say about the node's sum no more than their best linear combination z,
 // which weighs the own observation and Σz of the children by inverse variance (pass up). Given the best reading x of a
@@ -15,13 +15,37 @@ func (t Tree) Fit(observations []int64) []float64 {
 	for i, y := range observations {
 		z[i] = float64(y)
 	}
+	return t.fit(z)
+}
+
+// fit is Fit in place.
+func (t *Tree) fit(z []float64) []float64 {
+	bottom := t.levels[len(t.levels)-1]
+	for i := bottom.offset; i < len(z); i++ {
+		z[i] *= bottom.full.own
+	}
 	for l := len(t.levels) - 2; l >= 0; l-- {
 		t.up(l, z)
 	}
 	for l := 0; l < len(t.levels)-1; l++ {
 		t.down(l, z)
 	}
-	return z[t.levels[len(t.levels)-1].offset:]
+	return z[bottom.offset:]
+}
+
+// LinearVariance returns the variance of the least-squares reading of Σ query[i]·x[i], in units of the noise's. Noise B'y =
+// query is read as (B'B)⁻¹·query, and noise of the leaves alone can be that.
+func (t Tree) LinearVariance(query []float64) float64 {
+	z := make([]float64, t.Nodes())
+	bottom := t.levels[len(t.levels)-1]
+	for i, q := range query {
+		z[bottom.offset+i] = q / float64(bottom.weight)
+	}
+	variance := 0.0
+	for i, x := range t.fit(z) {
+		variance += query[i] * x
+	}
+	return variance
 }
 
 // below returns the observations of the children of a node.
@@ -51,12 +75,12 @@ func (t *Tree) down(l int, z []float64) {
 		for _, c := range below {
 			rest -= c
 		}
-		share := rest / n.variance
+		share := rest / n.sum
 		for j := range n.full {
-			below[j] += share * next.full.own
+			below[j] += share * next.full.variance
 		}
 		if n.last {
-			below[len(below)-1] += share * next.last.own
+			below[len(below)-1] += share * next.last.variance
 		}
 	}
 }

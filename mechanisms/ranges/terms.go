@@ -69,9 +69,9 @@ func (w *weighing) cut(l, index int) *cut {
 			share = part.share
 			p.parts = append(p.parts, part)
 		}
-		variance := next.full.own
+		variance := next.full.variance
 		if shape.last && i == to-1 {
-			variance = next.last.own
+			variance = next.last.variance
 			if part == nil {
 				p.last = &share
 			}
@@ -82,7 +82,7 @@ func (w *weighing) cut(l, index int) *cut {
 		}
 		weighed += share * variance
 	}
-	p.share = weighed / shape.variance
+	p.share = weighed / shape.sum
 	return p
 }
 

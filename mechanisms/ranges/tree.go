@@ -1,6 +1,6 @@
-// Package ranges knows the trees by which ordered cells are observed: which tree has the least expected error over all
-// ranges, the least-squares reading of its noisy nodes, and the exact error of any sum of cells read so. It works with
-// unit noise and sees neither a true count nor a privacy parameter.
+// Package ranges knows the strategies by which ordered cells are observed: integer matrices with their exact sensitivity,
+// the least-squares reading of their noisy observations, the exact error of any sum of cells read so, and which strategy
+// has the least. It works with unit noise and sees no privacy parameter; true counts pass through Observe alone.
 package ranges
 
 import "fmt"
@@ -8,6 +8,7 @@ import "fmt"
 // Tree observes every node of a tree over the cells 0 to Cells−1 except for its root. A node of level l covers a block of
 // as many cells as the radices after l multiply to; the last node of a level covers what is left, and nodes beyond the
 // last cell do not exist. So on each level at most one node, called the last below, differs in shape from the others.
+// What is observed of a node of level l is its sum times the level's integer weight: a larger weight is a smaller noise.
 // A Tree is immutable; the zero value is invalid.
 type Tree struct {
 	cells  int
@@ -18,29 +19,40 @@ type Tree struct {
 // level describes the nodes of one level, top first.
 type level struct {
 	block, count, offset int
+	weight               int64
 	full, last           node
 }
 
 // node is what least squares needs to know of a node: its children, and how its own observation y and their sum are
-// weighed into z = own·y + below·Σz(children), the best reading of the node from its sub-tree. With observations of
-// variance 1, own is also the variance of z.
+// weighed into z = own·y + below·Σz(children), the best reading of the node from its sub-tree. The variance is z's, with
+// observations of variance 1.
 type node struct {
 	children
-	own, below float64
+	own, below, variance float64
 }
 
 // children counts the children that have the next level's full shape, says whether a last one of other shape follows, and
 // sums the variances of their z.
 type children struct {
-	full     int
-	last     bool
-	variance float64
+	full int
+	last bool
+	sum  float64
 }
 
-// NewTree checks the radices, from the root down: each at least 2, together at least the cells, none superfluous.
-func NewTree(cells int, radices []int) (Tree, error) {
+// MostWeight is the largest weight of a level.
+const MostWeight = 1 << 20
+
+// NewTree returns the tree of the radices with all weights 1.
+func NewTree(cells int, radices []int) (Tree, error) { return NewWeightedTree(cells, radices, nil) }
+
+// NewWeightedTree checks the radices, from the root down: each at least 2, together at least the cells, none superfluous;
+// and the weights, one for each radix, from 1 to MostWeight. No weights at all stand for all 1.
+func NewWeightedTree(cells int, radices []int, weights []int64) (Tree, error) {
 	if cells < 2 || len(radices) == 0 {
 		return Tree{}, fmt.Errorf("tree of %d cells with %d radices, must have at least 2 cells and 1 radix", cells, len(radices))
+	}
+	if weights != nil && len(weights) != len(radices) {
+		return Tree{}, fmt.Errorf("number of weights is %d, must be that of the radices, %d", len(weights), len(radices))
 	}
 	t := Tree{cells: cells, levels: make([]level, len(radices))}
 	block := 1
@@ -51,7 +63,14 @@ func NewTree(cells int, radices []int) (Tree, error) {
 		if block >= cells {
 			return Tree{}, fmt.Errorf("radices are %v, must not cover %d cells without the first", radices, cells)
 		}
-		t.levels[l] = level{block: block, count: (cells + block - 1) / block}
+		w := int64(1)
+		if weights != nil {
+			w = weights[l]
+		}
+		if w < 1 || w > MostWeight {
+			return Tree{}, fmt.Errorf("weight %d is %d, must be from 1 to %d", l+1, w, MostWeight)
+		}
+		t.levels[l] = level{block: block, count: (cells + block - 1) / block, weight: w}
 		if radices[l] >= cells {
 			block = cells
 		} else {
@@ -70,15 +89,16 @@ func (t *Tree) weigh() {
 	for l := len(t.levels) - 1; l >= 0; l-- {
 		v := &t.levels[l]
 		if l == len(t.levels)-1 {
-			v.full, v.last = node{own: 1}, node{own: 1}
+			leaf := node{own: 1 / float64(v.weight), variance: 1 / float64(v.weight*v.weight)}
+			v.full, v.last = leaf, leaf
 			continue
 		}
 		next := t.levels[l+1]
 		each := v.block / next.block
-		v.full = observed(t.group(l+1, each, false))
+		v.full = observed(v.weight, t.group(l+1, each, false))
 		v.last = v.full
 		if t.ragged(l) {
-			v.last = observed(t.group(l+1, next.count-(v.count-1)*each, true))
+			v.last = observed(v.weight, t.group(l+1, next.count-(v.count-1)*each, true))
 		}
 	}
 	t.root = t.group(0, t.levels[0].count, true)
@@ -96,14 +116,17 @@ func (t *Tree) ragged(l int) bool { return t.cells%t.levels[l].block != 0 }
 func (t *Tree) group(l, n int, atEnd bool) children {
 	v := &t.levels[l]
 	if atEnd && t.ragged(l) {
-		return children{full: n - 1, last: true, variance: float64(n-1)*v.full.own + v.last.own}
+		return children{full: n - 1, last: true, sum: float64(n-1)*v.full.variance + v.last.variance}
 	}
-	return children{full: n, variance: float64(n) * v.full.own}
+	return children{full: n, sum: float64(n) * v.full.variance}
 }
 
-// observed weighs a node's own observation, of variance 1, against the sum of its children's z, by inverse variance.
-func observed(c children) node {
-	return node{children: c, own: c.variance / (1 + c.variance), below: 1 / (1 + c.variance)}
+// observed weighs a node's own observation y, which reads the node as y/weight with variance 1/weight², against the sum
+// of its children's z, by inverse variance.
+func observed(weight int64, c children) node {
+	w := float64(weight)
+	both := 1 + w*w*c.sum
+	return node{children: c, own: w * c.sum / both, below: 1 / both, variance: c.sum / both}
 }
 
 // node returns the shape of the node index of level l.
@@ -122,6 +145,9 @@ func (t Tree) Levels() int { return len(t.levels) }
 
 // Block returns the number of cells below a node of a level.
 func (t Tree) Block(l int) int { return t.levels[l].block }
+
+// Weight returns what the sums of a level are multiplied by.
+func (t Tree) Weight(l int) int64 { return t.levels[l].weight }
 
 // Offset returns where a level begins among the observations.
 func (t Tree) Offset(l int) int { return t.levels[l].offset }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 	"gonum.org/v1/gonum/stat/distuv"
@@ -60,6 +59,7 @@ func Variance(samples []float64, claim Moments, a Alarm) error {
 
 // normal judges the mean of n values that is claimed to be 0 with the variance of one of them.
 func normal(what string, off float64, variance float64, n int, a Alarm) error {
+	Spend(a)
 	if n < leastSamples {
 		return fmt.Errorf("%s: %d samples, must be at least %d", what, n, leastSamples)
 	}
@@ -73,6 +73,7 @@ func normal(what string, off float64, variance float64, n int, a Alarm) error {
 // ChiSquare judges integer samples against a distribution. Neighbouring values are pooled until each pool expects at
 // least 50 samples; the two tails are pools. The statistic's distribution is taken to be χ².
 func ChiSquare(samples []int64, mass func(k int64) float64, a Alarm) error {
+	Spend(a)
 	n := float64(len(samples))
 	if len(samples) < leastSamples {
 		return fmt.Errorf("chi-square: %d samples, must be at least %d", len(samples), leastSamples)
@@ -133,6 +134,7 @@ type Coverage struct {
 
 // Exactly judges a coverage from both sides by the binomial distribution.
 func (c Coverage) Exactly(a Alarm) error {
+	Spend(a)
 	low, high := interval(c.Hits, c.Trials, a/2)
 	if !(low <= c.Claim && c.Claim <= high) {
 		return fmt.Errorf("coverage is %d of %d, between %.5f and %.5f; claimed %.5f", c.Hits, c.Trials, low, high, c.Claim)
@@ -142,6 +144,7 @@ func (c Coverage) Exactly(a Alarm) error {
 
 // AtLeast judges a coverage from below.
 func (c Coverage) AtLeast(a Alarm) error {
+	Spend(a)
 	if _, high := interval(c.Hits, c.Trials, a); !(c.Claim <= high) {
 		return fmt.Errorf("coverage is %d of %d, at most %.5f; claimed at least %.5f", c.Hits, c.Trials, high, c.Claim)
 	}
@@ -158,78 +161,4 @@ func interval(hits, trials int, a Alarm) (low, high float64) {
 		high = mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-float64(a))
 	}
 	return low, high
-}
-
-// Audit is what a black box said of two neighbouring databases: one number an answer.
-type Audit struct {
-	One, Other []float64
-	Delta      float64
-}
-
-// Epsilon returns a lower bound of the black box's ε, wrong (above it) with probability at most a. On the first half of
-// the answers the event is chosen: at most, or at least, some number, on either database against the other, with a mass of
-// at least half a percent. On the second half its probabilities are bounded (Clopper-Pearson, a/2 a side).
-func (t Audit) Epsilon(a Alarm) (float64, error) {
-	n := min(len(t.One), len(t.Other))
-	if n < 1000 {
-		return 0, fmt.Errorf("audit: %d answers a side, must be at least 1000", n)
-	}
-	half := n / 2
-	best, chosen := math.Inf(-1), event{}
-	one, other := slices.Sorted(slices.Values(t.One[:half])), slices.Sorted(slices.Values(t.Other[:half]))
-	values := slices.Compact(slices.Sorted(slices.Values(append(slices.Clone(one), other...))))
-	step := max(1, len(values)/500)
-	for i := 0; i < len(values); i += step {
-		for _, e := range []event{{values[i], true, false}, {values[i], true, true}, {values[i], false, false}, {values[i], false, true}} {
-			p, q := e.count(one), e.count(other)
-			if e.swapped {
-				p, q = q, p
-			}
-			if p*200 < half {
-				continue
-			}
-			if bound := t.bound(p, q, half, a); bound > best {
-				best, chosen = bound, e
-			}
-		}
-	}
-	p, q := chosen.scan(t.One[half:n]), chosen.scan(t.Other[half:n])
-	if chosen.swapped {
-		p, q = q, p
-	}
-	return t.bound(p, q, n-half, a), nil
-}
-
-func (t Audit) bound(p, q, n int, a Alarm) float64 {
-	low, _ := interval(p, n, a/2)
-	_, high := interval(q, n, a/2)
-	if low <= t.Delta {
-		return 0
-	}
-	return max(0, math.Log((low-t.Delta)/high))
-}
-
-// event holds for answers ≥ from, or else for answers ≤ from.
-type event struct {
-	from    float64
-	upper   bool
-	swapped bool
-}
-
-// count counts in sorted answers.
-func (e event) count(answers []float64) int {
-	if e.upper {
-		return len(answers) - sort.SearchFloat64s(answers, e.from)
-	}
-	return sort.Search(len(answers), func(i int) bool { return answers[i] > e.from })
-}
-
-func (e event) scan(answers []float64) int {
-	n := 0
-	for _, x := range answers {
-		if e.upper && x >= e.from || !e.upper && x <= e.from {
-			n++
-		}
-	}
-	return n
 }

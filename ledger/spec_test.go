@@ -1,0 +1,73 @@
+package ledger
+
+import (
+	"encoding/hex"
+	"reflect"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// firstForm is a tree of 2·3 branches over 6 cells with discrete Gaussian noise 5/2, as the first version wrote it.
+const firstForm = "0000000000000001" + "0000000000000006" + "0000000000000002" +
+	"0000000000000002" + "0000000000000002" + "0000000000000003" +
+	"0000000000000002" + "0000000000000005" + "0000000000000002"
+
+var firstSpec = mechanisms.Spec{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}},
+	Noise: mechanisms.Noise{Kind: mechanisms.DiscreteGaussian, Num: 5, Den: 2}}
+
+// TestSpecsOfTheFirstForm: what was saved by the first version is read, and what it could have saved is written the same.
+func TestSpecsOfTheFirstForm(t *testing.T) {
+	b, err := hex.DecodeString(firstForm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := decoder{b: b}
+	if got := d.spec(); d.end() != nil || !reflect.DeepEqual(got, firstSpec) {
+		t.Errorf("read %+v (%v), want %+v", got, d.end(), firstSpec)
+	}
+	e := encoder{}
+	if e.spec(firstSpec); hex.EncodeToString(e.b) != firstForm {
+		t.Errorf("wrote %x, want %s", e.b, firstForm)
+	}
+}
+
+func TestSpecsKeepAllOfThem(t *testing.T) {
+	laplace := mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3}
+	count := mechanisms.Bound{Low: 0, High: 1}
+	specs := []mechanisms.Spec{
+		firstSpec,
+		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: firstSpec.Noise}}},
+		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}, Weights: []int64{9, 7}}, Noise: laplace},
+		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
+		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},
+		{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Matrix, Matrix: []int64{1, -2, 3, 4}}, Noise: laplace},
+	}
+	seen := map[string]bool{}
+	for _, s := range specs {
+		e := encoder{}
+		e.spec(s)
+		d := decoder{b: e.b}
+		if got := d.spec(); d.end() != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("read %+v (%v), want %+v", got, d.end(), s)
+		}
+		if seen[string(e.b)] {
+			t.Errorf("%+v is written as another", s)
+		}
+		seen[string(e.b)] = true
+		for cut := range len(e.b) {
+			d := decoder{b: e.b[:cut]}
+			if d.spec(); d.end() == nil {
+				t.Errorf("%+v, cut after %d bytes, is read", s, cut)
+			}
+		}
+	}
+	for _, first := range []int64{0, -1, -3} {
+		e := encoder{}
+		e.i64(first)
+		d := decoder{b: append(e.b, make([]byte, 64)...)}
+		if d.spec(); d.end() == nil {
+			t.Errorf("form %d is read", first)
+		}
+	}
+}

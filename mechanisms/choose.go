@@ -1,0 +1,129 @@
+package mechanisms
+
+import (
+	"math"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
+)
+
+// Workload is what a range release is to be read for.
+type Workload = ranges.Workload
+
+// The workloads.
+const (
+	AllRanges   = ranges.AllRanges
+	AllPrefixes = ranges.AllPrefixes
+)
+
+// Plain returns the Spec that counts each cell once at the given cost.
+// Cost names ε (pure: discrete Laplace) or ρ (zCDP: discrete Gaussian), never both.
+func Plain(counters, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	return calibrated(Spec{Counters: counters, Cells: cells, Strategy: Strategy{Kind: Identity}}, c, cost)
+}
+
+// Ranges returns the Spec with the least expected error over all ranges of the cells at the given cost.
+func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	return RangesFor(AllRanges, cells, c, cost)
+}
+
+// RangesFor returns the Spec with the least expected mean squared error over a workload at the given cost, among Identity,
+// the mixed-radix trees that ranges.Best looks at, and what package ranges holds for so many cells.
+func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	asked := question{w, cells, c, cost}
+	if s, ok := chosen.get(asked); ok {
+		return s, nil
+	}
+	best, err := Plain(1, cells, c, cost)
+	if err != nil {
+		return Spec{}, err
+	}
+	least := best.mean(w)
+	for _, y := range candidates(best, c, cost) {
+		s, err := calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
+		if err != nil {
+			continue // too fine for the cost: the others are not
+		}
+		if m := s.mean(w); m < least {
+			best, least = s, m
+		}
+	}
+	chosen.put(asked, best)
+	return best, nil
+}
+
+// candidates are the strategies worth looking at instead of Identity.
+func candidates(identity Spec, c Contribution, cost privacy.Cost) []Strategy {
+	variance := func(levels int) float64 {
+		n, err := calibrate(identity.moves(c, counted).times(int64(levels)), cost, whole)
+		if err != nil {
+			return 0
+		}
+		d, err := n.distribution()
+		if err != nil {
+			return 0
+		}
+		return d.Variance()
+	}
+	var all []Strategy
+	if radices := ranges.Best(identity.Cells, variance); len(radices) > 1 {
+		all = append(all, Strategy{Kind: Tree, Radices: radices})
+	}
+	return all
+}
+
+// RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first
+// counter. It needs no data.
+func (s Spec) RMSE(w Workload) float64 { return math.Sqrt(s.mean(w)) }
+
+// mean returns the expected mean squared error over a workload.
+func (s Spec) mean(w Workload) float64 {
+	d, err := s.noise(0).distribution()
+	if err != nil {
+		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
+	}
+	cells := float64(s.Cells)
+	if r := s.reader(); r != nil {
+		return d.Variance() * r.MeanVariance(w)
+	}
+	if w == AllPrefixes {
+		return d.Variance() * (cells + 1) / 2
+	}
+	return d.Variance() * (cells + 2) / 3
+}
+
+// chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
+// milliseconds while a plan takes microseconds.
+var chosen choices
+
+type question struct {
+	workload     Workload
+	cells        int
+	contribution Contribution
+	cost         privacy.Cost
+}
+
+type choices struct {
+	mu    sync.RWMutex
+	known map[question]Spec
+}
+
+// mostChoices bounds the choices that are remembered; beyond it they are forgotten, all at once.
+const mostChoices = 1 << 10
+
+func (c *choices) get(q question) (Spec, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s, ok := c.known[q]
+	return s, ok
+}
+
+func (c *choices) put(q question, s Spec) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil || len(c.known) >= mostChoices {
+		c.known = map[question]Spec{}
+	}
+	c.known[q] = s
+}

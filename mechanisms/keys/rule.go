@@ -1,0 +1,244 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// MostKeys bounds the number of keys of a unit.
+const MostKeys = 1 << 22
+
+// mostThreshold bounds thresholds, so that floats hold them exactly.
+const mostThreshold = 1 << 52
+
+// Kind names the noise of a rule.
+type Kind uint8
+
+// The kinds. The zero value is invalid.
+const (
+	Truncated Kind = 1 + iota // discrete Laplace on [−reach, reach]; see truncated.go
+	Laplace                   // discrete Laplace
+	Gaussian                  // discrete Gaussian
+)
+
+func (k Kind) String() string {
+	return [...]string{"invalid", "truncated Laplace", "Laplace", "Gaussian"}[k]
+}
+
+// Rule says with which noise and from which threshold on keys are shown. Made by New, NewGaussian or Best it is
+// immutable; the zero value is invalid.
+type Rule struct {
+	kind      Kind
+	moved     int64 // keys whose count one unit can move, by 1 each: k, or under replace-one 2k
+	delta     privacy.Delta
+	num, den  int64 // the noise's scale t or variance σ²
+	noise     noise.Distribution
+	threshold int64  // of Laplace and Gaussian; of Truncated the larger of its two
+	mixed     uint64 // Truncated: of 2^32, how often reach and threshold are one less
+	cost      privacy.Cost
+}
+
+// New returns the rule of a kind that costs at most so much: ε and δ, or ρ and δ. Of c only Groups (or, where that is 0,
+// Rows) and Neighbors matter: a unit has at most that many keys. A Gaussian rule needs ρ; see also NewGaussian.
+func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
+	k, moved, err := keysOf(c)
+	if err != nil {
+		return Rule{}, err
+	}
+	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
+	if e < 0 || r < 0 || (e == 0) == (r == 0) {
+		return Rule{}, fmt.Errorf("cost is epsilon %s and rho %s, must name one of them, greater than 0", cost.Epsilon, cost.Rho)
+	}
+	rule := Rule{kind: kind, moved: moved, delta: cost.Delta, cost: cost}
+	switch kind {
+	case Truncated, Laplace:
+		err = rule.scale()
+	case Gaussian:
+		if r == 0 {
+			return Rule{}, errors.New("cost names epsilon, must name rho: no Gaussian noise is pure; see NewGaussian")
+		}
+		err = rule.variance()
+	default:
+		return Rule{}, fmt.Errorf("kind of rule is %d, must be truncated, Laplace or Gaussian", kind)
+	}
+	if err != nil {
+		return Rule{}, err
+	}
+	return rule.finish(k)
+}
+
+// Variance is σ² = Num/Den of a discrete Gaussian.
+type Variance struct{ Num, Den int64 }
+
+// NewGaussian returns the Gaussian rule of a given variance, as package accounting calibrates it to an (ε, δ), with
+// thresholds that take d beside.
+func NewGaussian(c privacy.Contribution, v Variance, d privacy.Delta) (Rule, error) {
+	k, moved, err := keysOf(c)
+	if err != nil {
+		return Rule{}, err
+	}
+	if v.Num <= 0 || v.Den <= 0 {
+		return Rule{}, fmt.Errorf("variance is %d/%d, must have a numerator and a denominator greater than 0", v.Num, v.Den)
+	}
+	rule := Rule{kind: Gaussian, moved: moved, delta: d, num: v.Num, den: v.Den}
+	rho := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(moved), big.NewInt(v.Den)), new(big.Int).Lsh(big.NewInt(v.Num), 1))
+	pico, err := roundedUp(rho, 1e12, "rho")
+	if err != nil {
+		return Rule{}, err
+	}
+	rule.cost = privacy.Cost{Rho: privacy.PicoRho(pico), Delta: d}
+	return rule.finish(k)
+}
+
+// Best returns the rule that shows a key from the smallest number of units on with probability at least one half; of
+// equals the one with less noise. Under pure that is Truncated, under zCDP Gaussian but for the largest costs. For an
+// (ε, δ) budget compare with NewGaussian: it wins from three keys a unit on.
+func Best(c privacy.Contribution, cost privacy.Cost) (Rule, error) {
+	best, err := New(Truncated, c, cost)
+	if cost.Rho.Pico() == 0 {
+		return best, err // its noise and its threshold are both below Laplace's
+	}
+	other, otherErr := New(Gaussian, c, cost)
+	switch {
+	case otherErr != nil:
+		return best, err
+	case err != nil || other.Half() < best.Half() || other.Half() == best.Half() && other.Variance() < best.Variance():
+		return other, nil
+	}
+	return best, nil
+}
+
+// keysOf returns how many keys a unit has, and how many it can move.
+func keysOf(c privacy.Contribution) (k, moved int64, err error) {
+	k = c.Groups
+	if k == 0 {
+		k = c.Rows
+	}
+	if k < 1 || k > MostKeys {
+		return 0, 0, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, MostKeys)
+	}
+	switch c.Neighbors {
+	case privacy.AddRemove:
+		return k, k, nil
+	case privacy.ReplaceOne:
+		return k, 2 * k, nil
+	}
+	return 0, 0, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
+}
+
+// scale sets t: each moved key costs 1/t, which is ε/moved, or √(2ρ/moved) rounded down: t up, by less than 2^-19 of it
+// for t ≥ 1/2.
+func (r *Rule) scale() error {
+	t := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(1e6)), big.NewInt(max(1, r.cost.Epsilon.Micro())))
+	if pico := r.cost.Rho.Pico(); pico != 0 {
+		square := new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(1e12))
+		square.Lsh(square, 39) // t²·2^40 is moved·1e12/(2·pico)·2^40
+		square.Quo(square, big.NewInt(pico)).Add(square, big.NewInt(1))
+		root := new(big.Int).Sqrt(square)
+		t.SetFrac(root.Add(root, big.NewInt(1)), big.NewInt(1<<20))
+	}
+	return r.parameter(t)
+}
+
+// variance sets σ² = moved/(2ρ): the moved keys' squares add up to moved.
+func (r *Rule) variance() error {
+	v := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(1e12/2)), big.NewInt(r.cost.Rho.Pico()))
+	return r.parameter(v)
+}
+
+func (r *Rule) parameter(x *big.Rat) error {
+	if !x.Num().IsInt64() || !x.Denom().IsInt64() {
+		return fmt.Errorf("noise parameter is %s, out of range: the cost is too small for the keys of a unit", x.RatString())
+	}
+	r.num, r.den = x.Num().Int64(), x.Denom().Int64()
+	return nil
+}
+
+// finish makes the noise and the threshold. A threshold's δ is split over k keys, the truncation's over all moved ones;
+// the proofs are in release.go and truncated.go.
+func (r Rule) finish(k int64) (Rule, error) {
+	var err error
+	kind := noise.Laplace
+	if r.kind == Gaussian {
+		kind = noise.Gaussian
+	}
+	if r.noise, err = noise.New(kind, r.num, r.den); err != nil {
+		return Rule{}, err
+	}
+	if r.kind == Truncated {
+		k = r.moved
+	}
+	each, err := PerKey(r.delta, k)
+	if err != nil {
+		return Rule{}, err
+	}
+	switch r.kind {
+	case Truncated:
+		err = r.truncate(each)
+	case Laplace:
+		err = r.laplaceThreshold(each)
+	default:
+		err = r.gaussianThreshold(each)
+	}
+	if err != nil {
+		return Rule{}, err
+	}
+	return r, nil
+}
+
+// Valid tells whether the rule was made by a constructor.
+func (r Rule) Valid() bool { return r.kind != 0 }
+
+// Kind returns the rule's noise.
+func (r Rule) Kind() Kind { return r.kind }
+
+// Threshold returns the smallest noisy count that is certain to show its key. (A Truncated rule flips a coin whether one
+// less does.)
+func (r Rule) Threshold() int64 { return r.threshold }
+
+// Cost returns what a release costs under an accountant.
+//
+// Claim: with m = moved keys and 1/t the loss of each, a Laplace or Truncated rule costs m/t under pure and m/(2t²) under
+// zCDP; a Gaussian one m/(2σ²) under zCDP and cannot be had under pure; δ beside. Rounded up to whole units, and no less
+// than what the rule was made for where it was made under the same accountant.
+// Proof: each moved key is 1/t-DP, hence 1/(2t²)-zCDP (Bun and Steinke 2016, Proposition 1.4), δ aside; the keys' noises
+// are independent, so losses add up.
+func (r Rule) Cost(a privacy.Accountant) (privacy.Cost, error) {
+	made := privacy.Pure
+	if r.cost.Rho.Pico() != 0 {
+		made = privacy.ZCDP
+	}
+	switch {
+	case !r.Valid():
+		return privacy.Cost{}, errors.New("rule was not made by New")
+	case a == made:
+		return r.cost, nil
+	case a == privacy.Pure && r.kind == Gaussian:
+		return privacy.Cost{}, errors.New("a Gaussian rule has no cost under the pure accountant")
+	case a == privacy.Pure:
+		micro, err := roundedUp(new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(r.moved), big.NewInt(r.den)), big.NewInt(r.num)), 1e6, "epsilon")
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro), Delta: r.delta}, err
+	case a == privacy.ZCDP:
+		square := new(big.Rat).SetFrac64(r.den, r.num)
+		square.Mul(square, square).Mul(square, new(big.Rat).SetFrac64(r.moved, 2))
+		pico, err := roundedUp(square, 1e12, "rho")
+		return privacy.Cost{Rho: privacy.PicoRho(pico), Delta: r.delta}, err
+	}
+	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
+}
+
+// roundedUp returns ⌈x·unit⌉.
+func roundedUp(x *big.Rat, unit int64, name string) (int64, error) {
+	scaled := new(big.Rat).Mul(x, new(big.Rat).SetInt64(unit))
+	n := new(big.Int).Add(scaled.Num(), scaled.Denom())
+	n.Sub(n, big.NewInt(1)).Quo(n, scaled.Denom())
+	if !n.IsInt64() || n.Int64() >= math.MaxInt64/4 {
+		return 0, fmt.Errorf("%s of the rule is %s, out of range: the noise is too small", name, x.FloatString(0))
+	}
+	return n.Int64(), nil
+}

@@ -1,0 +1,271 @@
+package online
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Rule names how the public hypothesis learns from a hard answer. No rule costs privacy.
+type Rule uint8
+
+// The rules. The zero value is invalid.
+const (
+	TheoryStep Rule = 1 + iota // multiplicative weights with the step α/8 of Hardt and Rothblum
+	Projection                 // the nearest hypothesis, in relative entropy, that gives the hard answers
+	Median                     // the median of points spread over all hypotheses that give the hard answers, about
+)
+
+func (r Rule) String() string {
+	if r > Median {
+		return "invalid"
+	}
+	return [...]string{"invalid", "theory step", "projection", "median"}[r]
+}
+
+// Spec is what is public about a session.
+type Spec struct {
+	Cells        int
+	Grid         int64 // weights are whole numbers from 0 to Grid; 1: membership
+	Contribution privacy.Contribution
+	Rows         int64 // about how many rows there are, from the policy or a release, never from the data
+	Spare        int64 // how many more there may be: the hypothesis has a further cell for rows that are absent
+	Updates      int   // hard answers, the hard cap
+	Restarts     int   // how often the session may be restored; each takes one of the updates as well
+	Rule         Rule
+	Accountant   privacy.Accountant
+}
+
+// Target is the error that is asked for: an answer is off by more than Width rows with probability at most Miss, each
+// by itself and while the session lasts.
+type Target struct {
+	Width int64
+	Miss  noise.Probability
+}
+
+// Plan is a checked spec with its noise. It is made by NewPlan or PlanFor; the zero value is refused.
+type Plan struct {
+	spec      Spec
+	moves     int64 // by how much one unit moves a query, on the grid
+	split     split
+	threshold int64   // on the grid
+	width     float64 // the promised error, as a multiple of moves
+	valid     bool
+}
+
+// split is the budget, exactly: what the noisy threshold costs, what a positive comparison, what its answer.
+type split struct {
+	threshold, comparison, answer privacy.Epsilon
+	answerRho                     privacy.Rho // zCDP: instead of answer
+}
+
+const (
+	mostUpdates = 1 << 20
+	mostRows    = 1 << 40
+	mostMoves   = 1 << 36
+)
+
+// NewPlan returns the plan that spends at most cost, with the threshold and the split that make the error at miss small.
+// Only the field of the spec's accountant may be set in cost.
+func NewPlan(s Spec, cost privacy.Cost, miss noise.Probability) (Plan, error) {
+	moves, err := s.check()
+	if err != nil {
+		return Plan{}, err
+	}
+	total := float64(cost.Epsilon.Micro())
+	if s.Accountant == privacy.ZCDP {
+		total = float64(cost.Rho.Pico())
+	}
+	if cost.Delta != (privacy.Delta{}) || (s.Accountant == privacy.Pure) != (cost.Rho == privacy.Rho{}) || (s.Accountant == privacy.ZCDP) != (cost.Epsilon == privacy.Epsilon{}) || total <= 0 {
+		return Plan{}, fmt.Errorf("cost is %s, must name the unit of the accountant %s and no other, greater than 0", cost, s.Accountant)
+	}
+	if err := checkMiss(miss); err != nil {
+		return Plan{}, err
+	}
+	shape := shapeOf(s, miss)
+	width := shape.cost / total
+	if s.Accountant == privacy.ZCDP {
+		width = math.Sqrt(width)
+	}
+	return s.plan(shape, width, moves)
+}
+
+// PlanFor returns the cheapest plan that reaches the target; Cost tells what it takes.
+func PlanFor(s Spec, t Target) (Plan, error) {
+	moves, err := s.check()
+	if err != nil {
+		return Plan{}, err
+	}
+	if t.Width < 1 || t.Width > mostRows {
+		return Plan{}, fmt.Errorf("width is %d, must be from 1 to %d", t.Width, int64(mostRows))
+	}
+	if err := checkMiss(t.Miss); err != nil {
+		return Plan{}, err
+	}
+	width := float64(t.Width) / (float64(moves) / float64(s.Grid))
+	return s.plan(shapeOf(s, t.Miss), width*(1-1e-9), moves)
+}
+
+func checkMiss(miss noise.Probability) error {
+	if !(miss >= 1e-12 && miss <= .25) {
+		return fmt.Errorf("miss is %v, must be from 1e-12 to 0.25", float64(miss))
+	}
+	return nil
+}
+
+// check returns by how much one unit moves a query: by its rows, times the grid, under either relation of neighbours,
+// because a weight lies between 0 and the grid.
+func (s Spec) check() (moves int64, err error) {
+	c := s.Contribution
+	rows := c.Rows
+	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= rows/c.PerGroup {
+		rows = c.Groups * c.PerGroup
+	}
+	for _, f := range []struct {
+		name            string
+		value, from, to int64
+	}{
+		{"cells", int64(s.Cells), 1, mostCells},
+		{"grid", s.Grid, 1, mostGrid},
+		{"rows a unit", c.Rows, 1, mostRows},
+		{"groups a unit", c.Groups, 0, mostRows},
+		{"rows a unit in a group", c.PerGroup, 0, mostRows},
+		{"neighbors", int64(c.Neighbors), int64(privacy.AddRemove), int64(privacy.ReplaceOne)},
+		{"accountant", int64(s.Accountant), int64(privacy.Pure), int64(privacy.ZCDP)},
+		{"rows", s.Rows, 1, mostRows},
+		{"spare rows", s.Spare, 0, mostRows},
+		{"updates", int64(s.Updates), 1, mostUpdates},
+		{"restarts", int64(s.Restarts), 0, int64(s.Updates) - 1},
+		{"rule", int64(s.Rule), int64(TheoryStep), int64(Median)},
+	} {
+		if f.value < f.from || f.value > f.to {
+			return 0, fmt.Errorf("%s is %d, must be from %d to %d", f.name, f.value, f.from, f.to)
+		}
+	}
+	if rows > mostMoves/s.Grid {
+		return 0, fmt.Errorf("rows a unit times grid is %d times %d, must be at most %d", rows, s.Grid, int64(mostMoves))
+	}
+	if s.Rule == Median && s.Cells > mostMedian {
+		return 0, fmt.Errorf("cells is %d, must be at most %d for the median", s.Cells, mostMedian)
+	}
+	return rows * s.Grid, nil
+}
+
+// plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded down to whole
+// micro-units (noise up), so that the plan never costs more than the shape.
+func (s Spec) plan(shape shape, width float64, moves int64) (Plan, error) {
+	p := Plan{spec: s, moves: moves, width: width}
+	if !(width > 0 && width*float64(moves) < mostCount/4) {
+		return Plan{}, fmt.Errorf("cost leads to a width of %v times a unit's rows, out of range", width)
+	}
+	p.threshold = int64(math.Round(shape.threshold * width * float64(moves)))
+	p.split.threshold = microFloor(1 / (shape.thresholdScale * width))
+	p.split.comparison = microFloor(2 / (shape.comparisonScale * width))
+	if s.Accountant == privacy.Pure {
+		p.split.answer = microFloor(1 / (shape.answerScale * width))
+	} else {
+		variance := shape.answerScale * width * shape.answerScale * width
+		p.split.answerRho = privacy.PicoRho(int64(math.Floor(min(1e12/(2*variance), 1e18))))
+	}
+	if p.split.threshold.Micro() < 1 || p.split.comparison.Micro() < 1 || p.split.answer.Micro()+p.split.answerRho.Pico() < 1 {
+		return Plan{}, errors.New("the cost of one step is below the smallest unit: raise the budget or declare fewer updates")
+	}
+	p.valid = true
+	if _, err := p.sources(); err != nil {
+		return Plan{}, err
+	}
+	if _, err := p.cost(); err != nil {
+		return Plan{}, err
+	}
+	return p, nil
+}
+
+func microFloor(epsilon float64) privacy.Epsilon {
+	return privacy.MicroEpsilon(int64(math.Floor(min(epsilon, 1e6) * 1e6)))
+}
+
+// Spec returns what the plan was made of.
+func (p Plan) Spec() Spec { return p.spec }
+
+// Cost is what opening a session takes, all of it: see the proofs at threshold.go and session.go.
+func (p Plan) Cost() (privacy.Cost, error) {
+	if !p.valid {
+		return privacy.Cost{}, errUnplanned
+	}
+	return p.cost()
+}
+
+func (p Plan) cost() (privacy.Cost, error) {
+	return p.costOf(int64(p.spec.Updates))
+}
+
+// costOf returns what a session with that many updates would take.
+func (p Plan) costOf(updates int64) (privacy.Cost, error) {
+	c, t := big.NewInt(updates), p.split.threshold.Micro()
+	total := new(big.Int)
+	if p.spec.Accountant == privacy.Pure {
+		total.Mul(c, big.NewInt(p.split.comparison.Micro()+p.split.answer.Micro()))
+		total.Add(total, big.NewInt(t))
+		again := new(big.Int).Mul(big.NewInt(int64(p.spec.Restarts)), big.NewInt(max(0, t-p.split.answer.Micro())))
+		total.Add(total, again)
+	} else {
+		instance := big.NewInt(t + p.split.comparison.Micro())
+		total.Mul(instance, instance).Mul(total, c)
+		total.Add(total, big.NewInt(1)).Rsh(total, 1)
+		total.Add(total, new(big.Int).Mul(c, big.NewInt(p.split.answerRho.Pico())))
+	}
+	if !total.IsInt64() || total.Int64() > 1e18 {
+		return privacy.Cost{}, errors.New("the cost of all updates is out of range")
+	}
+	if p.spec.Accountant == privacy.Pure {
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon(total.Int64())}, nil
+	}
+	return privacy.Cost{Rho: privacy.PicoRho(total.Int64())}, nil
+}
+
+var errUnplanned = errors.New("plan was not made by NewPlan or PlanFor")
+
+// sources holds the distributions of the noise, on the grid.
+type sources struct{ threshold, comparison, answer noise.Distribution }
+
+func (p Plan) sources() (sources, error) {
+	var d sources
+	var err error
+	laplace := func(times int64, e privacy.Epsilon) noise.Distribution {
+		made, problem := noise.New(noise.Laplace, p.moves*times*1_000_000, e.Micro())
+		err = errors.Join(err, problem)
+		return made
+	}
+	d.threshold = laplace(1, p.split.threshold)
+	d.comparison = laplace(2, p.split.comparison)
+	if p.spec.Accountant == privacy.Pure {
+		d.answer = laplace(1, p.split.answer)
+		return d, err
+	}
+	variance := new(big.Rat).SetFrac(big.NewInt(p.moves), big.NewInt(2*p.split.answerRho.Pico()))
+	variance.Mul(variance, new(big.Rat).SetInt(new(big.Int).Mul(big.NewInt(p.moves), big.NewInt(1e12))))
+	if !variance.Num().IsInt64() || !variance.Denom().IsInt64() {
+		return d, errors.Join(err, errors.New("rows a unit times grid is too large for Gaussian answers"))
+	}
+	d.answer, err = noise.New(noise.Gaussian, variance.Num().Int64(), variance.Denom().Int64())
+	return d, err
+}
+
+// slab returns half of the slab that a hard answer leaves to a hypothesis, as a share of all rows.
+func (p Plan) slab() float64 { return p.spec.Rule.tuning().learned * p.alpha() }
+
+// alpha returns the promised error as a share of all rows.
+func (p Plan) alpha() float64 { return p.width * float64(p.moves) / p.whole() }
+
+// whole returns what the hypothesis's rows are on the grid.
+func (p Plan) whole() float64 { return float64(p.spec.Rows+p.spec.Spare) * float64(p.spec.Grid) }
+
+// digest tells plans apart.
+func (p Plan) digest() [32]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "dpproxy online plan 1: %+v %d %+v %d %x", p.spec, p.moves, p.split, p.threshold, math.Float64bits(p.width)))
+}

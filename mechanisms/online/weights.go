@@ -1,0 +1,124 @@
+package online
+
+import "math"
+
+// weights is a hypothesis that is one distribution over the cells and a cell for absent rows.
+//
+// It is a function of the transcript: no rows and no noise that was not told enter it, so that everything here is
+// post-processing and may be as approximate as it likes.
+type weights struct {
+	p     []float64
+	grid  int64
+	whole float64 // what mass 1 is, on the grid
+	step  float64 // TheoryStep
+	rule  Rule
+	slab  float64 // half of the slab around an answer that a hypothesis is to be in, as mass
+}
+
+func newWeights(p Plan) *weights {
+	s := p.spec
+	w := &weights{p: make([]float64, s.Cells+1), grid: s.Grid, rule: s.Rule, whole: p.whole(), slab: p.slab(), step: p.alpha() / 8}
+	start := float64(s.Rows) / float64(s.Rows+s.Spare)
+	for i := range s.Cells {
+		w.p[i] = start / float64(s.Cells)
+	}
+	w.p[s.Cells] = 1 - start
+	return w
+}
+
+func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
+
+// value rounds the mass to the grid.
+func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }
+
+// passes over all answers after a new one; each costs as many projections as there are answers.
+const passes = 50
+
+func (w *weights) learn(entries []Entry) {
+	last := entries[len(entries)-1]
+	target := float64(last.Value) / w.whole
+	if w.rule == TheoryStep {
+		w.tilt(last.Query, math.Copysign(w.step, target-w.mass(last.Query)))
+		return
+	}
+	w.project(last.Query, target)
+	for range passes {
+		if !w.reconcile(entries) {
+			return
+		}
+	}
+}
+
+// reconcile projects onto the slab of each answer that the hypothesis is outside of, and tells whether there was one.
+func (w *weights) reconcile(entries []Entry) bool {
+	moved := false
+	for _, e := range entries {
+		target, now := float64(e.Value)/w.whole, w.mass(e.Query)
+		if math.Abs(now-target) <= w.slab*(1+1e-6) {
+			continue
+		}
+		moved = true
+		w.project(e.Query, target+math.Copysign(w.slab, now-target))
+	}
+	return moved
+}
+
+// project moves to the distribution nearest in relative entropy at which q has the target's mass: p_i·exp(λ·weight_i),
+// normalised. For membership exp(λ) is the odds ratio; otherwise λ is found by bisection, the mass growing with it.
+func (w *weights) project(q Query, target float64) {
+	least := .5 / w.whole
+	now := w.mass(q)
+	low, high := least, 1-least
+	target = min(max(target, low), high)
+	if now <= 0 || now >= 1 {
+		return
+	}
+	if q.weights == nil {
+		w.tilt(q, math.Log(target/now*(1-now)/(1-target)))
+		return
+	}
+	from, to := -60., 60.
+	for range 60 {
+		middle := (from + to) / 2
+		if w.tilted(q, middle) < target {
+			from = middle
+		} else {
+			to = middle
+		}
+	}
+	w.tilt(q, (from+to)/2)
+}
+
+// tilted returns q's mass after tilt(q, lambda).
+func (w *weights) tilted(q Query, lambda float64) float64 {
+	sum, total := 0.0, 0.0
+	for i, p := range w.p {
+		x := 0.0
+		if i < q.cells {
+			x = float64(q.weight(i, w.grid)) / float64(w.grid)
+		}
+		p *= math.Exp(lambda * x)
+		sum += p * x
+		total += p
+	}
+	return sum / total
+}
+
+// tilt multiplies by exp(lambda·weight) and normalises.
+func (w *weights) tilt(q Query, lambda float64) {
+	factor := math.Exp(lambda)
+	q.each(func(i int) {
+		if q.weights == nil {
+			w.p[i] *= factor
+		} else {
+			w.p[i] *= math.Exp(lambda * float64(q.weights[i]) / float64(w.grid))
+		}
+	})
+	total := 0.0
+	for _, p := range w.p {
+		total += p
+	}
+	for i := range w.p {
+		w.p[i] /= total
+	}
+}

@@ -1,0 +1,136 @@
+package ranges
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// Kind names a family of strategies.
+type Kind uint8
+
+// The kinds. The zero value is invalid. Identity is also the Tree of one level; it has a kind because it needs no
+// strategy at all.
+const (
+	KindIdentity  Kind = 1 + iota // each cell once
+	KindTree                      // the nodes of a mixed-radix tree, weighted by level: Radices, Weights
+	KindPIdentity                 // the shipped p-identity strategy of so many cells: Version
+	KindSine                      // square root of the all-ranges Gram matrix, columns normalised: Bits, Version
+	KindCosine                    // square root of the prefix Gram matrix, columns normalised: Bits, Version
+	KindRoot                      // square-root Toeplitz matrix, columns normalised, for streams: Bits, Version
+	KindMatrix                    // a given integer matrix: Matrix
+)
+
+func (k Kind) String() string {
+	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix"}
+	if int(k) < len(names) && k > 0 {
+		return names[k]
+	}
+	return "unknown strategy"
+}
+
+// Description determines a strategy for ever: two that are equal open as the same integer matrix, whatever the machine
+// and the release of this package. Fields that a kind does not name are zero.
+type Description struct {
+	Kind    Kind
+	Cells   int
+	Radices []int   // Tree: the branching factors from the root down
+	Weights []int64 // Tree: what each level's counts are multiplied by; nil stands for all 1
+	Bits    int     // Sine, Cosine, Root: the longest column of the integer matrix is about 2^Bits long
+	Version int     // PIdentity, Sine, Cosine, Root: of the recipe or the shipped data, from 1
+	Matrix  []int64 // Matrix: row by row
+}
+
+// Open returns the strategy that d describes. Those that take long to make are remembered for the process.
+func Open(d Description) (Strategy, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	switch d.Kind {
+	case KindIdentity:
+		if d.Cells == 1 {
+			return single, nil
+		}
+		return known(NewTree(d.Cells, []int{d.Cells}))
+	case KindTree:
+		return known(NewWeightedTree(d.Cells, d.Radices, d.Weights))
+	case KindSine, KindCosine, KindRoot:
+		if d.Version != 1 {
+			return nil, fmt.Errorf("version of strategy %s is %d, must be 1", d.Kind, d.Version)
+		}
+		return opened.get(convolutionKey{d.Kind, d.Cells, d.Bits})
+	case KindMatrix:
+		return known(newMatrix(d.Cells, d.Matrix))
+	}
+	return nil, fmt.Errorf("strategy is %d, must be one that this version knows", d.Kind)
+}
+
+// single observes one cell.
+var single = Tree{cells: 1, levels: []level{{
+	block: 1, count: 1, weight: 1, full: node{own: 1, variance: 1}, last: node{own: 1, variance: 1},
+}}, root: children{full: 1, sum: 1}}
+
+// known drops a strategy that came with an error.
+func known[S Strategy](s S, err error) (Strategy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// opened remembers convolutions.
+var opened convolutions
+
+type convolutionKey struct {
+	kind        Kind
+	cells, bits int
+}
+
+type convolutions struct {
+	mu    sync.Mutex
+	known map[convolutionKey]*convolution
+	cells int // of all that are known
+}
+
+// mostRemembered bounds the cells of remembered strategies, each of which takes some 150 bytes; beyond it they are
+// forgotten, all at once.
+const mostRemembered = 1 << 18
+
+func (c *convolutions) get(key convolutionKey) (Strategy, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s, ok := c.known[key]; ok {
+		return s, nil
+	}
+	s, err := newConvolution(key.kind, key.cells, key.bits)
+	if err != nil {
+		return nil, err
+	}
+	if c.cells += key.cells; c.known == nil || c.cells > mostRemembered {
+		c.known, c.cells = map[convolutionKey]*convolution{}, key.cells
+	}
+	c.known[key] = s
+	return s, nil
+}
+
+// check refuses fields that the kind does not use: they would make two names of one strategy.
+func (d Description) check() error {
+	uses := func(used bool, name string, kinds ...Kind) error {
+		if !used {
+			return nil
+		}
+		for _, k := range kinds {
+			if d.Kind == k {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s of strategy %s is given, must be absent", name, d.Kind)
+	}
+	return errors.Join(
+		uses(d.Radices != nil, "radices", KindTree),
+		uses(d.Weights != nil, "weights", KindTree),
+		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindRoot),
+		uses(d.Version != 0, "version", KindPIdentity, KindSine, KindCosine, KindRoot),
+		uses(d.Matrix != nil, "matrix", KindMatrix),
+	)
+}

@@ -1,0 +1,67 @@
+package selection
+
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// TestCosts: each rule's own conversion, never above what was paid, and as near to it as whole units allow.
+func TestCosts(t *testing.T) {
+	scores := mustOf(Counts(50))(t)
+	for _, c := range []struct {
+		cost      privacy.Cost
+		pure, rho int64 // micro ε, pico ρ of the exponential mechanism
+	}{{epsilon(1_000_000), 1_000_000, 125_000_000_000}, {epsilon(100_001), 100_001, 1_250_025_001}, {epsilon(1), 1, 1}, {rho(125_000_000_000), 1_000_000, 125_000_000_000}, {rho(1), 3, 1}} {
+		m := mustOf(New(Exponential, scores, one, c.cost))(t)
+		if pure, z := mustOf(m.Cost(privacy.Pure))(t), mustOf(m.Cost(privacy.ZCDP))(t); pure.Epsilon.Micro() != c.pure || z.Rho.Pico() != c.rho {
+			t.Errorf("exponential mechanism for %v costs %v and %v, want ε %d micro, ρ %d pico", c.cost, pure, z, c.pure, c.rho)
+		}
+		if c.cost.Epsilon.Micro() > 0 {
+			if flip := mustOf(mustOf(New(PermuteAndFlip, scores, one, c.cost))(t).Cost(privacy.ZCDP))(t); flip.Rho != c.cost.Epsilon.Rho() {
+				t.Errorf("permute-and-flip for %v costs %v", c.cost, flip)
+			}
+		}
+	}
+	for method := Gumbel; method <= Bins; method++ {
+		for k := 1; k <= 50; k += 7 {
+			for _, cost := range []privacy.Cost{epsilon(777_777), rho(123_456_789)} {
+				top := mustOf(NewTop(method, k, scores, one, cost))(t)
+				accountant := privacy.Pure
+				if cost.Rho.Pico() > 0 {
+					accountant = privacy.ZCDP
+				}
+				took := mustOf(top.Cost(accountant))(t)
+				if !took.Fits(cost) || took.Epsilon.Micro() < cost.Epsilon.Micro()-1 || took.Rho.Pico() < cost.Rho.Pico()*9999/10000 {
+					t.Errorf("%v, k = %d, for %v takes %v", method, k, cost, took)
+				}
+			}
+		}
+	}
+}
+
+// TestChoosers: permute-and-flip for ε, the exponential mechanism for ρ; one top bin is a selection, several are noise on
+// every bin, in columns that overlap they are Gumbel under zCDP.
+func TestChoosers(t *testing.T) {
+	bins, overlapping := mustOf(Counts(4096))(t), mustOf(Columns(4096))(t)
+	if a, b := mustOf(Choose(bins, one, epsilon(1e6)))(t), mustOf(Choose(bins, one, rho(1e12)))(t); a.Rule() != PermuteAndFlip || b.Rule() != Exponential {
+		t.Errorf("chose %v and %v", a.Rule(), b.Rule())
+	}
+	for _, c := range []struct {
+		k      int
+		scores Scores
+		cost   privacy.Cost
+		want   Method
+	}{
+		{1, bins, rho(1e12), Gumbel}, {2, bins, rho(1e12), Bins}, {10, bins, rho(1e12), Bins}, {10, overlapping, rho(1e12), Gumbel},
+		{2, bins, epsilon(1e6), Bins}, {10, bins, epsilon(1e6), Bins}, {10, overlapping, epsilon(1e6), Peeling},
+	} {
+		top := mustOf(ChooseTop(c.k, c.scores, one, c.cost))(t)
+		if top.Method() != c.want {
+			t.Errorf("top %d at %v: chose %v, want %v", c.k, c.cost, top.Method(), c.want)
+		}
+	}
+	if _, err := ChooseTop(0, bins, one, epsilon(1)); err == nil {
+		t.Error("k = 0 passed")
+	}
+}

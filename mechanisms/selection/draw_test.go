@@ -1,0 +1,173 @@
+package selection
+
+import (
+	"errors"
+	"io"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/iotest"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+)
+
+var shapes = [][]uint64{{0}, {0, 0, 0}, {0, 1, 2, 3}, {5, 0, 3, 0, 9}, {0, 2, 2, 2, 2, 40}, {0, 1 << 62, 1}}
+
+func TestDrawsHaveTheirProbabilities(t *testing.T) {
+	draws := stattest.Length(20_000, 400_000)
+	for s, losses := range shapes {
+		for _, c := range []struct{ num, den int64 }{{1, 2}, {3, 10}, {1_234_567_891, 1_000_000_000}} {
+			rate := must(t, mustOf(NewRate(c.num, c.den))(t), nil)
+			random := reader(byte(s))
+			for rule, claim := range map[Rule][]float64{
+				Exponential:    exponentialTwin(losses, rate.Float()),
+				PermuteAndFlip: flipTwin(losses, rate.Float()),
+			} {
+				judge(t, rule.String(), draws, claim, func() int { return mustOf(Draw(rule, losses, rate, random))(t) })
+			}
+			if losses[1%len(losses)] > 1<<50 {
+				continue
+			}
+			d := mustOf(laplace(rate))(t)
+			judge(t, "noisy max", draws, noisyTwin(losses, d, 300), func() int { return mustOf(Draw(NoisyMax, losses, rate, random))(t) })
+		}
+	}
+}
+
+// TestPermuteAndFlipIsExponentialNoise: both twins agree.
+func TestPermuteAndFlipIsExponentialNoise(t *testing.T) {
+	for _, losses := range shapes[:5] {
+		a, b := flipTwin(losses, .5), exponentialRace(losses, .5)
+		for i := range a {
+			if math.Abs(a[i]-b[i]) > 1e-4 {
+				t.Errorf("%v: %v by flips, %v by noise", losses, a, b)
+			}
+		}
+	}
+}
+
+// TestPeelingIsRepeatedDrawing: Gumbel and Peeling against sequences of draws by the twins.
+func TestPeelingIsRepeatedDrawing(t *testing.T) {
+	draws := stattest.Length(20_000, 400_000)
+	losses := []uint64{3, 0, 1, 1, 7}
+	rate := mustOf(NewRate(2, 5))(t)
+	twins := map[Method]func([]uint64, float64) []float64{Gumbel: exponentialTwin, Peeling: flipTwin}
+	for method, twin := range twins {
+		claim := make([]float64, 125)
+		var walk func(left []int, depth, code int, reached float64)
+		walk = func(left []int, depth, code int, reached float64) {
+			if depth == 3 {
+				claim[code] += reached
+				return
+			}
+			rest := []uint64{}
+			for _, i := range left {
+				rest = append(rest, losses[i])
+			}
+			least := slices.Min(rest)
+			for i := range rest {
+				rest[i] -= least
+			}
+			for at, p := range twin(rest, rate.Float()) {
+				next := append(append([]int{}, left[:at]...), left[at+1:]...)
+				walk(next, depth+1, code*5+left[at], reached*p)
+			}
+		}
+		walk([]int{0, 1, 2, 3, 4}, 0, 0, 1)
+		random, few := reader(9), 7
+		judge(t, method.String(), draws, claim, func() int {
+			chosen := []int(nil)
+			if method == Gumbel {
+				few = 7 - few // blocks and plain rejection in turn
+				chosen = peelExponential(losses, 3, rate, few, random)
+			} else {
+				chosen = peelFlip(losses, 3, rate, random)
+			}
+			return (chosen[0]*5+chosen[1])*5 + chosen[2]
+		})
+	}
+}
+
+// TestJointIsOneExponentialMechanism: against all sequences, weighed one by one.
+func TestJointIsOneExponentialMechanism(t *testing.T) {
+	draws := stattest.Length(10_000, 400_000)
+	for n, losses := range [][]uint64{{0, 0, 0, 0}, {3, 0, 1, 1, 7}, {0, 10, 11, 30, 31}, {2, 0, 2, 4, 6}} {
+		for _, k := range []int{1, 3} {
+			sorted := slices.Sorted(slices.Values(losses))
+			rate := mustOf(NewRate(1, 3))(t)
+			size := int(math.Pow(float64(len(losses)), float64(k)))
+			all, codes := []uint64{}, []int{}
+			for code := range size {
+				worst, seen, c, ok := int64(0), map[int]bool{}, code, true
+				for i := k - 1; i >= 0; i-- {
+					at := c % len(losses)
+					c /= len(losses)
+					ok = ok && !seen[at]
+					seen[at] = true
+					worst = max(worst, int64(losses[at])-int64(sorted[i]))
+				}
+				if ok {
+					all, codes = append(all, uint64(worst)), append(codes, code)
+				}
+			}
+			claim := make([]float64, size)
+			for i, p := range exponentialTwin(all, rate.Float()) {
+				claim[codes[i]] = p
+			}
+			random := reader(byte(10 + n))
+			judge(t, "joint", draws, claim, func() int {
+				code := 0
+				for _, c := range jointly(losses, k, rate, random) {
+					code = code*len(losses) + c
+				}
+				return code
+			})
+		}
+	}
+}
+
+// TestExpBounds: the bounds hold the value that 200 more digits give, and are tight.
+func TestExpBounds(t *testing.T) {
+	source := rand.New(rand.NewPCG(1, 2))
+	for range 3000 {
+		x := big.NewRat(source.Int64N(1<<uint(1+source.IntN(40))), 1+source.Int64N(1<<uint(1+source.IntN(40))))
+		digits := uint(32 + source.IntN(200))
+		low, high := expBounds(x, digits)
+		fineLow, fineHigh := expBounds(x, digits+200)
+		scaled := func(n *big.Int) *big.Int { return new(big.Int).Lsh(n, 200) }
+		if scaled(low).Cmp(fineLow) > 0 || scaled(high).Cmp(fineHigh) < 0 || new(big.Int).Sub(high, low).Cmp(big.NewInt(6)) > 0 {
+			t.Fatalf("exp(−%v) with %d digits: [%v, %v]", x, digits, low, high)
+		}
+		f, _ := x.Float64()
+		value, _ := new(big.Float).SetMantExp(new(big.Float).SetInt(fineLow), -int(digits+200)).Float64()
+		if math.Abs(value-math.Exp(-f)) > 1e-12 {
+			t.Fatalf("exp(−%v) = %v, math has %v", x, value, math.Exp(-f))
+		}
+	}
+}
+
+// TestAFailingSourceGivesNothing: at any point of the draw.
+func TestAFailingSourceGivesNothing(t *testing.T) {
+	cells := []int64{10, 0, 3, 4, 9, 9, 1, 0, 0, 200}
+	truth := privacy.Seal(cells)
+	scores := mustOf(Counts(len(cells)))(t)
+	broken := errors.New("broken")
+	for bytes := int64(0); bytes < 3000; bytes += 256 {
+		source := io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken))
+		for rule := Exponential; rule <= NoisyMax; rule++ {
+			m := mustOf(New(rule, scores, one, epsilon(1000)))(t)
+			if r, err := m.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
+				t.Fatalf("%v: %v, %v", rule, r, err)
+			}
+		}
+		for method := Gumbel; method <= Bins; method++ {
+			top := mustOf(NewTop(method, 3, scores, one, epsilon(1000)))(t)
+			if r, err := top.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
+				t.Fatalf("%v: %v, %v", method, r, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package selection
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+)
+
+// alarm is of each statistical judgement here.
+const alarm = 1e-6
+
+func seeded(n byte) io.Reader { return rand.NewChaCha8([32]byte{n, 3, 5}) }
+
+func reader(n byte) *noise.Reader { return noise.NewReader(seeded(n)) }
+
+func epsilon(micro int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro)} }
+
+func rho(pico int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(pico)} }
+
+var one = privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
+
+func must[T any](t testing.TB, v T, err error) T {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func mustOf[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T { t.Helper(); return must(t, v, err) }
+}
+
+// judge compares draws with claimed probabilities.
+func judge(t *testing.T, name string, draws int, claim []float64, draw func() int) {
+	t.Helper()
+	sum := 0.0
+	for _, p := range claim {
+		sum += p
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		t.Fatalf("%s: the twin's probabilities sum to %v", name, sum)
+	}
+	seen := make([]int64, draws)
+	for i := range seen {
+		seen[i] = int64(draw())
+	}
+	mass := func(k int64) float64 {
+		if k < 0 || k >= int64(len(claim)) {
+			return 0
+		}
+		return claim[k]
+	}
+	if len(claim) == 1 {
+		return
+	}
+	if err := stattest.ChiSquare(seen, mass, alarm); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// The naive twins.
+
+func exponentialTwin(losses []uint64, r float64) []float64 {
+	p, sum := make([]float64, len(losses)), 0.0
+	for i, g := range losses {
+		p[i] = math.Exp(-r * float64(g))
+		sum += p[i]
+	}
+	for i := range p {
+		p[i] /= sum
+	}
+	return p
+}
+
+// flipTwin goes through all orders.
+func flipTwin(losses []uint64, r float64) []float64 {
+	p := make([]float64, len(losses))
+	var walk func(left []int, reached float64)
+	walk = func(left []int, reached float64) {
+		for at, i := range left {
+			share := reached / float64(len(left))
+			keep := math.Exp(-r * float64(losses[i]))
+			p[i] += share * keep
+			rest := append(append([]int{}, left[:at]...), left[at+1:]...)
+			if keep < 1 {
+				walk(rest, share*(1-keep))
+			}
+		}
+	}
+	all := []int{}
+	for i := range losses {
+		all = append(all, i)
+	}
+	walk(all, 1)
+	return p
+}
+
+// gumbelRace and exponentialRace: the largest of score plus noise, by quadrature.
+func exponentialRace(losses []uint64, r float64) []float64 {
+	p := make([]float64, len(losses))
+	const steps = 400_000
+	for n := range steps {
+		x := (float64(n) + .5) / steps * 60 / r // the winner's score plus noise, above the best score − 0
+		for i, g := range losses {
+			f := r * math.Exp(-r*(x+float64(g)))
+			for j, h := range losses {
+				if j != i {
+					f *= -math.Expm1(-r * (x + float64(h)))
+				}
+			}
+			p[i] += f * 60 / r / steps
+		}
+	}
+	return p
+}
+
+// noisyTwin sums over all noises of the winner.
+func noisyTwin(losses []uint64, d noise.Distribution, reach int64) []float64 {
+	cdf := make(map[int64]float64)
+	sum := 0.0
+	for k := -2 * reach; k <= 2*reach; k++ {
+		sum += float64(d.Mass(k))
+		cdf[k] = sum
+	}
+	p := make([]float64, len(losses))
+	for i, g := range losses {
+		for k := -reach; k <= reach; k++ {
+			f := float64(d.Mass(k))
+			for j, h := range losses {
+				if j < i {
+					f *= cdf[k-int64(g)+int64(h)-1]
+				}
+				if j > i {
+					f *= cdf[k-int64(g)+int64(h)]
+				}
+			}
+			p[i] += f
+		}
+	}
+	return p
+}

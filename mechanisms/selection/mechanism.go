@@ -1,0 +1,131 @@
+package selection
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Rule names how one candidate is drawn.
+type Rule uint8
+
+// The rules. The zero value is invalid.
+const (
+	Exponential    Rule = 1 + iota // P(i) ∝ exp(−rate·loss): Gumbel noise and the largest
+	PermuteAndFlip                 // in random order, the first kept with probability exp(−rate·loss): exponential noise
+	NoisyMax                       // discrete Laplace noise of scale 1/rate on each score, the first of the largest
+)
+
+func (r Rule) String() string {
+	if r > NoisyMax {
+		return "invalid"
+	}
+	return [...]string{"invalid", "exponential mechanism", "permute-and-flip", "noisy max"}[r]
+}
+
+func (r Rule) divisor() int64 {
+	if r == Exponential {
+		return boundedRange
+	}
+	return pureOnly
+}
+
+// Mechanism draws one candidate. It is public and immutable; the zero value is invalid.
+type Mechanism struct {
+	scores   Scores
+	rule     Rule
+	strength strength
+	rate     Rate
+}
+
+// New calibrates a rule to a cost, which names ε or ρ.
+func New(rule Rule, scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
+	if rule < Exponential || rule > NoisyMax {
+		return Mechanism{}, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
+	}
+	spread, err := scores.Spread(c)
+	if err != nil {
+		return Mechanism{}, err
+	}
+	s, err := strengthOf(cost, 1, rule.divisor())
+	if err != nil {
+		return Mechanism{}, err
+	}
+	return Mechanism{scores, rule, s, s.rate(spread)}, nil
+}
+
+// Choose returns the rule with the least expected loss at the cost: permute-and-flip for an ε, which is never worse than
+// the exponential mechanism at the same ε (McKenna and Sheldon 2020), the exponential mechanism for a ρ, which buys it
+// twice the ε.
+func Choose(scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
+	if cost.Rho.Pico() != 0 {
+		return New(Exponential, scores, c, cost)
+	}
+	return New(PermuteAndFlip, scores, c, cost)
+}
+
+// Rule returns the rule.
+func (m Mechanism) Rule() Rule { return m.rule }
+
+// Rate returns ε/spread.
+func (m Mechanism) Rate() Rate { return m.rate }
+
+// Cost returns what a draw takes from a budget, rounded up: ε, or ρ = ε²/8 (exponential mechanism), ε²/2 (the others).
+func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
+	if m.rule == 0 {
+		return privacy.Cost{}, errNotMade
+	}
+	return m.strength.cost(a, 1, m.rule.divisor())
+}
+
+var errNotMade = errors.New("selection was not made by a constructor")
+
+// Select opens the sealed cells, scores the candidates and returns the number of the drawn one.
+//
+// Claim: ε-DP with ε = rate·spread; the exponential mechanism is ε²/8-zCDP too. The scores' values are not released, nor
+// the noisy ones: they are the largest of many, and cost a release of their own.
+// Neighbours and sensitivity: those of the contribution; see Scores.Spread.
+// Theorem: McSherry and Talwar 2007 (exponential mechanism), McKenna and Sheldon 2020 (permute-and-flip), Dwork and Roth
+// 2014, claim 3.9 (noisy max); in terms of the spread, as proved here. Cesar and Rogers 2021 (ε²/8).
+// Proof: let d be the score differences between neighbours. Every rule depends on differences of scores alone: adding
+// one number to all scores changes nothing. So let 0 ≤ d ≤ spread.
+// Exponential: ln P'(i)/P(i) = rate·d_i − one number, so it lies in an interval of length ε; both distributions sum to
+// 1, so the interval contains 0.
+// Permute-and-flip is exponential noise of scale 1/rate on each score and the largest (Ding, Kifer, Steinke, et al. 2021).
+// It and noisy max: given the others' noise, i wins if its noise is at least (noisy max, against an earlier candidate:
+// beyond) a number t; in the neighbour that number is at most spread higher. For exponential noise, and for discrete
+// Laplace noise and whole t, P(noise ≥ t) ≤ exp(rate·h)·P(noise ≥ t+h). Average over the others' noise. The other
+// direction is the same with spread − d in place of d.
+// Limits: the time taken depends on the scores; privacy of timing is the proxy's.
+func (m Mechanism) Select(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[int], error) {
+	var none privacy.Released[int]
+	switch {
+	case m.rule == 0:
+		return none, errNotMade
+	case !truth.Valid():
+		return none, errors.New("truth was never sealed")
+	}
+	reader := noise.NewReader(random)
+	chosen, err := Draw(m.rule, Losses(m.scores.of(sealed.Open(truth))), m.rate, reader)
+	if err != nil {
+		return none, err
+	}
+	return sealed.Release(chosen), nil
+}
+
+// Losses returns how far each score is below the largest. Scores lie within ±MostScore.
+func Losses(scores []int64) []uint64 {
+	best := scores[0]
+	for _, s := range scores {
+		best = max(best, s)
+	}
+	losses := make([]uint64, len(scores))
+	for i, s := range scores {
+		losses[i] = uint64(best - s)
+	}
+	return losses
+}

@@ -1,0 +1,108 @@
+package selection
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// strength is an ε in whole nano-units (1e-9): fine enough that a ρ turned into an ε loses nothing that shows.
+type strength int64
+
+// The tight conversions of an ε to ρ = ε²/divisor. The exponential mechanism has a bounded range: the logarithms of the
+// ratios of its probabilities on neighbours lie in an interval of length ε, which Hoeffding's lemma turns into ε²/8-zCDP
+// (Cesar and Rogers 2021). Of the other rules only ε-DP is known: ε²/2 (Bun and Steinke 2016).
+const (
+	boundedRange = 8
+	pureOnly     = 2
+)
+
+// strengthOf returns the largest ε such that draws of it, one after the other, cost at most cost.
+func strengthOf(cost privacy.Cost, draws, divisor int64) (strength, error) {
+	epsilon, rho := cost.Epsilon.Micro(), cost.Rho.Pico()
+	s := strength(0)
+	switch {
+	case cost.Delta.Atto() != 0:
+		return 0, fmt.Errorf("delta of the cost is %v, must be 0: a selection has none", cost.Delta)
+	case epsilon < 0 || rho < 0 || (epsilon == 0) == (rho == 0):
+		return 0, fmt.Errorf("cost is ε %v and ρ %v, must be greater than 0 in one of the two and 0 in the other", cost.Epsilon, cost.Rho)
+	case epsilon > 1e12 || rho > 1e18:
+		return 0, fmt.Errorf("cost is %v, must be at most 1000000", cost)
+	case epsilon > 0:
+		s = strength(epsilon * 1000 / draws)
+	default:
+		square := new(big.Int).Mul(big.NewInt(rho), big.NewInt(divisor*1e6))
+		s = strength(square.Div(square, big.NewInt(draws)).Sqrt(square).Int64())
+	}
+	if s == 0 {
+		return 0, fmt.Errorf("cost is %v for %d draws, must leave each of them an ε of at least 1e-9", cost, draws)
+	}
+	return s, nil
+}
+
+// cost returns what draws of strength s take, rounded up.
+func (s strength) cost(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
+	switch a {
+	case privacy.Pure:
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon(int64(ceilDiv(big.NewInt(int64(s)*draws), 1000)))}, nil
+	case privacy.ZCDP:
+		square := new(big.Int).Mul(big.NewInt(int64(s)), big.NewInt(int64(s)))
+		return privacy.Cost{Rho: privacy.PicoRho(ceilDiv(square.Mul(square, big.NewInt(draws)), divisor*1e6))}, nil
+	}
+	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
+}
+
+func ceilDiv(a *big.Int, b int64) int64 {
+	q := new(big.Int).Add(a, big.NewInt(b-1))
+	q.Div(q, big.NewInt(b))
+	if !q.IsInt64() {
+		return math.MaxInt64
+	}
+	return q.Int64()
+}
+
+// Rate is the rational by which the logarithm of a candidate's weight falls with each unit of its loss, ε/spread. The
+// zero value is invalid.
+type Rate struct{ num, den uint64 }
+
+// NewRate checks num/den.
+func NewRate(num, den int64) (Rate, error) {
+	if num <= 0 || den <= 0 {
+		return Rate{}, fmt.Errorf("rate is %d/%d, must have a numerator and a denominator greater than 0", num, den)
+	}
+	return reduced(uint64(num), uint64(den)), nil
+}
+
+// Float returns the rate for expected errors only.
+func (r Rate) Float() float64 { return float64(r.num) / float64(r.den) }
+
+// rate returns ε/spread.
+func (s strength) rate(spread int64) Rate { return reduced(uint64(s), 1e9*uint64(spread)) }
+
+func reduced(num, den uint64) Rate {
+	a, b := num, den
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return Rate{num / a, den / a}
+}
+
+// keep is true with probability exp(−loss·rate) exactly.
+func (r Rate) keep(random *noise.Reader, loss uint64) bool {
+	high, low := bits.Mul64(loss, r.num)
+	if high == 0 {
+		return random.ExpMinusRatio(low, r.den)
+	}
+	return random.ExpMinus(r.times(loss))
+}
+
+// times returns loss·rate.
+func (r Rate) times(loss uint64) *big.Rat {
+	n := new(big.Int).SetUint64(loss)
+	return new(big.Rat).SetFrac(n.Mul(n, new(big.Int).SetUint64(r.num)), new(big.Int).SetUint64(r.den))
+}

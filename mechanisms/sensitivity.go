@@ -1,0 +1,153 @@
+package mechanisms
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters,
+// each cut at the int64 range, which no Spec made here reaches.
+func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
+	total := moves{new(big.Int), new(big.Int)}
+	for _, sum := range s.Sums {
+		total.add(s.moves(c, sum.Bound))
+	}
+	if len(s.Sums) == 0 {
+		total.add(s.moves(c, counted).times(int64(s.Counters)))
+	}
+	return privacy.Sensitivity{L1: cutAtInt64(total.l1), L2Squared: cutAtInt64(total.squared)}
+}
+
+func cutAtInt64(n *big.Int) int64 {
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+// moves bounds the change of the observations of one counter between neighbours: Σ|difference| and Σ difference².
+//
+// Claim. Let a unit have at most R rows, in at most g cells and at most m of them in one (no bounds: g = m = R); let each
+// add a value in [Low, High] or nothing; let M and l be the larger and the smaller of max(High, 0) and −min(Low, 0). Of
+// D cells, R' = min(R, g·m, D·m) rows can be in some. A level of blocks of b cells has at most m' = min(R', b·m) of them
+// in one node; packed as tightly as can be they are q = ⌊R'/m'⌋ times m' and a rest r: let Q = q·m'² + r². Then a level
+// of weight 1 moves by at most
+//
+//	add-remove             L1 = R'·M        L2² = M²·Q
+//	replace-one, one cell  L1 = R'·(M+l)    L2² = (R'·(M+l))²
+//	replace-one, more      L1 = 2R'·M       L2² = 2M²·Q + gain
+//
+// with a gain that is 0 for counts (l = 0; see packing.gain), a level of weight w by w and w² times as much, and the
+// levels add up. A strategy that is a general matrix, for values of one sign, moves by at most R'·M times the L1 and
+// (R'·M)² times the L2² that one row has.
+//
+// Proof. A row is in at most one cell, hence in at most one node of a level; let n be the numbers of a unit's rows in the
+// nodes. n lies in the polytope 0 ≤ n ≤ m', Σn ≤ R', whose corners are the packings. Add-remove: a node moves by at most
+// M·n, and Σ(M·n)² is convex, so largest at a corner, where it is M²·Q. Replace-one: with n rows leaving and n̄ coming, a
+// node moves by at most v = M·max(n, n̄) + l·min(n, n̄); Σv ≤ M·Σ(n+n̄), and Σv² is convex in (n, n̄), so largest where both
+// are packings. There Σv² = M²·Σ(n²+n̄²) + Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²], and gain is the largest that the second sum
+// can be, however the two packings lie over each other. With one cell there is one node, which they share.
+// For a matrix see ranges.Strategy; values of one sign are at most M times as many rows, added or left out.
+// The bounds for counts without g and m are attained: all of a unit's rows in one cell, and the other's in another.
+type moves struct{ l1, squared *big.Int }
+
+func (s Spec) moves(c Contribution, b Bound) moves {
+	large, small := b.extremes()
+	each := c.PerGroup
+	if each == 0 {
+		each = c.Rows
+	}
+	rows := c.Rows
+	if c.Groups > 0 {
+		rows = min(rows, c.Groups*each)
+	}
+	rows = min(rows, int64(s.Cells)*each)
+	if matrix := s.matrix(); matrix != nil {
+		one := matrix.Sensitivity(c.Neighbors)
+		return moves{product(one.L1), product(one.L2Squared)}.scaled(rows).scaled(large)
+	}
+	m := moves{new(big.Int), new(big.Int)}
+	for _, v := range s.levels() {
+		m.add(pack(rows, min(rows, int64(v.block)*each)).moves(c.Neighbors, s.Cells, large, small).scaled(v.weight))
+	}
+	return m
+}
+
+// add adds the moves of other observations to m.
+func (m moves) add(other moves) {
+	m.l1.Add(m.l1, other.l1)
+	m.squared.Add(m.squared, other.squared)
+}
+
+// times returns the moves of n times as many observations.
+func (m moves) times(n int64) moves {
+	return moves{new(big.Int).Mul(m.l1, big.NewInt(n)), new(big.Int).Mul(m.squared, big.NewInt(n))}
+}
+
+// scaled returns the moves of observations that are n times as large.
+func (m moves) scaled(n int64) moves {
+	return moves{new(big.Int).Mul(m.l1, big.NewInt(n)), new(big.Int).Mul(m.squared, product(n, n))}
+}
+
+// packing is a unit's rows in as few nodes as can be: full ones of each, and one of rest.
+type packing struct{ full, each, rest int64 }
+
+func pack(rows, each int64) packing { return packing{rows / each, each, rows % each} }
+
+// moves is the claim for one level of weight 1.
+func (p packing) moves(neighbors privacy.Neighbors, cells int, large, small int64) moves {
+	rows := p.full*p.each + p.rest
+	if neighbors == privacy.ReplaceOne && cells == 1 {
+		l1 := product(rows, large+small)
+		return moves{l1, new(big.Int).Mul(l1, l1)}
+	}
+	m := moves{product(rows, large), product(p.full, p.each, p.each)}
+	m.squared.Add(m.squared, product(p.rest, p.rest))
+	m.squared.Mul(m.squared, product(large, large))
+	if neighbors == privacy.ReplaceOne {
+		m.l1.Lsh(m.l1, 1)
+		m.squared.Lsh(m.squared, 1)
+		m.squared.Add(m.squared, p.gain(large, small))
+	}
+	return m
+}
+
+// gain is the largest Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²] over the ways to lay two packings over each other, leaving apart
+// what gains nothing. Between them the fulls of one can meet the fulls of the other, and a rest either the other's rest or
+// one of its fulls, which is then met by no full: so none, one or both rests meet fulls.
+func (p packing) gain(large, small int64) *big.Int {
+	meet := func(n, less int64) *big.Int {
+		g := product(2, large, small, n, less)
+		loss := new(big.Int).Sub(product(large, large), product(small, small))
+		return g.Sub(g, loss.Mul(loss, product(less, less)))
+	}
+	positive := func(n *big.Int) *big.Int {
+		if n.Sign() < 0 {
+			return new(big.Int)
+		}
+		return n
+	}
+	both, one := meet(p.each, p.each), meet(p.each, p.rest)
+	best := new(big.Int).Mul(positive(both), big.NewInt(p.full))
+	best.Add(best, positive(meet(p.rest, p.rest)))
+	if p.full == 0 {
+		return best
+	}
+	rest := new(big.Int).Mul(positive(both), big.NewInt(p.full-1))
+	for range 2 {
+		if rest.Add(rest, one).Cmp(best) > 0 {
+			best.Set(rest)
+		}
+	}
+	return best
+}
+
+func product(factors ...int64) *big.Int {
+	p := big.NewInt(1)
+	for _, f := range factors {
+		p.Mul(p, big.NewInt(f))
+	}
+	return p
+}
