@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"fmt"
 	"math"
 	"sync"
 
@@ -28,49 +29,52 @@ func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	return RangesFor(AllRanges, cells, c, cost)
 }
 
-// RangesFor returns the Spec with the least expected mean squared error over a workload at the given cost, among Identity,
-// the mixed-radix trees that ranges.Best looks at, and what package ranges holds for so many cells.
+// RangesFor returns the Spec with the least expected mean squared error over a workload at the given cost, of all
+// strategies that package ranges holds for so many cells (ranges.Choose) and Identity.
 func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	asked := question{w, cells, c, cost}
 	if s, ok := chosen.get(asked); ok {
 		return s, nil
 	}
+	if w != AllRanges && w != AllPrefixes {
+		return Spec{}, fmt.Errorf("workload is %d, must be all ranges or all prefixes", w)
+	}
 	best, err := Plain(1, cells, c, cost)
 	if err != nil {
 		return Spec{}, err
 	}
-	least := best.mean(w)
-	for _, y := range candidates(best, c, cost) {
+	goal := ranges.Goal{Cells: cells, Workload: w, Norm: ranges.L1, Neighbors: c.Neighbors}
+	if cost.Epsilon.Micro() == 0 {
+		goal.Norm = ranges.L2
+	}
+	rows := unitRows(c, cells)
+	// Choose knows one row of a unit. With so many as there can be in one node all strategies' noises grow alike, or, where
+	// groups bound a unit, Identity's less than others'.
+	d, _ := ranges.Choose(goal, func(one privacy.Sensitivity) float64 {
+		return varianceFor(moves{product(one.L1), product(one.L2Squared)}.scaled(rows), cost)
+	})
+	if d.Kind > Identity {
+		y := Strategy{Kind: d.Kind, Radices: d.Radices, Weights: d.Weights, Bits: d.Bits, Version: d.Version, Matrix: d.Matrix}
 		s, err := calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
-		if err != nil {
-			continue // too fine for the cost: the others are not
-		}
-		if m := s.mean(w); m < least {
-			best, least = s, m
+		if err == nil && s.mean(w) < best.mean(w) {
+			best = s
 		}
 	}
 	chosen.put(asked, best)
 	return best, nil
 }
 
-// candidates are the strategies worth looking at instead of Identity.
-func candidates(identity Spec, c Contribution, cost privacy.Cost) []Strategy {
-	variance := func(levels int) float64 {
-		n, err := calibrate(identity.moves(c, counted).times(int64(levels)), cost, whole)
-		if err != nil {
-			return 0
-		}
-		d, err := n.distribution()
-		if err != nil {
-			return 0
-		}
-		return d.Variance()
+// varianceFor returns the variance of the noise by which so much movement costs so much, 0 if there is none.
+func varianceFor(m moves, cost privacy.Cost) float64 {
+	n, err := calibrate(m, cost, whole)
+	if err != nil {
+		return 0
 	}
-	var all []Strategy
-	if radices := ranges.Best(identity.Cells, variance); len(radices) > 1 {
-		all = append(all, Strategy{Kind: Tree, Radices: radices})
+	d, err := n.distribution()
+	if err != nil {
+		return 0
 	}
-	return all
+	return d.Variance()
 }
 
 // RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first

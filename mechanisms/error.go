@@ -25,6 +25,7 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 type Errors struct {
 	cells  int
 	reader ranges.Strategy // nil for Identity
+	tree   bool
 	noise  noise.Distribution
 	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
@@ -58,7 +59,8 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
-	if e.reader = s.reader(); s.matrix() != nil {
+	e.reader, e.tree = s.reader(), s.Strategy.Kind == Tree
+	if e.reader != nil && !e.tree {
 		e.prefix = append(e.prefix, keyOf(s.description())...)
 	}
 	return e
@@ -67,22 +69,22 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 // Of returns the expected error of the sum of the cells in spans of one counter.
 func (e *Errors) Of(spans []Span) Error {
 	spans = normal(spans, e.cells)
-	switch r := e.reader.(type) {
-	case nil:
+	if e.reader == nil {
 		count := countOf(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
 		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
-	case ranges.Tree:
-		terms := r.Terms(sameSpans(spans))
+	}
+	same := sameSpans(spans)
+	if e.tree {
+		terms := e.reader.Terms(same)
 		squares, key := keyOfTerms(terms)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })}
 	}
-	same := sameSpans(spans)
 	squares := e.reader.Variance(same)
 	if e.smooth {
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	width := e.remembered(keyOfSpans(spans), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
+	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
 	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
 }
 
@@ -147,7 +149,7 @@ func keyOfTerms(terms []noise.Term) (squares float64, key []byte) {
 	return squares, key
 }
 
-func keyOfSpans(spans []Span) []byte {
+func keyOfSpans(spans []ranges.Span) []byte {
 	key := []byte{2}
 	for _, s := range spans {
 		key = binary.AppendVarint(binary.AppendVarint(key, int64(s.From)), int64(s.To))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/big"
 	weak "math/rand/v2"
 	"reflect"
 	"slices"
@@ -102,17 +103,77 @@ func TestSaturation(t *testing.T) {
 		{0, math.MaxInt64, MostNoisy}, {0, math.MinInt64, -MostNoisy}, {MostCount, math.MinInt64, -MostNoisy}, {MostCount, math.MaxInt64, MostNoisy},
 		{MostCount, MostNoisy - MostCount, MostNoisy}, {MostCount, MostNoisy - MostCount - 1, MostNoisy - 1}, {MostCount, -MostNoisy - MostCount, -MostNoisy},
 		{MostCount, -MostNoisy - MostCount + 1, -MostNoisy + 1}, {0, -MostNoisy, -MostNoisy}, {7, -9, -2},
+		{-MostCount, math.MinInt64, -MostNoisy}, {-MostCount, math.MaxInt64, MostNoisy}, {-MostCount, -MostCount, -MostNoisy}, {-MostCount, MostNoisy, MostCount},
+		{-MostCount, MostNoisy + MostCount - 1, MostNoisy - 1}, {MostCount, -MostNoisy - MostCount + 1, 1 - MostNoisy},
 	} {
 		if got := addNoise(c.count, c.noise); got != c.want {
 			t.Errorf("%d + %d is %d, want %d", c.count, c.noise, got, c.want)
 		}
 	}
 	// A cut of the noise at the int64 ends never shows: every noise from there on gives the same.
-	for _, count := range []int64{0, 1, MostCount} {
+	for _, count := range []int64{0, 1, MostCount, -1, -MostCount} {
 		if addNoise(count, math.MinInt64) != addNoise(count, math.MinInt64+1) || addNoise(count, math.MaxInt64) != addNoise(count, math.MaxInt64-1) {
 			t.Errorf("the ends show at %d", count)
 		}
 	}
+}
+
+// TestSignedSums: sums of values of both signs are exact wherever they lie in between, cut when they are known, and the
+// same in whatever order the groups come.
+func TestSignedSums(t *testing.T) {
+	quiet := Noise{DiscreteLaplace, 1, 1_000_000}
+	both := []Sum{{counted, quiet}, {Bound{-5, 5}, quiet}}
+	for _, s := range []Spec{
+		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Identity}, Sums: both},
+		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Sums: both},
+		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}, Weights: []int64{3, 1000}}, Sums: both},
+	} {
+		rapid.Check(t, func(t *rapid.T) {
+			groups, exact := []privacy.Group{}, make([]*big.Int, 8)
+			for i := range exact {
+				exact[i] = new(big.Int)
+			}
+			values := rapid.OneOf(rapid.Int64Range(-3, 3), rapid.Int64())
+			for range rapid.IntRange(0, 9).Draw(t, "groups") {
+				g := privacy.Group{Cells: []int32{rapid.Int32Range(0, 3).Draw(t, "cell")}, Counts: []int64{values.Draw(t, "count"), values.Draw(t, "sum")}}
+				groups = append(groups, g)
+				exact[g.Cells[0]].Add(exact[g.Cells[0]], big.NewInt(max(g.Counts[0], 0)))
+				exact[4+g.Cells[0]].Add(exact[4+g.Cells[0]], big.NewInt(g.Counts[1]))
+			}
+			want := []int64{}
+			for counter := range 2 {
+				cells := exact[4*counter : 4*counter+4]
+				for _, c := range cells {
+					c.SetInt64(cutBig(c, MostCount))
+				}
+				for i, span := range spansOf(s) {
+					sum, weight := new(big.Int), int64(1)
+					for _, c := range cells[span.From:span.To] {
+						sum.Add(sum, c)
+					}
+					if s.Strategy.Weights != nil {
+						weight = s.Strategy.Weights[min(i/2, 1)]
+					}
+					want = append(want, weight*cutBig(sum, MostCount/weight))
+				}
+			}
+			weak.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
+			r, err := Release(s, inOrder, privacy.Seal(groups), rand.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := r.Value().Observations; !reflect.DeepEqual(got, want) {
+				t.Fatalf("%v: %v, want %v", groups, got, want)
+			}
+		})
+	}
+}
+
+func cutBig(n *big.Int, most int64) int64 {
+	if n.CmpAbs(big.NewInt(most)) > 0 {
+		return most * int64(n.Sign())
+	}
+	return n.Int64()
 }
 
 func TestReleaseFailsOnlyOnPublicThings(t *testing.T) {

@@ -55,15 +55,7 @@ type moves struct{ l1, squared *big.Int }
 
 func (s Spec) moves(c Contribution, b Bound) moves {
 	large, small := b.extremes()
-	each := c.PerGroup
-	if each == 0 {
-		each = c.Rows
-	}
-	rows := c.Rows
-	if c.Groups > 0 {
-		rows = min(rows, c.Groups*each)
-	}
-	rows = min(rows, int64(s.Cells)*each)
+	rows, each := unitRows(c, s.Cells), perGroup(c)
 	if matrix := s.matrix(); matrix != nil {
 		one := matrix.Sensitivity(c.Neighbors)
 		return moves{product(one.L1), product(one.L2Squared)}.scaled(rows).scaled(large)
@@ -73,6 +65,22 @@ func (s Spec) moves(c Contribution, b Bound) moves {
 		m.add(pack(rows, min(rows, int64(v.block)*each)).moves(c.Neighbors, s.Cells, large, small).scaled(v.weight))
 	}
 	return m
+}
+
+// perGroup returns m, and unitRows R'.
+func perGroup(c Contribution) int64 {
+	if c.PerGroup > 0 {
+		return c.PerGroup
+	}
+	return c.Rows
+}
+
+func unitRows(c Contribution, cells int) int64 {
+	rows := min(c.Rows, int64(cells)*perGroup(c))
+	if c.Groups > 0 {
+		rows = min(rows, c.Groups*perGroup(c))
+	}
+	return rows
 }
 
 // add adds the moves of other observations to m.

@@ -1,10 +1,8 @@
 package mechanisms
 
 import (
-	"encoding/binary"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
@@ -108,65 +106,4 @@ func (s Spec) observed() int {
 		n += (s.Cells + v.block - 1) / v.block
 	}
 	return n
-}
-
-// opened keeps strategies that take work to open, for the whole process: each is a function of its description alone.
-var opened openStrategies
-
-type openStrategies struct {
-	mu    sync.RWMutex
-	known map[string]ranges.Strategy
-	cells int
-}
-
-// mostOpen and mostOpenCells bound the strategies that are kept; beyond it they are forgotten, all at once.
-const (
-	mostOpen      = 64
-	mostOpenCells = 1 << 21
-)
-
-func (o *openStrategies) strategy(d ranges.Description) (ranges.Strategy, error) {
-	key := keyOf(d)
-	o.mu.RLock()
-	s, ok := o.known[key]
-	o.mu.RUnlock()
-	if ok {
-		return s, nil
-	}
-	s, err := open(d)
-	if err != nil {
-		return nil, err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.cells += d.Cells; o.known == nil || len(o.known) >= mostOpen || o.cells > mostOpenCells {
-		o.known, o.cells = map[string]ranges.Strategy{}, d.Cells
-	}
-	o.known[key] = s
-	return s, nil
-}
-
-// open opens a strategy. Trees have an error text of their own.
-func open(d ranges.Description) (ranges.Strategy, error) {
-	if d.Kind == Tree && d.Weights == nil && d.Bits == 0 && d.Version == 0 && d.Matrix == nil {
-		return ranges.NewTree(d.Cells, d.Radices)
-	}
-	return ranges.Open(d)
-}
-
-func keyOf(d ranges.Description) string {
-	b := make([]byte, 0, 64)
-	for _, n := range []int{int(d.Kind), d.Cells, d.Bits, d.Version, len(d.Radices), len(d.Weights)} {
-		b = binary.AppendVarint(b, int64(n))
-	}
-	for _, r := range d.Radices {
-		b = binary.AppendVarint(b, int64(r))
-	}
-	for _, w := range d.Weights {
-		b = binary.AppendVarint(b, w)
-	}
-	for _, e := range d.Matrix {
-		b = binary.AppendVarint(b, e)
-	}
-	return string(b)
 }

@@ -1,14 +1,10 @@
 package online
 
 import (
-	"fmt"
 	"io"
 	"math"
 	weak "math/rand/v2"
-	"os"
 	"sort"
-	"testing"
-	"text/tabwriter"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -26,8 +22,6 @@ func generator(stream byte) *weak.ChaCha8 {
 
 // The set-up of Turbo's Covid experiment (Kostopoulou and others 2023): positive 2 × gender 2 × age 4 × ethnicity 8.
 // Its case counts are not public here, so rates of about the right size stand in for them.
-var covidSizes = []int{2, 2, 4, 8}
-
 const covidCells = 128
 
 func covidRates() []float64 {
@@ -160,29 +154,4 @@ func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, ce
 	used, err := p.costOf(int64(max(1, o.hard)))
 	o.declared, o.used = declared.Epsilon.Float()+declared.Rho.Float(), used.Epsilon.Float()+used.Rho.Float()
 	return o, err
-}
-
-func TestTune(t *testing.T) {
-	if os.Getenv("TUNE") == "" {
-		t.Skip()
-	}
-	pool := covidPool()
-	for _, power := range []float64{0, 1} {
-		random := weak.New(generator(1))
-		cells := covidRows(600_000, random)
-		c := covid{600_000, 20_000, power, .05}
-		asks := zipf(len(pool), c.asked, power, random)
-		w := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-		for _, a := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
-			for _, r := range []Rule{TheoryStep, Projection, Median} {
-				updates := 120
-				if r == TheoryStep {
-					updates = 4000
-				}
-				o, err := c.session(r, a, updates, cells, pool, asks)
-				fmt.Fprintf(w, "%v\t%v\t%v\t%+v\t%v\n", power, a, r, o, err)
-			}
-		}
-		w.Flush()
-	}
 }

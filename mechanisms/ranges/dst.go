@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 	"sync"
 
@@ -175,7 +174,7 @@ func (s *convolution) normalise(bits int) error {
 	squares := s.squaredColumns()
 	s.scales = make([]int64, len(squares))
 	for i, square := range squares {
-		root := new(big.Int).Sqrt(big.NewInt(int64(1) << (2 * bits) / square)).Int64()
+		root := rootOf(int64(1) << (2 * bits) / square)
 		if root < 1 {
 			return fmt.Errorf("bits of strategy %s is %d, too few for %d cells", s.kernel.kind, bits, s.kernel.cells)
 		}
@@ -193,6 +192,15 @@ func (s *convolution) normalise(bits int) error {
 		return errors.New("rows of the strategy add up to more than 2^33")
 	}
 	return nil
+}
+
+// rootOf returns ⌊√n⌋ for n below 2^52.
+func rootOf(n int64) int64 {
+	root := int64(math.Sqrt(float64(n)))
+	for root*root > n {
+		root--
+	}
+	return root
 }
 
 func unsigned(x []int64) []uint64 {

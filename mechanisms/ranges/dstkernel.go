@@ -143,7 +143,7 @@ func zeta(j int) float64 {
 		return p
 	}
 	s, m, last := float64(2*j)+.5, float64(first), term(first)
-	sum := float64(last*m)/(s-1) + last/2 + float64(last*s)/(12*m)
+	sum := float64(last*m)/(s-1) + float64(last/2) + float64(last*s)/(12*m)
 	for i := first - 1; i > 0; i-- {
 		sum += term(i)
 	}

@@ -1,0 +1,48 @@
+// Package histograms releases histograms whose strategy depends on the data, privately. Dawa, for few rows over many
+// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets by a tree; DawaWins
+// says from public things when that is expected to beat a strategy chosen ahead. Prefixes, for keys of up to 64 bits, walks
+// down a tree of prefixes and goes on only below those whose noisy count passes a threshold. The number of rows, where it
+// matters, is a public guess or a released total that the caller gives; it is never read. The package knows neither SQL
+// nor users.
+package histograms
+
+import (
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+const mostRows = 1 << 22
+
+// bounds is a checked contribution: neighbours are at most steps single rows apart, squared (L2²) of a vector of cells.
+type bounds struct {
+	rows       int64
+	replaceOne bool
+}
+
+// boundsOf checks a contribution. A unit's rows may be in one bucket however many cells they are in, so only their number
+// counts.
+func boundsOf(c privacy.Contribution) (bounds, error) {
+	b := bounds{rows: c.Rows, replaceOne: c.Neighbors == privacy.ReplaceOne}
+	if c.Rows < 1 || c.Rows > mostRows {
+		return b, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, mostRows)
+	}
+	if c.Groups < 0 || c.PerGroup < 0 {
+		return b, fmt.Errorf("groups of a unit is %d with %d rows each, must not be negative", c.Groups, c.PerGroup)
+	}
+	if c.Groups > 0 && c.PerGroup > 0 && c.Groups <= mostRows && c.PerGroup <= mostRows {
+		b.rows = min(b.rows, c.Groups*c.PerGroup)
+	}
+	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {
+		return b, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
+	}
+	return b, nil
+}
+
+// times is 2 under replace-one, where a unit's rows leave one place and come to another, else 1.
+func (b bounds) times() int64 {
+	if b.replaceOne {
+		return 2
+	}
+	return 1
+}

@@ -1,0 +1,254 @@
+package histograms
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
+)
+
+const seed = "histograms by data, every time ok." // 32 bytes are used
+
+func seeded(stream byte) io.Reader { return chacha(stream) }
+
+func chacha(stream byte) *rand.ChaCha8 {
+	key := [32]byte([]byte(seed)[:32])
+	key[31] = stream
+	return rand.NewChaCha8(key)
+}
+
+var oneRow = privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
+
+func eps(x float64) privacy.Cost {
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(int64(math.Round(x * 1e6)))}
+}
+
+// shape is a distribution of rows over ordered cells, as DPBench draws its data sets from.
+type shape struct {
+	name  string
+	cells []float64 // adding up to 1
+}
+
+// shapes reads the Adult extract: two of its columns over 4096 cells, two over their own values.
+func shapes(t testing.TB) []shape {
+	t.Helper()
+	dir := os.Getenv("DPPROXY_SHARED")
+	if dir == "" {
+		dir = "../../../shared"
+	}
+	file, err := os.Open(filepath.Join(dir, "data", "adult.csv"))
+	if err != nil {
+		t.Skipf("no real data: %v (set DPPROXY_SHARED)", err)
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := []shape{}
+	for _, c := range []struct {
+		column string
+		width  float64 // of a cell
+		cells  int
+	}{{"age", 1, 128}, {"hours_per_week", 1, 128}, {"fnlwgt", 1500000. / 4096, 4096}, {"capital_gain", 100000. / 4096, 4096}} {
+		at := -1
+		for i, name := range rows[0] {
+			if name == c.column {
+				at = i
+			}
+		}
+		s := shape{fmt.Sprintf("%s/%d", c.column, c.cells), make([]float64, c.cells)}
+		for _, row := range rows[1:] {
+			x, err := strconv.ParseFloat(strings.TrimSpace(row[at]), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.cells[min(int(x/c.width), c.cells-1)] += 1 / float64(len(rows)-1)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// draw draws so many rows from the shape.
+func (s shape) draw(rows int, random *rand.Rand) []int64 {
+	sums := ranges.Prefixes(s.cells)
+	counts := make([]int64, len(s.cells))
+	for range rows {
+		u := random.Float64() * sums[len(sums)-1]
+		low, high := 0, len(counts)-1
+		for low < high {
+			if middle := (low + high) / 2; sums[middle+1] > u {
+				high = middle
+			} else {
+				low = middle + 1
+			}
+		}
+		counts[low]++
+	}
+	return counts
+}
+
+// allRanges returns the mean squared error of all ranges whose ends have these prefix errors.
+func allRanges(prefixes []float64, truth []int64) float64 {
+	sum, squares, total := 0.0, 0.0, 0.0
+	for i, p := range prefixes {
+		e := p - total
+		if i < len(truth) {
+			total += float64(truth[i])
+		}
+		sum += e
+		squares += e * e
+	}
+	n := float64(len(prefixes))
+	return (n*squares - sum*sum) / (n * (n - 1) / 2)
+}
+
+// figures are root mean squared errors of all ranges.
+type figures struct {
+	identity, tree, isotonic, dawa float64
+	buckets                        float64
+}
+
+func compare(t testing.TB, s shape, rows int, epsilon float64, trials int) figures {
+	t.Helper()
+	f := figures{}
+	random := rand.New(chacha(byte(rows % 251)))
+	n := len(s.cells)
+	variance := func(levels int) float64 { return 2 * square(float64(levels)/epsilon) }
+	tree, err := ranges.NewTree(n, ranges.Best(n, variance))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := NewDawa(n, oneRow, eps(epsilon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := noise.NewReader(chacha(7))
+	noisy := func(counts []int64, levels int) []int64 {
+		d, err := noise.New(noise.Laplace, int64(levels)*1e6, int64(epsilon*1e6))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := make([]int64, len(counts))
+		for i, c := range counts {
+			out[i] = c + d.Sample(reader)
+		}
+		return out
+	}
+	for range trials {
+		counts := s.draw(rows, random)
+		plain := make([]float64, n)
+		for i, c := range noisy(counts, 1) {
+			plain[i] = float64(c)
+		}
+		f.identity += allRanges(ranges.Prefixes(plain), counts)
+		prefixes := ranges.Prefixes(tree.Fit(noisy(observe(tree, counts), tree.Levels())))
+		f.tree += allRanges(prefixes, counts)
+		ranges.Isotonic(prefixes)
+		f.isotonic += allRanges(prefixes, counts)
+		r, err := plan.Release(privacy.Seal(counts), bytesOf{random})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := plan.Prefixes(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.dawa += allRanges(p.Value(), counts)
+		f.buckets += float64(len(r.Value().Ends)) / float64(trials)
+	}
+	for _, x := range []*float64{&f.identity, &f.tree, &f.isotonic, &f.dawa} {
+		*x = math.Sqrt(*x / float64(trials))
+	}
+	return f
+}
+
+// bytesOf makes bytes of a rand.Rand.
+type bytesOf struct{ *rand.Rand }
+
+func (r bytesOf) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return len(p), nil
+}
+
+func square(x float64) float64 { return x * x }
+
+// BenchmarkRangeErrorShapes prints the error of all ranges on the shapes, at DPBench's scales: identity, the best tree with
+// least squares, the same with the isotonic step, and Dawa, with its number of buckets.
+func BenchmarkRangeErrorShapes(b *testing.B) {
+	for _, s := range shapes(b) {
+		b.Run(s.name, func(b *testing.B) {
+			table := &strings.Builder{}
+			fmt.Fprintf(table, "RMSE of all ranges in rows, pure, add-remove, one row a unit; %d draws\n", trials)
+			fmt.Fprintf(table, "%8s %6s %9s %9s %9s %9s %8s %6s\n", "rows", "eps", "identity", "tree+LS", "isotonic", "DAWA", "buckets", "rule")
+			for _, rows := range []int{1e3, 1e4, 1e5} {
+				for _, e := range []float64{.1, 1} {
+					f := compare(b, s, rows, e, trials)
+					rule := "tree"
+					if DawaWins(len(s.cells), int64(rows), oneRow, eps(e)) {
+						rule = "DAWA"
+					}
+					fmt.Fprintf(table, "%8d %6.1f %9.1f %9.1f %9.1f %9.1f %8.0f %6s\n", rows, e, f.identity, f.tree, f.isotonic, f.dawa, f.buckets, rule)
+				}
+			}
+			b.Log(table.String())
+			plan, err := NewDawa(len(s.cells), oneRow, eps(1))
+			if err != nil {
+				b.Fatal(err)
+			}
+			cells := privacy.Seal(s.draw(1000, rand.New(chacha(1))))
+			random := seeded(2)
+			for b.Loop() {
+				if _, err := plan.Release(cells, random); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+const trials = 12
+
+// TestTheRuleOnShapes: where the rule says so, Dawa has the smaller error on the whole (geometric mean over the shapes), and
+// where many rows make it lose, the rule says no.
+func TestTheRuleOnShapes(t *testing.T) {
+	gain, n := 0.0, 0
+	for _, s := range shapes(t)[2:] {
+		for _, c := range []struct {
+			rows    int
+			epsilon float64
+		}{{1000, .1}, {300, 1}} {
+			if !DawaWins(len(s.cells), int64(c.rows), oneRow, eps(c.epsilon)) {
+				t.Errorf("%s: the rule refuses %d rows at %g", s.name, c.rows, c.epsilon)
+			}
+			f := compare(t, s, c.rows, c.epsilon, 6)
+			gain += math.Log(f.dawa / f.isotonic)
+			n++
+		}
+	}
+	if ratio := math.Exp(gain / float64(n)); ratio > 1.1 {
+		t.Errorf("seed %q: Dawa's error is %.2f of the tree's where the rule prefers it", seed, ratio)
+	}
+	for _, c := range []struct {
+		cells int
+		rows  int64
+		cost  privacy.Cost
+	}{{4096, 100_000, eps(1)}, {64, 100, eps(.1)}, {0, 100, eps(.1)}, {4096, 0, eps(.1)}, {4096, 10, privacy.Cost{}}} {
+		if DawaWins(c.cells, c.rows, oneRow, c.cost) {
+			t.Errorf("the rule prefers Dawa for %v", c)
+		}
+	}
+}

@@ -1,0 +1,447 @@
+package sparse
+
+import (
+	"errors"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+)
+
+// alarm is of each statistical judgement here.
+const alarm = 1e-6
+
+func seeded(n byte) io.Reader { return rand.NewChaCha8([32]byte{n, 1, 4}) }
+
+func epsilon(micro int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(micro)} }
+
+func rho(pico int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(pico)} }
+
+func made(t testing.TB, s Spec) Mechanism {
+	t.Helper()
+	m, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func opened(t testing.TB, m Mechanism, random io.Reader) *Instance {
+	t.Helper()
+	i, err := m.Open(random, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// TestDeviations: the best known figures, Laplace noise at ε = 1 and sensitivity 1, and ours with noise of one side.
+func TestDeviations(t *testing.T) {
+	for _, c := range []struct {
+		positives int
+		monotone  bool
+		laplace   float64
+	}{{1, false, 5.88}, {50, false, 151}, {50, true, 79}} {
+		s := Spec{Positives: c.positives, Sensitivity: 1, Monotone: c.monotone, Shape: Laplace, Bits: epsilon(1_000_000)}
+		known := made(t, s).Deviation()
+		s.Shape = Geometric
+		ours := made(t, s).Deviation()
+		t.Logf("c = %d, monotone %v: Laplace %.2f (best known %v), geometric %.2f", c.positives, c.monotone, known, c.laplace, ours)
+		if math.Abs(known/c.laplace-1) > .006 {
+			t.Errorf("c = %d: deviation %.3f, want %v", c.positives, known, c.laplace)
+		}
+		if ours > .715*known {
+			t.Errorf("c = %d: noise of one side has deviation %.3f, Laplace %.3f", c.positives, ours, known)
+		}
+	}
+	kept := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)})
+	refreshed := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: rho(500_000_000_000)})
+	t.Logf("c = 50, rho 0.5: kept %.1f, refreshed %.1f", kept.Deviation(), refreshed.Deviation())
+	if refreshed.Deviation() > kept.Deviation()/3 {
+		t.Error("a threshold for each positive should be narrower under zCDP")
+	}
+}
+
+// chances returns the exact probability of every sequence of answers to the counts (bit j: count j is above) of a kept
+// threshold 0, the run ending after c positives; what was not asked counts as below.
+func chances(m Mechanism, counts []int64) []float64 {
+	mass := func(d noise.Distribution, n int64) float64 {
+		if m.spec.Shape == Laplace {
+			return float64(d.Mass(n))
+		}
+		if n < 0 {
+			return 0
+		}
+		q := ratio(d)
+		return (1 - q) * math.Pow(q, float64(n))
+	}
+	const reach = 400
+	above := map[int64]float64{} // P(ν ≥ t)
+	sum := 0.0
+	for n := int64(2 * reach); n >= -2*reach; n-- {
+		sum += mass(m.comparison, n)
+		above[n] = sum
+	}
+	p := make([]float64, 1<<len(counts))
+	for z := int64(-reach); z <= reach; z++ {
+		w := mass(m.threshold, z)
+		for code := range p {
+			f, positives := w, 0
+			for j, count := range counts {
+				up := above[z+m.offset-count]
+				switch {
+				case positives == m.spec.Positives && code>>j&1 == 1:
+					f = 0
+				case positives == m.spec.Positives:
+				case code>>j&1 == 1:
+					f *= up
+					positives++
+				default:
+					f *= 1 - up
+				}
+			}
+			p[code] += f
+		}
+	}
+	return p
+}
+
+// chance returns the exact probability that n counts of the first kind are below and then positives of the second above.
+func chance(m Mechanism, n int, first, second int64) float64 {
+	p := 0.0
+	up := func(t int64) float64 { // P(ν ≥ t)
+		q := ratio(m.comparison)
+		if m.spec.Shape == Laplace && t > 0 {
+			return math.Pow(q, float64(t)) / (1 + q)
+		}
+		if m.spec.Shape == Laplace {
+			return 1 - math.Pow(q, float64(1-t))/(1+q)
+		}
+		return math.Pow(q, float64(max(0, t)))
+	}
+	for z := int64(-400); z <= 400; z++ {
+		w := float64(m.threshold.Mass(z))
+		if q := ratio(m.threshold); m.spec.Shape == Geometric {
+			if w = 0; z >= 0 {
+				w = (1 - q) * math.Pow(q, float64(z))
+			}
+		}
+		p += w * math.Pow(1-up(z+m.offset-first), float64(n)) * math.Pow(up(z+m.offset-second), float64(m.spec.Positives))
+	}
+	return p
+}
+
+// TestExactLoss: the probabilities of answers, exactly, on neighbours that pull in every direction: their ratios stay
+// within ε, and come near to it, when many queries are below and the last ones are not.
+func TestExactLoss(t *testing.T) {
+	for _, shape := range []Shape{Geometric, Laplace} {
+		for _, monotone := range []bool{false, true} {
+			for c := 1; c <= 3; c++ {
+				m := made(t, Spec{Positives: c, Sensitivity: 1, Monotone: monotone, Shape: shape, Bits: epsilon(1_000_000)})
+				worst := 0.0
+				for move := range 27 {
+					one, other, d := make([]int64, 3), make([]int64, 3), move
+					for j := range one {
+						one[j] = int64(-8 + 4*j)
+						other[j] = one[j] + int64(d%3) - 1
+						if monotone {
+							other[j] = one[j] + int64(d%3)/2
+						}
+						d /= 3
+					}
+					a, b := chances(m, one), chances(m, other)
+					for code := range a {
+						if a[code] > 1e-9 {
+							worst = max(worst, math.Abs(math.Log(a[code]/b[code])))
+						}
+					}
+				}
+				for _, n := range []int{1, 30, 1000} {
+					for level := int64(-60); level <= 0; level += 5 {
+						for _, low := range []int64{-1, 0, 1} {
+							for _, high := range []int64{-1, 0, 1} {
+								if monotone && low*high < 0 {
+									continue
+								}
+								a, b := chance(m, n, level, -40), chance(m, n, level+low, -40+high)
+								worst = max(worst, math.Abs(math.Log(a/b)))
+							}
+						}
+					}
+				}
+				t.Logf("shape %d, monotone %v, c = %d: loss up to %.4f of 1", shape, monotone, c, worst)
+				if worst > 1+1e-6 || worst < .8 {
+					t.Errorf("shape %d, monotone %v, c = %d: loss %.4f", shape, monotone, c, worst)
+				}
+			}
+		}
+	}
+}
+
+// TestAnswersHaveTheirProbabilities: instances against the exact sums.
+func TestAnswersHaveTheirProbabilities(t *testing.T) {
+	counts := []int64{0, 3, -2, 5}
+	for _, shape := range []Shape{Geometric, Laplace} {
+		m := made(t, Spec{Positives: 2, Sensitivity: 1, Shape: shape, Bits: epsilon(2_000_000)})
+		claim, random := chances(m, counts), seeded(3)
+		seen := make([]int64, stattest.Length(30_000, 1_000_000))
+		for n := range seen {
+			i := opened(t, m, random)
+			for j, count := range counts {
+				a, err := i.Ask(privacy.Seal(count+1000), 1000)
+				if err != nil {
+					break
+				}
+				if a.Value().Above {
+					seen[n] |= 1 << j
+				}
+			}
+		}
+		if err := stattest.ChiSquare(seen, func(k int64) float64 {
+			if k < 0 || k > 15 {
+				return 0
+			}
+			return claim[k]
+		}, alarm); err != nil {
+			t.Errorf("shape %d: %v", shape, err)
+		}
+	}
+}
+
+// TestItStops after the declared positives, whatever is asked, and only then.
+func TestItStops(t *testing.T) {
+	for _, bits := range []privacy.Cost{epsilon(5_000_000), rho(5e12)} {
+		m := made(t, Spec{Positives: 3, Sensitivity: 1, Shape: Geometric, Bits: bits, Values: bits})
+		i := opened(t, m, seeded(5))
+		for n := range 3 {
+			if i.Remaining() != 3-n {
+				t.Fatalf("%d left after %d", i.Remaining(), n)
+			}
+			for range 20 {
+				if a, err := i.Ask(privacy.Seal[int64](-1<<40), 0); err != nil || a.Value().Above || a.Value().Valued {
+					t.Fatalf("far below: %v, %v", a, err)
+				}
+			}
+			if a, err := i.Ask(privacy.Seal[int64](math.MaxInt64), math.MinInt64); err != nil || !a.Value().Above || !a.Value().Valued {
+				t.Fatalf("far above: %v, %v", a, err)
+			}
+		}
+		if _, err := i.Ask(privacy.Seal[int64](0), 0); !errors.Is(err, ErrSpent) || i.Remaining() != 0 {
+			t.Errorf("after the stop: %v, %d left", err, i.Remaining())
+		}
+	}
+}
+
+// TestRestoring takes a positive each time, and never gives a spent one again.
+func TestRestoring(t *testing.T) {
+	high := privacy.Seal[int64](1 << 40)
+	for _, s := range []Spec{
+		{Positives: 4, Restarts: 3, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)},
+		{Positives: 4, Sensitivity: 1, Shape: Geometric, Bits: rho(1e12)},
+	} {
+		m, saved := made(t, s), State{}
+		save := func(s State) error { saved = s; return nil }
+		i, err := m.Open(seeded(1), save)
+		if err != nil || saved.Runs != 1 || saved.Positives != 0 {
+			t.Fatal(saved, err)
+		}
+		if _, err := i.Ask(high, 0); err != nil || saved.Positives != 1 || saved != i.State() {
+			t.Fatal(saved, err)
+		}
+		if i, err = m.Restore(saved, seeded(2), save); err != nil || i.Remaining() != 2 {
+			t.Fatal(i.Remaining(), err)
+		}
+		if i, err = m.Restore(saved, seeded(3), save); err != nil || i.Remaining() != 1 {
+			t.Fatal(i.Remaining(), err)
+		}
+		if _, err = m.Restore(saved, seeded(4), save); !errors.Is(err, ErrSpent) {
+			t.Errorf("a fifth positive: %v", err)
+		}
+		if _, err := i.Ask(high, 0); err != nil || i.Remaining() != 0 {
+			t.Error(err)
+		}
+		other := saved
+		other.Mechanism = "x"
+		for _, bad := range []State{other, {m.String(), -1, 1}, {m.String(), 5, 1}, {m.String(), 0, 0}, {}} {
+			if _, err := m.Restore(bad, seeded(1), nil); err == nil {
+				t.Errorf("%+v was restored", bad)
+			}
+		}
+	}
+	m := made(t, Spec{Positives: 4, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1)})
+	if _, err := m.Restore(State{m.String(), 0, 1}, seeded(1), nil); err == nil || !strings.Contains(err.Error(), "below the 0 declared") {
+		t.Errorf("an undeclared restart: %v", err)
+	}
+}
+
+// TestAnUnsavedPositiveIsNotAnswered, and nothing after it.
+func TestAnUnsavedPositiveIsNotAnswered(t *testing.T) {
+	m, full := made(t, Spec{Positives: 9, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), errors.New("disk full")
+	fail := false
+	i, err := m.Open(seeded(1), func(State) error {
+		if fail {
+			return full
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fail = true
+	if _, err := i.Ask(privacy.Seal[int64](-1<<40), 0); err != nil {
+		t.Errorf("below needs no saving: %v", err)
+	}
+	if a, err := i.Ask(privacy.Seal[int64](1<<40), 0); !errors.Is(err, full) || a.Valid() {
+		t.Error(a, err)
+	}
+	if _, err := i.Ask(privacy.Seal[int64](0), 0); !errors.Is(err, ErrSpent) {
+		t.Error(err)
+	}
+	if _, err := m.Open(seeded(1), func(State) error { return full }); !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+func TestACopyDoesNotAnswer(t *testing.T) {
+	i := opened(t, made(t, Spec{Positives: 1, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), seeded(1))
+	second := &Instance{self: i.self, mechanism: i.mechanism, random: i.random, state: i.state, threshold: i.threshold}
+	for _, c := range []*Instance{second, {}} {
+		if _, err := c.Ask(privacy.Seal[int64](0), 0); err == nil || c.Remaining() != 0 {
+			t.Error("a copy answered")
+		}
+	}
+}
+
+// TestConcurrentAsking: never more positives than declared.
+func TestConcurrentAsking(t *testing.T) {
+	i := opened(t, made(t, Spec{Positives: 7, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}), seeded(1))
+	group, above := sync.WaitGroup{}, make(chan bool, 100)
+	for range 4 {
+		group.Go(func() {
+			for range 20 {
+				if a, err := i.Ask(privacy.Seal[int64](1<<40), 0); err == nil {
+					above <- a.Value().Above
+				}
+			}
+		})
+	}
+	group.Wait()
+	if len(above) != 7 {
+		t.Errorf("%d positives of 7", len(above))
+	}
+}
+
+func TestAFailingSourceAnswersNothing(t *testing.T) {
+	m := made(t, Spec{Positives: 50, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000), Values: epsilon(1_000_000)})
+	broken := errors.New("broken")
+	for bytes := int64(0); bytes < 4000; bytes += 256 {
+		i, err := m.Open(io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken)), nil)
+		for n := 0; err == nil; n++ {
+			before := i.State()
+			a, failed := i.Ask(privacy.Seal[int64](3), 3)
+			if failed == nil == !a.Valid() || failed != nil && i.State() != before {
+				t.Fatal(a, failed)
+			}
+			err = failed
+		}
+		if !errors.Is(err, broken) && !errors.Is(err, ErrSpent) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCosts(t *testing.T) {
+	for _, c := range []struct {
+		spec      Spec
+		pure, rho int64
+	}{
+		{Spec{Positives: 5, Bits: epsilon(1_000_000)}, 1_000_000, 500_000_000_000},
+		{Spec{Positives: 5, Bits: epsilon(1_000_000), Values: epsilon(1_000_000)}, 2_000_000, 600_000_000_000},
+		{Spec{Positives: 5, Bits: epsilon(1_000_000), Values: rho(3)}, 0, 500_000_000_003},
+		{Spec{Positives: 5, Restarts: 2, Bits: epsilon(1_000_000)}, 1_000_000, 500_000_000_000},
+		{Spec{Positives: 2, Bits: rho(1e12)}, 2_000_000, 1e12},
+	} {
+		c.spec.Sensitivity, c.spec.Shape = 1, Geometric
+		m := made(t, c.spec)
+		if pure, err := m.Cost(privacy.Pure); pure.Epsilon.Micro() != c.pure || (err != nil) != (c.pure == 0) {
+			t.Errorf("%v costs %v (%v), want %d micro", m, pure, err, c.pure)
+		}
+		if z, err := m.Cost(privacy.ZCDP); err != nil || z.Rho.Pico() != c.rho {
+			t.Errorf("%v costs %v (%v), want %d pico", m, z, err, c.rho)
+		}
+	}
+}
+
+func TestMarginHolds(t *testing.T) {
+	const queries, beta = 40, .1
+	for _, shape := range []Shape{Geometric, Laplace} {
+		for _, bits := range []privacy.Cost{epsilon(1_000_000), rho(500_000_000_000)} {
+			m := made(t, Spec{Positives: 2, Sensitivity: 1, Shape: shape, Bits: bits})
+			margin := int64(math.Ceil(m.Margin(queries, beta)))
+			c := stattest.Coverage{Trials: stattest.Length(1500, 50_000), Claim: 1 - beta}
+			random := seeded(8)
+			for range c.Trials {
+				i, right := opened(t, m, random), true
+				for n := range queries {
+					up := n == 20
+					count := -margin
+					if up {
+						count = margin
+					}
+					a, err := i.Ask(privacy.Seal(count), 0)
+					right = right && err == nil && a.Value().Above == up
+				}
+				if right {
+					c.Hits++
+				}
+			}
+			if err := c.AtLeast(alarm); err != nil {
+				t.Errorf("shape %d, %v: margin %d: %v", shape, bits, margin, err)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	good := Spec{Positives: 3, Sensitivity: 1, Shape: Geometric, Bits: epsilon(1_000_000)}
+	for text, change := range map[string]func(*Spec){
+		"positives is 0":          func(s *Spec) { s.Positives = 0 },
+		"positives is 1048577":    func(s *Spec) { s.Positives = MostPositives + 1 },
+		"restarts is 3":           func(s *Spec) { s.Restarts = 3 },
+		"restarts is set":         func(s *Spec) { s.Restarts, s.Bits = 1, rho(1e12) },
+		"sensitivity is 0":        func(s *Spec) { s.Sensitivity = 0 },
+		"must be together":        func(s *Spec) { s.Sensitivity = MostSensitivity },
+		"shape is 0":              func(s *Spec) { s.Shape = 0 },
+		"cost of bits is ε 0":     func(s *Spec) { s.Bits = privacy.Cost{} },
+		"cost of values is ε -":   func(s *Spec) { s.Values = epsilon(-1_000_000) },
+		"delta of the cost":       func(s *Spec) { s.Bits.Delta = privacy.AttoDelta(1) },
+		"at most 1000000":         func(s *Spec) { s.Bits = epsilon(math.MaxInt64) },
+		"too small to be split":   func(s *Spec) { s.Bits = rho(1); s.Positives = 1 << 20 },
+		"must be below 109951162": func(s *Spec) { s.Sensitivity = 1 << 30; s.Bits = epsilon(1) },
+	} {
+		s := good
+		change(&s)
+		if _, err := New(s); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := (Mechanism{}).Open(seeded(1), nil); err == nil {
+		t.Error("a mechanism that was not made was opened")
+	}
+	if _, err := (Mechanism{}).Cost(privacy.Pure); err == nil {
+		t.Error("a mechanism that was not made has a cost")
+	}
+	if _, err := opened(t, made(t, good), seeded(1)).Ask(privacy.Sensitive[int64]{}, 0); err == nil {
+		t.Error("an unsealed query was answered")
+	}
+	if _, err := made(t, good).Open(nil, nil); err == nil {
+		t.Error("opened without randomness")
+	}
+}
