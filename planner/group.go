@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"slices"
+	"strings"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -16,7 +19,9 @@ type grouping struct {
 	leaf    int // index of its leaf
 	keyAt   map[string]int
 	targets []target
-	above   bool // DISTINCT remains above the leaf
+	above   bool            // DISTINCT remains above the leaf
+	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
+	values  map[string]*value
 }
 
 // target is one output column.
@@ -49,6 +54,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		g.q.where = append(append([]*expr{}, from.where...), e)
 	}
 	g.expandTargets()
+	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
@@ -163,7 +169,8 @@ func (g *grouping) addKey(n *pg.Node) *Refusal {
 
 // found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
 type found struct {
-	key, counter int // −1: not that
+	key, counter int      // −1: not that
+	formula      *pg.Node // over the leaf's columns, in neither case
 	typ          policy.Type
 }
 
@@ -207,6 +214,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 		return nil, refusal
 	}
 	pos := locationOf(n)
+	if f.formula != nil {
+		return (&translator{env: g.b.env, params: g.b.params, columns: g.leafColumn, place: "SELECT"}).expr(f.formula)
+	}
 	if f.key >= 0 {
 		k := g.q.keys[f.key]
 		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
@@ -237,7 +247,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 			return nil, windowIn.at(locationOf(a), "an aggregate")
 		}
 	}
-	if name != "count" && name != "sum" || f.AggWithinGroup {
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		return nil, noAggregate.at(pos, name)
 	}
 	if f.AggDistinct {
@@ -256,7 +266,17 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 	typ := policy.Int8
 	switch {
 	case name == "count" && f.AggStar:
-	case len(f.Args) != 1 || f.FuncVariadic:
+	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
+		y, refusal := t.expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		x, refusal := t.expr(f.Args[1])
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.pair(name, y, x, where, pos)
+	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
 		return nil, unknownFunction.at(pos, name)
 	case name == "count" && g.isKey(f.Args[0]):
 		k, _ := g.rows.keyNode(f.Args[0])
@@ -280,17 +300,93 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		}
 	default:
 		var holds *expr
-		if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
-			return nil, refusal
+		if name == "sum" {
+			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
+				return nil, refusal
+			}
 		}
 		if holds == nil {
-			return nil, noAggregate.at(pos, "sum of this expression")
+			return g.summed(name, f.Args[0], where, t, pos)
 		}
 		if !holds.isConstant() || mustConstant(holds) != true {
 			where = append(where, holds)
 		}
 	}
 	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
+}
+
+// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
+func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *Refusal) {
+	if name == "sum" {
+		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+			w := c.Args[0].GetCaseWhen()
+			holds, refusal := t.condition(w.Expr, "CASE/WHEN")
+			if refusal != nil {
+				return nil, refusal
+			}
+			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && arg.form == formColumn {
+				return g.moment(name, arg, append(slices.Clone(where), conjuncts([]*expr{holds})...), pos)
+			}
+		}
+	}
+	arg, refusal := t.expr(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g.moment(name, arg, where, pos)
+}
+
+// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
+func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
+	if n == nil {
+		return true
+	}
+	e, refusal := t.expr(n)
+	if refusal != nil || !e.isConstant() || e.parameter > 0 {
+		return false
+	}
+	v := mustConstant(e)
+	if v == nil {
+		return true
+	}
+	x, ok := ratOf(v)
+	return ok && x.Sign() == 0
+}
+
+// leafColumn resolves a column of the leaf in a formula.
+func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
+	for i := range g.q.counters {
+		if fields[len(fields)-1] == countName(i) {
+			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
+		}
+	}
+	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+}
+
+// findCentred notes the arguments of aggregates about a mean: sums of them are added up from the same centre.
+func (g *grouping) findCentred() {
+	g.centred = map[string]bool{}
+	note := func(n *pg.Node) bool {
+		f := n.GetFuncCall()
+		if f == nil || len(f.Args) == 0 {
+			return false
+		}
+		if name, refusal := functionName(f); refusal == nil && (moments[name] || pairs[name]) {
+			for _, a := range f.Args {
+				if e, refusal := g.below("an aggregate").expr(a); refusal == nil {
+					g.centred[e.canon] = true
+				}
+			}
+		}
+		return false
+	}
+	for _, t := range g.targets {
+		holds(t.node, note)
+	}
+	holds(g.sel.HavingClause, note)
+	for _, n := range g.sel.SortClause {
+		holds(n, note)
+	}
 }
 
 // isKey tells a reference to a join key that is not a column with a domain as well.

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/duckdb/duckdb-go/v2"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -86,6 +90,21 @@ var joinStatements = []string{
 	`SELECT drugs, count(*) FROM (SELECT visit, count(*) AS drugs FROM doses GROUP BY visit) d GROUP BY 1`,
 }
 
+// sumStatements are compared value by value, in the groups that have rows.
+var sumStatements = []string{
+	`SELECT sex, sum(age), count(*), avg(age) FROM people GROUP BY 1`,
+	`SELECT sum(minutes) FROM visits`,
+	`SELECT ward, sum(minutes), avg(minutes), count(minutes), stddev(minutes), var_pop(minutes) FROM visits GROUP BY 1`,
+	`SELECT ward, sum(cost), avg(cost), variance(cost), stddev_pop(cost) FROM visits WHERE minutes > -3 GROUP BY 1`,
+	`SELECT ward, sum(cost) FILTER (WHERE minutes > 2), sum(CASE WHEN minutes > 2 THEN cost ELSE 0 END) FROM visits GROUP BY 1`,
+	`SELECT sum(CASE WHEN ward = 'A' THEN 10 WHEN ward = 'B' THEN -3 ELSE 2 END), avg(minutes * minutes), sum(minutes * 2 + 1) FROM visits`,
+	`SELECT corr(minutes, cost), covar_samp(minutes, cost), regr_slope(minutes, cost), regr_intercept(minutes, cost), regr_r2(cost, minutes), regr_count(minutes, cost) FROM visits`,
+	`SELECT p.sex, sum(v.minutes), avg(v.cost), sum(p.age) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`,
+	`SELECT avg(s), sum(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`,
+	`SELECT sum(n * age) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t JOIN people p ON p.person_id = t.who`,
+	`SELECT ward, round(100.0 * sum(minutes) / nullif(count(*), 0), 1), sum(minutes) * 2 FROM visits GROUP BY ward HAVING avg(minutes) > -100`,
+}
+
 // TestJoinsCountWhatTheSQLSays runs the generated SQL of derived tables, and the analyst's own, on both engines.
 func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	p, err := policy.Parse([]byte(joinPolicy), "policy.yaml")
@@ -139,7 +158,7 @@ func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range joinStatements {
+	for _, text := range append(joinStatements, sumStatements...) {
 		t.Run(text, func(t *testing.T) {
 			statements, refusal := planner.Parse(text)
 			if refusal != nil {
@@ -168,11 +187,19 @@ func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine
 					}
 					for c := range q.Counters() {
 						if cell := m.Place(at, c); cell >= 0 {
-							cells[c*m.Spec.Cells+cell] += row[q.Grain()+c]
+							n := row[q.Grain()+c]
+							if m.Weigh != nil {
+								n *= m.Weigh(at, c)
+							}
+							cells[c*m.Spec.Cells+cell] += n
 						}
 					}
 				}
-				if got, want := leafCounts(leaf, m.Spec.Cells, cells), ownCounts(own(t, text), len(leaf.Keys)); !maps.Equal(got, want) {
+				got, want := leafCounts(leaf, m.Spec.Cells, cells), ownCounts(own(t, text), len(leaf.Keys))
+				if slices.Contains(sumStatements, text) {
+					got, want = leafValues(t, plan, cells), ownValues(own(t, text), len(leaf.Keys))
+				}
+				if !maps.Equal(got, want) {
 					t.Errorf("got %v\nwant %v\n%s", got, want, sql)
 				}
 			}
@@ -203,6 +230,64 @@ func leafCounts(leaf *planner.Leaf, size int, cells []int64) map[string]string {
 		}
 	}
 	return out
+}
+
+// leafValues evaluates the direct form above the leaf on the exact counts.
+func leafValues(t *testing.T, plan *planner.Plan, cells []int64) map[string]string {
+	leaf, size, out := plan.Leaves[0], plan.Measures[0].Spec.Cells, map[string]string{}
+	if plan.Outer.Direct == nil {
+		t.Fatal("not a direct form")
+	}
+	for r := range leaf.Rows {
+		var row []policy.Value
+		var keys []string
+		for _, k := range leaf.Keys {
+			row, keys = append(row, k.Values[r]), append(keys, valueText(k.Values[r]))
+		}
+		some := false
+		for _, c := range leaf.Counts {
+			n := int64(0)
+			for _, s := range c.Spans[r] {
+				for cell := s.From; cell < s.To; cell++ {
+					n += cells[c.Counter*size+cell]
+				}
+			}
+			row, some = append(row, n), some || n != 0
+		}
+		var values []string
+		for _, e := range plan.Outer.Direct.Items[len(leaf.Keys):] {
+			v, err := e.Eval(row)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values = append(values, rounded(valueText(v)))
+		}
+		if some {
+			out[strings.Join(keys, "|")] = strings.Join(values, " ")
+		}
+	}
+	return out
+}
+
+func ownValues(rows [][]string, keys int) map[string]string {
+	out := map[string]string{}
+	for _, row := range rows {
+		var values []string
+		for _, v := range row[keys:] {
+			values = append(values, rounded(v))
+		}
+		out[strings.Join(row[:keys], "|")] = strings.Join(values, " ")
+	}
+	return out
+}
+
+// rounded writes numbers to six digits.
+func rounded(text string) string {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
 func valueText(v policy.Value) string {
@@ -288,8 +373,16 @@ func postgresTexts(t *testing.T, statements []string) texts {
 func textsOf(values []any) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
-		if out[i] = fmt.Sprint(v); v == nil {
+		switch v := v.(type) {
+		case nil:
 			out[i] = "NULL"
+		case pgtype.Numeric:
+			f, _ := v.Float64Value()
+			out[i] = fmt.Sprint(f.Float64)
+		case duckdb.Decimal:
+			out[i] = fmt.Sprint(v.Float64())
+		default:
+			out[i] = fmt.Sprint(v)
 		}
 	}
 	return out

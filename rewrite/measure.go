@@ -35,6 +35,9 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
+	if m.Sums != nil && len(m.Sums) != len(m.Counters) {
+		return errors.New("rewrite: sums of another number than the counters")
+	}
 	for i, c := range m.Grain {
 		if slices.Contains(m.Grain[:i], c) {
 			return errors.New("rewrite: a grain that names a column twice")
@@ -58,9 +61,13 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 		}
 	}
 	for i, p := range m.Counters {
-		count := w.call("count", "*")
+		filter := ""
 		if p != nil {
-			count += " FILTER (WHERE " + w.predicate(p) + ")"
+			filter = " FILTER (WHERE " + w.predicate(p) + ")"
+		}
+		count := w.call("count", "*") + filter
+		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Factors) > 0 {
+			count = w.sum(m.Sums[i].Factors, filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
