@@ -11,9 +11,10 @@ import (
 )
 
 // Estimate is the best linear reading of a release: least squares over all its observations; for counts, but by Identity,
-// also isotonic on prefixes. It is post-processing. It is safe for concurrent use.
+// also made to agree with there being none below 0. It is post-processing. It is safe for concurrent use.
 type Estimate struct {
 	spec   Spec
+	as     Reading
 	counts [][]wide    // Identity: per counter, the sums of the first 0, 1, … cells
 	smooth [][]float64 // of others: the same, as least squares and the isotonic step read them
 }
@@ -53,8 +54,19 @@ func (w wide) cutAt(most int64) int64 {
 
 // NewEstimate reads a release made by spec. It fails if the number of observations is not the spec's.
 func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error) {
+	return NewEstimateAs(Isotonic, spec, released)
+}
+
+// NewEstimateAs is NewEstimate with a choice of reading.
+func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Estimate, error) {
 	if err := spec.check(); err != nil {
 		return nil, err
+	}
+	if as > NonNegative {
+		return nil, fmt.Errorf("reading is %d, must be isotonic, unchanged or non-negative", as)
+	}
+	if as == NonNegative && spec.Strategy.Kind != Identity && spec.gram() == nil {
+		return nil, fmt.Errorf("reading of strategy %s is non-negative, must be isotonic or unchanged", spec.Strategy.Kind)
 	}
 	if !released.Valid() {
 		return nil, fmt.Errorf("release was never released")
@@ -64,7 +76,7 @@ func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error)
 	if len(observations) != spec.Counters*width {
 		return nil, fmt.Errorf("number of observations is %d, must be the %d of the spec", len(observations), spec.Counters*width)
 	}
-	e := &Estimate{spec: spec}
+	e := &Estimate{spec: spec, as: as}
 	for counter := range spec.Counters {
 		own := observations[counter*width : (counter+1)*width]
 		if spec.Strategy.Kind == Identity {
@@ -75,17 +87,41 @@ func NewEstimate(spec Spec, released privacy.Released[Noisy]) (*Estimate, error)
 			e.counts = append(e.counts, sums)
 			continue
 		}
-		e.smooth = append(e.smooth, spec.smoothed(counter, ranges.Prefixes(spec.reader().Fit(own))))
+		e.smooth = append(e.smooth, e.smoothed(counter, spec.reader().Fit(own)))
 	}
 	return e, nil
 }
 
-// smoothed makes prefix sums rise where the true ones do.
-func (s Spec) smoothed(counter int, prefixes []float64) []float64 {
-	if !s.bound(counter).signed() {
-		ranges.Isotonic(prefixes)
+// smoothed returns the prefix sums of cells, read as they are to be read.
+func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
+	as := e.as
+	if e.spec.bound(counter).signed() {
+		as = Unchanged
 	}
+	switch as {
+	case NonNegative:
+		n := e.spec.noise(counter)
+		d, _ := n.distribution()
+		return ranges.Prefixes(nonNegative(cells, e.spec.gram(), 1e-3*d.Variance()))
+	case Unchanged:
+		return ranges.Prefixes(cells)
+	}
+	prefixes := ranges.Prefixes(cells)
+	ranges.Isotonic(prefixes)
 	return prefixes
+}
+
+// gram returns B'B of the strategy, nil where it is not known.
+func (s Spec) gram() gram {
+	if s.Strategy.Kind == Tree {
+		return treeGram(s.levels())
+	}
+	if o, ok := s.reader().(*openStrategy); ok {
+		if g, ok := o.Strategy.(gram); ok {
+			return g
+		}
+	}
+	return nil
 }
 
 // Sum returns the estimated sum of the cells in spans (disjoint, sorted) of one counter, rounded to a whole number.
@@ -121,7 +157,7 @@ func (e *Estimate) Redraw(random RandomSource) *Estimate {
 	if err != nil {
 		panic("mechanisms: redraw: " + err.Error())
 	}
-	again := &Estimate{spec: e.spec}
+	again := &Estimate{spec: e.spec, as: e.as}
 	width := e.spec.observed()
 	for counter := range e.spec.Counters {
 		own := noise[counter*width : (counter+1)*width]
@@ -134,11 +170,11 @@ func (e *Estimate) Redraw(random RandomSource) *Estimate {
 			again.counts = append(again.counts, sums)
 			continue
 		}
-		prefixes := ranges.Prefixes(e.spec.reader().Fit(own))
-		for i, p := range e.smooth[counter] {
-			prefixes[i] += p
+		cells := e.spec.reader().Fit(own)
+		for i := range cells {
+			cells[i] += e.smooth[counter][i+1] - e.smooth[counter][i]
 		}
-		again.smooth = append(again.smooth, e.spec.smoothed(counter, prefixes))
+		again.smooth = append(again.smooth, e.smoothed(counter, cells))
 	}
 	return again
 }

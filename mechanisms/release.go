@@ -70,9 +70,7 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 		if err != nil {
 			return nil, err
 		}
-		for i := counter * width; i < (counter+1)*width; i++ {
-			drawn[i] = d.Sample(reader)
-		}
+		d.Fill(reader, drawn[counter*width:(counter+1)*width])
 	}
 	if err := reader.Err(); err != nil {
 		return nil, err

@@ -169,7 +169,7 @@ func TestAuditOfThePartition(t *testing.T) {
 		if d.partition.noise, err = noise.New(noise.Laplace, 32, c.part); err != nil {
 			t.Fatal(err)
 		}
-		d.partition.scale = 4 * 32 / c.part // charges may be any: high ones make the two halves a rare answer, and telling
+		d.partition.scale = 4 * 32 / c.part // charges may be any: high ones make the two halves a rare, telling answer
 		bound, err := stattest.Audit{One: twoHalves(t, d.partition, one, 1), Other: twoHalves(t, d.partition, other, 2)}.Epsilon(auditAlarm)
 		if err != nil {
 			t.Fatal(err)

@@ -37,10 +37,10 @@ type partitioner struct {
 
 // charge returns what cutting a block of level l in two costs besides its halves, of levels in all. It is a matter of error
 // alone. Of many noisy costs the least is low by luck: where cells are even, a block is left whole only if luck's gain,
-// about the scale for each cut, is taken back. On small blocks, which are many, the charge is three times the scale, so
-// that few of them are cut for nothing; on the largest one the scale, for a few buckets too many are harmless.
+// about the scale for each cut, is taken back. On the smallest blocks, which are many, the charge is three times the scale,
+// so that few of them are cut for nothing; on the largest one nothing, for a few buckets too many are harmless.
 func (p partitioner) charge(l, levels int) int64 {
-	return 3*p.scale - 2*p.scale*int64(l-1)/int64(max(1, levels-1))
+	return 3*p.scale - 3*p.scale*int64(l-1)/int64(max(1, levels-1))
 }
 
 const (

@@ -134,7 +134,7 @@ func compare(t testing.TB, s shape, rows int, epsilon float64, trials int) figur
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := noise.NewReader(chacha(7))
+	reader := noise.NewReader(chacha(byte(rows/7) + byte(10*epsilon) + s.name[0]))
 	noisy := func(counts []int64, levels int) []int64 {
 		d, err := noise.New(noise.Laplace, int64(levels)*1e6, int64(epsilon*1e6))
 		if err != nil {

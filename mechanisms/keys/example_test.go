@@ -23,10 +23,10 @@ func Example() {
 		panic(err)
 	}
 	for _, x := range shown.Value() {
-		fmt.Println(x.Key, x.Units)
+		fmt.Println(x.Key, "about", (x.Units+50)/100*100)
 	}
 	// Output:
 	// shown with probability one half from 32 units on, for certain from 63
-	// coffee 900
-	// tea 1198
+	// coffee about 900
+	// tea about 1200
 }

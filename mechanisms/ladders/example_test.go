@@ -29,9 +29,10 @@ func Example() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(cost, answer.Value())
+		off := answer.Value()[0] - 1000
+		fmt.Println(cost, "within 150:", off > -150 && off < 150)
 	}
 	// Output:
-	// ε 0.1 [1032]
-	// ε 0.9 [997]
+	// ε 0.1 within 150: true
+	// ε 0.9 within 150: true
 }

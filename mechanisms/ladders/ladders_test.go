@@ -214,7 +214,8 @@ func TestAuditOfBothLevels(t *testing.T) {
 }
 
 // TestAuditCatchesStoredNoise plants the fault that Draw forbids: the coarse answer was given before a row was added, the
-// fine one, with the stored noise, after it. Paid: 1. The difference of the two shows the row.
+// fine one, with the stored noise, after it. Paid: 1. The difference of the two is Y plus the row. The exact worst loss is
+// ε2 from the fine noise and ln(P(Y=0)/P(Y=1)) from the step, which grows without bound as the levels get closer.
 func TestAuditCatchesStoredNoise(t *testing.T) {
 	l := ladder(t, 1, 500_000, 1_000_000)
 	random := seeded(3)
@@ -226,10 +227,16 @@ func TestAuditCatchesStoredNoise(t *testing.T) {
 			return float64(min(max(fine, 10), 11)) + 2*float64(min(max(fine-v[0][0], 0), 1))
 		}
 	}
+	y := mass(math.Exp(-.5), math.Exp(-1))
+	exact := 1 + math.Log(y(0)/y(1))
 	bound := audited(t, history(10, 10), history(10, 11))
-	t.Logf("stored noise against new data: epsilon at least %.3f, paid 1", bound)
-	if bound <= 1 {
-		t.Errorf("seed %q: stored noise passed: %.3f", seed, bound)
+	t.Logf("stored noise against new data: epsilon at least %.3f, exactly %.3f, paid 1", bound, exact)
+	if bound <= 1 || bound > exact || math.Abs(exact-2.313) > .001 {
+		t.Errorf("seed %q: stored noise passed: %.3f, exactly %.3f", seed, bound, exact)
+	}
+	near := mass(math.Exp(-.99), math.Exp(-1))
+	if loss := 1 + math.Log(near(0)/near(1)); loss < 5 {
+		t.Errorf("levels 0.99 and 1: loss %.3f", loss)
 	}
 }
 

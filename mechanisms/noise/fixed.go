@@ -55,7 +55,7 @@ func NewFixed(d Distribution) (*Fixed, error) {
 		f.scan = build(f.law).digits
 	default:
 		s := shapeOf(d.num, d.den, wideLevel)
-		f.law = law{kind: Gaussian, num: 1 << s.level, den: 1}
+		f.law = s.law()
 		f.scan = build(f.law).digits
 		f.wide = newWide(d, s, len(f.scan))
 	}

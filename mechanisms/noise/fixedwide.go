@@ -21,7 +21,7 @@ type wide struct {
 }
 
 const (
-	wideLevel = 6  // the largest level of proposals: 75 thresholds, and 95 % of attempts or so succeed
+	wideLevel = 9  // the largest level of proposals: 75 thresholds, and 95 % of attempts or so succeed
 	pointBits = 54 // after the point of an exponent
 	// margin is by how much, in units of 2^−64, a computed exp(−x) is off at most. x is off by less than 8 units of 2^−54,
 	// the exponential by less than 64 units of 2^−64 besides.
@@ -68,7 +68,7 @@ func (w *wide) sample(r *Reader, scan threshold, law law) int64 {
 	}
 }
 
-// keep is 1 with probability exp(−(y²/σ² − j²/2^level)/2), else 0. A j that was tied may be too large for the exponent.
+// keep is 1 with probability exp(−(y²/σ² − j²/v)/2), else 0. A j that was tied may be too large for the exponent.
 func (w *wide) keep(r *Reader, y, j, tied uint64) uint64 {
 	v := r.word()
 	over, borrow := bits.Sub64(v, expMinusFixed(w.exponent(y, j)), 0)
@@ -80,7 +80,7 @@ func (w *wide) keep(r *Reader, y, j, tied uint64) uint64 {
 	return borrow
 }
 
-// exponent returns y²/(2σ²) − j²/2^(level+1) in units of 2^−54, off by less than 8 of them, and not below 0.
+// exponent returns y²/(2σ²) − j²/(2v) in units of 2^−54, off by less than 8 of them, and not below 0.
 func (w *wide) exponent(y, j uint64) uint64 {
 	high, low := bits.Mul64(y, y)
 	if w.shift >= 64 { // the same for all values
@@ -90,7 +90,7 @@ func (w *wide) exponent(y, j uint64) uint64 {
 	}
 	x, _ := bits.Mul64(high, w.scale)
 	x >>= w.down
-	x, borrow := bits.Sub64(x, j*j<<(pointBits-w.shape.level-1), 0)
+	x, borrow := bits.Sub64(x, eighth*j*j<<(pointBits-w.shape.level-1), 0)
 	return x &^ -borrow
 }
 

@@ -56,7 +56,7 @@ func New(kind Kind, num, den int64) (Distribution, error) {
 func (d Distribution) Valid() bool { return d.kind != 0 }
 
 // rootOf returns ⌊√n⌋, which is also ⌊√x⌋ for every x in [n, n+1).
-func rootOf(n uint64) uint64 { return new(big.Int).Sqrt(new(big.Int).SetUint64(n)).Uint64() }
+func rootOf(n *big.Int) uint64 { return new(big.Int).Sqrt(n).Uint64() }
 
 // Sample draws from the distribution, clipped to the int64 range: a result at either end means that much or more. The
 // caller must look at r.Err() after the last draw and before it uses any.
@@ -149,49 +149,60 @@ func expMinus(r *Reader, a, b uint64) bool {
 	return false
 }
 
-// shape is what a Gaussian's proposals are made of: j ≥ 0 with P(j) ∝ exp(−j²/(2·2^level)), spread over width integers
-// each. width²·2^level is at least the variance, and little more.
+// shape is what a Gaussian's proposals are made of: j ≥ 0 with P(j) ∝ exp(−j²/(2v)), v = 2^level/8, spread over width
+// integers each. width²·v is at least the variance, and little more where that is above 1/8.
 type shape struct {
 	width uint64
 	level uint8
 }
 
-// shapeOf returns the shape with the least width²·2^level, the level at most most.
+const eighth = 8
+
+// shapeOf returns the shape with the least width²·v, the level at most most.
 func shapeOf(num, den uint64, most uint8) shape {
 	best := shape{}
 	for level := range most + 1 {
-		if level+1 < most && num/den > 1<<level {
+		if level+1 < most && num/den > 1<<level/eighth {
 			continue // two levels are enough where the width is more than 1
 		}
-		w := rootOf(num/den>>level) + 1
-		if w > 1 && covers(w-1, level, num, den) {
-			w--
+		s := shape{uint64(1), level}
+		if !s.covers(num, den) {
+			s.width = rootOf(quotient(whole(num), new(big.Int).Lsh(whole(den), uint(level)), 3, 0)) + 1
+			if less := (shape{s.width - 1, level}); less.covers(num, den) {
+				s = less
+			}
 		}
-		if best.width == 0 || w*w<<level < best.width*best.width<<best.level {
-			best = shape{w, level}
+		if best.width == 0 || s.size().less(best.size()) {
+			best = s
 		}
 	}
 	return best
 }
 
-// covers tells whether w²·2^level ≥ num/den; w²·2^level is below 2^64.
-func covers(w uint64, level uint8, num, den uint64) bool {
-	return !mul128(w*w<<level, den).less(uint128{0, num})
+// size returns 8·width²·v.
+func (s shape) size() uint128 { return mul128(s.width*s.width, 1<<s.level) }
+
+// covers tells whether width²·v ≥ num/den.
+func (s shape) covers(num, den uint64) bool {
+	size, fits := s.size().times(den)
+	return !fits || !size.less(mul128(num, eighth))
 }
 
-const mostLevel = 13
+// law is that of the proposals' j.
+func (s shape) law() law { return law{kind: Gaussian, num: 1 << s.level, den: eighth} }
+
+const mostLevel = 16
 
 // halves are the tables of the proposals.
 var halves = func() (all [mostLevel + 1]func() *table) {
 	for level := range all {
-		all[level] = sync.OnceValue(func() *table { return build(law{kind: Gaussian, num: 1 << level, den: 1}) })
+		all[level] = sync.OnceValue(func() *table { return build(shape{1, uint8(level)}.law()) })
 	}
 	return all
 }()
 
-// gaussian: y = width·j + u, u uniform below width, is proposed with a probability ∝ exp(−j²/(2·2^level)), whatever u is,
-// and kept with probability exp(−(y²/σ² − j²/2^level)/2): the exponent is not positive, as y ≥ width·j and
-// width² ≥ σ²/2^level. What is kept has probabilities ∝ exp(−y²/(2σ²)), y ≥ 0. A fair sign, minus zero refused, makes it
+// gaussian: y = width·j + u, u uniform below width, is proposed with a probability ∝ exp(−j²/(2v)), whatever u is, and kept
+// with probability exp(−(y²/σ² − j²/v)/2): the exponent is not positive, as y ≥ width·j and width² ≥ σ²/v. What is kept has probabilities ∝ exp(−y²/(2σ²)), y ≥ 0. A fair sign, minus zero refused, makes it
 // two-sided. (Rejection from a fixed discrete Gaussian, spread out, is Karney's idea, 2016.)
 func (d Distribution) gaussian(r *Reader) int64 {
 	proposals := halves[d.shape.level]()
@@ -215,7 +226,7 @@ func (d Distribution) gaussian(r *Reader) int64 {
 	}
 }
 
-// keep is true with probability exp(−a/b), a = y²·den·2^level − j²·num, b = num·2^(level+1).
+// keep is true with probability exp(−a/b), a = y²·den·2^level − 8·j²·num, b = num·2^(level+1).
 func (s shape) keep(r *Reader, d Distribution, y, j uint64) bool {
 	if a, b, ok := s.ratio128(d, y, j); ok {
 		return expMinus128(r, a, b)
@@ -227,7 +238,7 @@ func (s shape) keep(r *Reader, d Distribution, y, j uint64) bool {
 func (s shape) ratio(d Distribution, y, j uint64) (a, b *big.Int) {
 	a = new(big.Int).Mul(whole(y), whole(y))
 	a.Mul(a, whole(d.den)).Lsh(a, uint(s.level))
-	square := new(big.Int).Mul(whole(j), whole(j))
+	square := new(big.Int).Mul(whole(j), whole(eighth*j))
 	a.Sub(a, square.Mul(square, whole(d.num)))
 	return a, new(big.Int).Lsh(whole(d.num), uint(s.level)+1)
 }
@@ -236,10 +247,10 @@ func (s shape) ratio(d Distribution, y, j uint64) (a, b *big.Int) {
 func (s shape) ratio128(d Distribution, y, j uint64) (a, b uint128, ok bool) {
 	first, fits := mul128(y, y).times(d.den)
 	first, fit := first.times(1 << s.level)
-	if !fits || !fit || j>>32 != 0 {
+	if !fits || !fit || j>>30 != 0 {
 		return a, b, false
 	}
-	return first.minus(mul128(j*j, d.num)), mul128(d.num, 2<<s.level), true
+	return first.minus(mul128(eighth*j*j, d.num)), mul128(d.num, 2<<s.level), true
 }
 
 func whole(n uint64) *big.Int { return new(big.Int).SetUint64(n) }

@@ -1,6 +1,9 @@
 // Package noise draws exact discrete Laplace and discrete Gaussian noise from a source of random bytes, and says
 // exactly how large a sum of such noise is. What enters the samplers is integers alone; floating point appears only in
 // the tails, which are computed from public parameters.
+//
+// There are three ways to draw, of one distribution: Sample for one number, of any parameter; Fill for many, by a table
+// where it pays; Fixed where nobody who sees the time may learn the value.
 package noise
 
 import (

@@ -107,6 +107,17 @@ type covid struct {
 
 const covidMiss = noise.Probability(.001)
 
+func (c covid) spec(rule Rule, accountant privacy.Accountant, updates int) Spec {
+	return Spec{
+		Cells: covidCells, Grid: 1, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Rows: c.rows,
+		Updates: updates, Rule: rule, Accountant: accountant,
+	}
+}
+
+func (c covid) target() Target {
+	return Target{Width: int64(c.alpha * float64(c.rows)), Miss: covidMiss}
+}
+
 // outcome is a row of the table.
 type outcome struct {
 	answered, hard int
@@ -122,11 +133,7 @@ func (o *outcome) add(off, rows int64) {
 }
 
 func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, cells []int64, pool []Query, asks []int) (outcome, error) {
-	s := Spec{
-		Cells: covidCells, Grid: 1, Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, Rows: c.rows,
-		Updates: updates, Rule: rule, Accountant: accountant,
-	}
-	p, err := PlanFor(s, Target{Width: int64(c.alpha * float64(c.rows)), Miss: covidMiss})
+	p, err := PlanFor(c.spec(rule, accountant, updates), c.target())
 	if err != nil {
 		return outcome{}, err
 	}

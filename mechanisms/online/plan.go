@@ -92,7 +92,7 @@ func NewPlan(s Spec, cost privacy.Cost, miss noise.Probability) (Plan, error) {
 	if s.Accountant == privacy.ZCDP {
 		width = math.Sqrt(width)
 	}
-	return s.plan(shape, width, moves)
+	return s.plan(shape, width, moves, math.Floor)
 }
 
 // PlanFor returns the cheapest plan that reaches the target; Cost tells what it takes.
@@ -108,7 +108,7 @@ func PlanFor(s Spec, t Target) (Plan, error) {
 		return Plan{}, err
 	}
 	width := float64(t.Width) / (float64(moves) / float64(s.Grid))
-	return s.plan(shapeOf(s, t.Miss), width*(1-1e-9), moves)
+	return s.plan(shapeOf(s, t.Miss), max(width-2/float64(moves), width/2), moves, math.Ceil)
 }
 
 func checkMiss(miss noise.Probability) error {
@@ -156,21 +156,24 @@ func (s Spec) check() (moves int64, err error) {
 	return rows * s.Grid, nil
 }
 
-// plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded down to whole
-// micro-units (noise up), so that the plan never costs more than the shape.
-func (s Spec) plan(shape shape, width float64, moves int64) (Plan, error) {
+// plan makes the noise of a shape for a width in units of what one unit moves. Costs are rounded to whole micro-units: down
+// (noise up) where a cost was given, up where a width was.
+func (s Spec) plan(shape shape, width float64, moves int64, round func(float64) float64) (Plan, error) {
 	p := Plan{spec: s, moves: moves, width: width}
 	if !(width > 0 && width*float64(moves) < mostCount/4) {
 		return Plan{}, fmt.Errorf("cost leads to a width of %v times a unit's rows, out of range", width)
 	}
 	p.threshold = int64(math.Round(shape.threshold * width * float64(moves)))
-	p.split.threshold = microFloor(1 / (shape.thresholdScale * width))
-	p.split.comparison = microFloor(2 / (shape.comparisonScale * width))
+	micro := func(epsilon float64) privacy.Epsilon {
+		return privacy.MicroEpsilon(int64(round(min(epsilon, 1e6) * 1e6)))
+	}
+	p.split.threshold = micro(1 / (shape.thresholdScale * width))
+	p.split.comparison = micro(2 / (shape.comparisonScale * width))
 	if s.Accountant == privacy.Pure {
-		p.split.answer = microFloor(1 / (shape.answerScale * width))
+		p.split.answer = micro(1 / (shape.answerScale * width))
 	} else {
 		variance := shape.answerScale * width * shape.answerScale * width
-		p.split.answerRho = privacy.PicoRho(int64(math.Floor(min(1e12/(2*variance), 1e18))))
+		p.split.answerRho = privacy.PicoRho(int64(round(min(1e12/(2*variance), 1e18))))
 	}
 	if p.split.threshold.Micro() < 1 || p.split.comparison.Micro() < 1 || p.split.answer.Micro()+p.split.answerRho.Pico() < 1 {
 		return Plan{}, errors.New("the cost of one step is below the smallest unit: raise the budget or declare fewer updates")
@@ -183,10 +186,6 @@ func (s Spec) plan(shape shape, width float64, moves int64) (Plan, error) {
 		return Plan{}, err
 	}
 	return p, nil
-}
-
-func microFloor(epsilon float64) privacy.Epsilon {
-	return privacy.MicroEpsilon(int64(math.Floor(min(epsilon, 1e6) * 1e6)))
 }
 
 // Spec returns what the plan was made of.

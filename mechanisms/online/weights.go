@@ -66,7 +66,7 @@ func (w *weights) reconcile(entries []Entry) bool {
 // project moves to the distribution nearest in relative entropy at which q has the target's mass: p_i·exp(λ·weight_i),
 // normalised. For membership exp(λ) is the odds ratio; otherwise λ is found by bisection, the mass growing with it.
 func (w *weights) project(q Query, target float64) {
-	least := .5 / w.whole
+	least := .25 / w.whole // of a row
 	now := w.mass(q)
 	low, high := least, 1-least
 	target = min(max(target, low), high)

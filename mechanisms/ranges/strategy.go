@@ -46,7 +46,7 @@ type Workload uint8
 // The workloads. The zero value is invalid.
 const (
 	AllRanges   Workload = 1 + iota // the D·(D+1)/2 ranges
-	AllPrefixes                      // the D prefixes, from one cell to all of them: the cumulative distribution
+	AllPrefixes                     // the D prefixes, from one cell to all of them: the cumulative distribution
 )
 
 func (w Workload) String() string {

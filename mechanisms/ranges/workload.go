@@ -59,6 +59,8 @@ func Open(d Description) (Strategy, error) {
 			return nil, fmt.Errorf("version of strategy %s is %d, must be 1", d.Kind, d.Version)
 		}
 		return opened.get(convolutionKey{d.Kind, d.Cells, d.Bits})
+	case KindPIdentity:
+		return known(pIdentityOf(d.Cells, d.Version))
 	case KindMatrix:
 		return known(newMatrix(d.Cells, d.Matrix))
 	}

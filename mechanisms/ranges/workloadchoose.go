@@ -133,7 +133,10 @@ func (w *weightedTrees) get(key heavyKey) ([]int, []int64) {
 	return t.radices, t.weights
 }
 
-// shipped returns the strategies for pure accounting that are data of this package.
+// shipped returns the strategy for pure accounting that is made of data of this package, if there is one.
 func shipped(cells int, workload Workload) []Description {
-	return nil
+	if cells < leastPIdentity || cells > MostPIdentity {
+		return nil
+	}
+	return []Description{{Kind: KindPIdentity, Cells: cells, Version: PIdentityVersion(workload)}}
 }

@@ -2,7 +2,6 @@ package selection
 
 import (
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
@@ -38,20 +37,17 @@ func (r Rule) divisor() int64 {
 type Mechanism struct {
 	scores   Scores
 	rule     Rule
-	strength strength
+	strength Strength
 	rate     Rate
 }
 
 // New calibrates a rule to a cost, which names ε or ρ.
 func New(rule Rule, scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism, error) {
-	if rule < Exponential || rule > NoisyMax {
-		return Mechanism{}, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
-	}
 	spread, err := scores.Spread(c)
 	if err != nil {
 		return Mechanism{}, err
 	}
-	s, err := strengthOf(cost, 1, rule.divisor())
+	s, err := Calibrate(rule, 1, cost)
 	if err != nil {
 		return Mechanism{}, err
 	}
@@ -79,7 +75,7 @@ func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	if m.rule == 0 {
 		return privacy.Cost{}, errNotMade
 	}
-	return m.strength.cost(a, 1, m.rule.divisor())
+	return m.strength.take(a, 1, m.rule.divisor())
 }
 
 var errNotMade = errors.New("selection was not made by a constructor")

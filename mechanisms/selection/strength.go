@@ -11,8 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// strength is an ε in whole nano-units (1e-9): fine enough that a ρ turned into an ε loses nothing that shows.
-type strength int64
+// Strength is the ε of one draw in whole nano-units (1e-9): fine enough that a ρ turned into an ε loses nothing that shows.
+type Strength int64
 
 // The tight conversions of an ε to ρ = ε²/divisor. The exponential mechanism has a bounded range: the logarithms of the
 // ratios of its probabilities on neighbours lie in an interval of length ε, which Hoeffding's lemma turns into ε²/8-zCDP
@@ -22,10 +22,34 @@ const (
 	pureOnly     = 2
 )
 
+// Calibrate returns the largest ε such that draws by the rule, one after the other, cost at most cost, which names ε or ρ.
+func Calibrate(rule Rule, draws int, cost privacy.Cost) (Strength, error) {
+	if rule < Exponential || rule > NoisyMax {
+		return 0, fmt.Errorf("rule is %d, must be exponential, permute-and-flip or noisy max", rule)
+	}
+	if draws < 1 || draws > MostCandidates {
+		return 0, fmt.Errorf("draws is %d, must be from 1 to %d", draws, MostCandidates)
+	}
+	return strengthOf(cost, int64(draws), rule.divisor())
+}
+
+// Cost returns what draws by the rule take, rounded up.
+func (s Strength) Cost(a privacy.Accountant, rule Rule, draws int) (privacy.Cost, error) {
+	return s.take(a, int64(draws), rule.divisor())
+}
+
+// Rate returns ε/spread.
+func (s Strength) Rate(spread int64) (Rate, error) {
+	if s <= 0 || spread < 1 || spread > MostSpread {
+		return Rate{}, fmt.Errorf("strength is %d for a spread of %d, must be greater than 0 for one from 1 to %d", s, spread, int64(MostSpread))
+	}
+	return s.rate(spread), nil
+}
+
 // strengthOf returns the largest ε such that draws of it, one after the other, cost at most cost.
-func strengthOf(cost privacy.Cost, draws, divisor int64) (strength, error) {
+func strengthOf(cost privacy.Cost, draws, divisor int64) (Strength, error) {
 	epsilon, rho := cost.Epsilon.Micro(), cost.Rho.Pico()
-	s := strength(0)
+	s := Strength(0)
 	switch {
 	case cost.Delta.Atto() != 0:
 		return 0, fmt.Errorf("delta of the cost is %v, must be 0: a selection has none", cost.Delta)
@@ -34,10 +58,10 @@ func strengthOf(cost privacy.Cost, draws, divisor int64) (strength, error) {
 	case epsilon > 1e12 || rho > 1e18:
 		return 0, fmt.Errorf("cost is %v, must be at most 1000000", cost)
 	case epsilon > 0:
-		s = strength(epsilon * 1000 / draws)
+		s = Strength(epsilon * 1000 / draws)
 	default:
 		square := new(big.Int).Mul(big.NewInt(rho), big.NewInt(divisor*1e6))
-		s = strength(square.Div(square, big.NewInt(draws)).Sqrt(square).Int64())
+		s = Strength(square.Div(square, big.NewInt(draws)).Sqrt(square).Int64())
 	}
 	if s == 0 {
 		return 0, fmt.Errorf("cost is %v for %d draws, must leave each of them an ε of at least 1e-9", cost, draws)
@@ -45,8 +69,8 @@ func strengthOf(cost privacy.Cost, draws, divisor int64) (strength, error) {
 	return s, nil
 }
 
-// cost returns what draws of strength s take, rounded up.
-func (s strength) cost(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
+// take returns what draws of strength s take, rounded up.
+func (s Strength) take(a privacy.Accountant, draws, divisor int64) (privacy.Cost, error) {
 	switch a {
 	case privacy.Pure:
 		return privacy.Cost{Epsilon: privacy.MicroEpsilon(int64(ceilDiv(big.NewInt(int64(s)*draws), 1000)))}, nil
@@ -82,7 +106,7 @@ func NewRate(num, den int64) (Rate, error) {
 func (r Rate) Float() float64 { return float64(r.num) / float64(r.den) }
 
 // rate returns ε/spread.
-func (s strength) rate(spread int64) Rate { return reduced(uint64(s), 1e9*uint64(spread)) }
+func (s Strength) rate(spread int64) Rate { return reduced(uint64(s), 1e9*uint64(spread)) }
 
 func reduced(num, den uint64) Rate {
 	a, b := num, den

@@ -40,7 +40,7 @@ type Top struct {
 	scores   Scores
 	method   Method
 	k        int
-	strength strength
+	strength Strength
 	rate     Rate               // but for Bins
 	noise    noise.Distribution // Bins
 	charged  privacy.Cost       // Bins
@@ -128,7 +128,7 @@ func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
 	case t.method == 0:
 		return privacy.Cost{}, errNotMade
 	case t.method != Bins:
-		return t.strength.cost(a, t.draws(), t.divisor())
+		return t.strength.take(a, t.draws(), t.divisor())
 	case a == privacy.Pure && t.charged.Rho.Pico() == 0, a == privacy.ZCDP && t.charged.Epsilon.Micro() == 0:
 		return t.charged, nil
 	case a == privacy.ZCDP:

@@ -29,6 +29,10 @@ type Audit struct {
 // bound, at 9a/10, of right−D in right−D+wrong is at most e^ε/(1+e^ε), unless one of the two failed. Without δ, D is 0.
 func (t Audit) Epsilon(a Alarm) (float64, error) {
 	Spend(a)
+	return t.epsilon(a)
+}
+
+func (t Audit) epsilon(a Alarm) (float64, error) {
 	n := min(len(t.One), len(t.Other))
 	if n < 1000 {
 		return 0, fmt.Errorf("audit: %d answers a side, must be at least 1000", n)
@@ -49,6 +53,11 @@ type Choices struct {
 
 // Epsilon is Audit's: a lower bound of the black box's ε, wrong with probability at most a.
 func (c Choices) Epsilon(a Alarm) (float64, error) {
+	Spend(a)
+	return c.epsilon(a)
+}
+
+func (c Choices) epsilon(a Alarm) (float64, error) {
 	first := min(len(c.One), len(c.Other)) / 4
 	counts := map[int][2]float64{}
 	for _, k := range c.One[:first] {
@@ -78,7 +87,7 @@ func (c Choices) Epsilon(a Alarm) (float64, error) {
 		}
 		return numbers
 	}
-	return Audit{One: ranks(c.One), Other: ranks(c.Other), Delta: c.Delta}.Epsilon(a)
+	return Audit{One: ranks(c.One), Other: ranks(c.Other), Delta: c.Delta}.epsilon(a)
 }
 
 // rule guesses "One" for answers ≤ low and "Other" for answers ≥ high, or both the other way round.

@@ -1,0 +1,237 @@
+package online
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+func TestSpecsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		change func(*Spec)
+		says   string
+	}{
+		{func(s *Spec) { s.Cells = 0 }, "cells is 0, must be from 1 to 4194304"},
+		{func(s *Spec) { s.Cells = math.MaxInt }, "cells is 9223372036854775807, must be from 1 to 4194304"},
+		{func(s *Spec) { s.Grid = 0 }, "grid is 0, must be from 1 to 1048576"},
+		{func(s *Spec) { s.Grid = -1 }, "grid is -1, must be from 1 to 1048576"},
+		{func(s *Spec) { s.Contribution.Rows = 0 }, "rows a unit is 0, must be from 1 to 1099511627776"},
+		{func(s *Spec) { s.Contribution.Neighbors = 0 }, "neighbors is 0, must be from 1 to 2"},
+		{func(s *Spec) { s.Contribution.Groups = -1 }, "groups a unit is -1, must be from 0"},
+		{func(s *Spec) { s.Accountant = 0 }, "accountant is 0, must be from 1 to 2"},
+		{func(s *Spec) { s.Rows = 0 }, "rows is 0, must be from 1 to 1099511627776"},
+		{func(s *Spec) { s.Spare = -1 }, "spare rows is -1, must be from 0 to 1099511627776"},
+		{func(s *Spec) { s.Updates = 0 }, "updates is 0, must be from 1 to 1048576"},
+		{func(s *Spec) { s.Restarts = 10 }, "restarts is 10, must be from 0 to 9"},
+		{func(s *Spec) { s.Rule = 4 }, "rule is 4, must be from 1 to 3"},
+		{func(s *Spec) { s.Rule, s.Cells = Median, 5000 }, "cells is 5000, must be at most 4096 for the median"},
+		{func(s *Spec) { s.Contribution.Rows, s.Grid = 1<<30, 1<<20 }, "rows a unit times grid is 1073741824 times 1048576, must be at most 68719476736"},
+	} {
+		s := small(Projection, privacy.Pure)
+		c.change(&s)
+		for _, make := range []func() error{
+			func() error { _, err := PlanFor(s, Target{100, .01}); return err },
+			func() error { _, err := NewPlan(s, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}, .01); return err },
+		} {
+			if err := make(); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %s", err, c.says)
+			}
+		}
+	}
+	s := small(Projection, privacy.Pure)
+	for _, target := range []Target{{0, .1}, {-1, .1}, {math.MaxInt64, .1}, {100, 0}, {100, 1}, {100, noise.Probability(math.NaN())}, {100, noise.Probability(math.Inf(1))}, {100, -1}} {
+		if _, err := PlanFor(s, target); err == nil {
+			t.Errorf("target %v passed", target)
+		}
+	}
+	for _, cost := range []privacy.Cost{{}, {Epsilon: privacy.MicroEpsilon(-1)}, {Rho: privacy.PicoRho(5)}, {Epsilon: privacy.MicroEpsilon(5), Rho: privacy.PicoRho(5)}, {Epsilon: privacy.MicroEpsilon(5), Delta: privacy.AttoDelta(5)}, {Epsilon: privacy.MicroEpsilon(5)}} {
+		if _, err := NewPlan(s, cost, .1); err == nil {
+			t.Errorf("cost %v passed", cost)
+		}
+	}
+}
+
+// TestPlansCostNoMore: by cost first, the exact cost is at most what was offered and within 2 %; by target first, the width
+// is the one asked for; and the two agree.
+func TestPlansCostNoMore(t *testing.T) {
+	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
+		for _, rule := range []Rule{TheoryStep, Projection, Median} {
+			for _, contribution := range []privacy.Contribution{{Rows: 1, Neighbors: privacy.AddRemove}, {Rows: 7, Neighbors: privacy.ReplaceOne}, {Rows: 9, Groups: 2, PerGroup: 2, Neighbors: privacy.AddRemove}} {
+				s := small(rule, accountant)
+				s.Contribution, s.Grid = contribution, 3
+				offered := privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}
+				if accountant == privacy.ZCDP {
+					offered = privacy.Cost{Rho: privacy.PicoRho(5e11)}
+				}
+				p, err := NewPlan(s, offered, .01)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cost, err := p.Cost()
+				if err != nil {
+					t.Fatal(err)
+				}
+				share := cost.Epsilon.Float() + 2*cost.Rho.Float()
+				if !cost.Fits(offered) || share < .98 {
+					t.Errorf("%s, %s: %s of %s", accountant, rule, cost, offered)
+				}
+				q, err := PlanFor(s, Target{Width: p.Width(.01), Miss: .01})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again, err := q.Cost()
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Rounding the width up to whole rows is worth some percent where a unit's rows are few.
+				if other := again.Epsilon.Float() + 2*again.Rho.Float(); other > share*1.01 || other < .9*share {
+					t.Errorf("%s, %s: %s buys a width of %d, which costs %s", accountant, rule, cost, p.Width(.01), again)
+				}
+			}
+		}
+	}
+}
+
+// TestCostsAreTheProofs writes the proof's sums out for splits of choice.
+func TestCostsAreTheProofs(t *testing.T) {
+	p := handmade(t, 7, 5, 100, micros(300_000, 20_000, 10_000))
+	p.spec.Restarts = 2
+	cost, err := p.Cost()
+	// One threshold, seven comparisons and answers; a restart's threshold less the answer it gives up.
+	if want := int64(300_000 + 7*(20_000+10_000) + 2*(300_000-10_000)); err != nil || cost.Epsilon.Micro() != want {
+		t.Errorf("%s (%v), want %d", cost, err, want)
+	}
+	p.split.threshold = privacy.MicroEpsilon(9_000)
+	if cost, err = p.Cost(); err != nil || cost.Epsilon.Micro() != 9_000+7*30_000 {
+		t.Errorf("%s (%v)", cost, err)
+	}
+	p.spec.Accountant, p.split.answer, p.split.answerRho = privacy.ZCDP, privacy.Epsilon{}, privacy.PicoRho(11)
+	p.split.threshold = privacy.MicroEpsilon(9_001)
+	// Seven instances of 29,001 micro-ε: 7·29001²/2 pico-ρ, rounded up, and seven answers.
+	if cost, err = p.Cost(); err != nil || cost.Rho.Pico() != (7*29_001*29_001+1)/2+7*11 {
+		t.Errorf("%s (%v)", cost, err)
+	}
+}
+
+// TestTailOfTheDifference holds the closed form against a sum over discrete noise of large scales.
+func TestTailOfTheDifference(t *testing.T) {
+	for _, c := range []struct{ a, b int64 }{{300, 300}, {300, 301}, {100, 400}, {900, 250}} {
+		first, err := noise.New(noise.Laplace, c.a, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []int64{0, 500, 2000} {
+			sum := 0.0
+			for k := int64(-20_000); k <= 20_000; k++ {
+				d := float64(x-k) + .5 // P(B > x−k) for continuous B about its lattice
+				tail := .5 * math.Exp(-math.Abs(d)/float64(c.b))
+				if d < 0 {
+					tail = 1 - tail
+				}
+				sum += float64(first.Mass(k)) * tail
+			}
+			if got := differenceTail(float64(c.a), float64(c.b), float64(x)+.5); math.Abs(got/sum-1) > 1e-3 {
+				t.Errorf("scales %d and %d: P(> %d) is %.6g, want %.6g", c.a, c.b, x, got, sum)
+			}
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	weighted, err := Weights([]uint32{0, 3, 1, 0, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spans, err := Spans(5, Span{1, 3}, Span{2, 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := []int64{1, 10, 100, 1000, 10_000}
+	for _, c := range []struct {
+		q    Query
+		grid int64
+		want int64
+	}{{weighted, 3, 30 + 100 + 20_000}, {spans, 1, 1110}, {spans, 3, 3330}, {only(t, 5), 1, 0}} {
+		if got := c.q.sum(cells, c.grid); got != c.want {
+			t.Errorf("%d, want %d", got, c.want)
+		}
+		read, rest, err := cutQuery(append(c.q.append(nil), 7), 5)
+		if err != nil || len(rest) != 1 || read.Key() != c.q.Key() || read.sum(cells, c.grid) != c.want {
+			t.Error(read, rest, err)
+		}
+	}
+	if spans.Key() != only(t, 5, 1, 2, 3).Key() || spans.Key() == weighted.Key() {
+		t.Error("keys")
+	}
+	// Ends: negative, missing and enormous cells; the cut moves no two sums further apart.
+	if got := only(t, 5, 0, 1, 2, 3, 4).sum([]int64{-7, 3}, 1); got != 3 {
+		t.Error(got)
+	}
+	for _, grid := range []int64{1, 1 << 20} {
+		if got := only(t, 5, 0, 1, 2).sum([]int64{math.MaxInt64, math.MaxInt64, 5}, grid); got != mostCount {
+			t.Error(got)
+		}
+	}
+	for name, f := range map[string]func() error{
+		"no cells":     func() error { _, err := Members(0, func(int) bool { return true }); return err },
+		"nil":          func() error { _, err := Members(3, nil); return err },
+		"span":         func() error { _, err := Spans(3, Span{2, 4}); return err },
+		"backwards":    func() error { _, err := Spans(3, Span{2, 1}); return err },
+		"negative":     func() error { _, err := Spans(3, Span{-1, 1}); return err },
+		"heavy":        func() error { _, err := Weights([]uint32{1 << 21}); return err },
+		"no weights":   func() error { _, err := Weights(nil); return err },
+		"enough cells": func() error { _, err := Spans(mostCells + 1); return err },
+	} {
+		if f() == nil {
+			t.Errorf("%s passed", name)
+		}
+	}
+}
+
+func FuzzDecodeState(f *testing.F) {
+	p := planned(f, small(Projection, privacy.Pure), 100)
+	s := opened(f, p, skewed, seeded(1), keep)
+	for i := range 8 {
+		if _, err := s.Answer(only(f, 8, i)); err != nil {
+			break
+		}
+	}
+	f.Add(s.State().Encode())
+	f.Add([]byte{})
+	f.Add(State{}.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		state, err := DecodeState(b)
+		if err != nil {
+			return
+		}
+		if again, err := DecodeState(state.Encode()); err != nil || again.used() != state.used() {
+			t.Error(again, err)
+		}
+	})
+}
+
+// TestDamagedStatesAreRefused: each byte of a state matters.
+func TestDamagedStatesAreRefused(t *testing.T) {
+	p := planned(t, small(Projection, privacy.Pure), 100)
+	s := opened(t, p, skewed, seeded(1), keep)
+	for i := range 4 {
+		if _, err := s.Answer(only(t, 8, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := s.State().Encode()
+	for i := range good {
+		bad := append([]byte(nil), good...)
+		bad[i] ^= 4
+		if _, err := DecodeState(bad); err == nil {
+			t.Errorf("byte %d does not matter", i)
+		}
+	}
+	other := planned(t, small(Projection, privacy.Pure), 101)
+	if _, err := Restore(other, s.State(), privacy.Seal(skewed), seeded(1), keep); err == nil {
+		t.Error("restored under another plan")
+	}
+}

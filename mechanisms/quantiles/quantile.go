@@ -1,0 +1,46 @@
+// Package quantiles finds quantiles of rows in ordered cells: one by the exponential mechanism or permute-and-flip, several
+// by recursion, many from the prefix sums of a range release, which is the better from some number on. What is released is
+// a cell; an empty table gives some cell too.
+package quantiles
+
+import "fmt"
+
+// MostDenominator is the largest denominator of a quantile, and of all quantiles of a mechanism together.
+const MostDenominator = 1_000_000
+
+// Quantile is a share of the rows, from 0 (the least) to 1 (the largest). The zero value is invalid.
+type Quantile struct{ num, den int64 }
+
+// NewQuantile checks num/den.
+func NewQuantile(num, den int64) (Quantile, error) {
+	if den < 1 || num < 0 || num > den {
+		return Quantile{}, fmt.Errorf("quantile is %d/%d, must be from 0 to 1", num, den)
+	}
+	d := gcd(num, den)
+	if den/d > MostDenominator {
+		return Quantile{}, fmt.Errorf("quantile is %d/%d, must have a denominator of at most %d", num, den, MostDenominator)
+	}
+	return Quantile{num / d, den / d}, nil
+}
+
+// Evenly returns the m quantiles 1/(m+1) to m/(m+1): of m = 1 the median.
+func Evenly(m int) ([]Quantile, error) {
+	if m < 1 || m >= MostQuantiles {
+		return nil, fmt.Errorf("quantiles is %d, must be from 1 to %d", m, MostQuantiles-1)
+	}
+	all := make([]Quantile, m)
+	for i := range all {
+		all[i], _ = NewQuantile(int64(i+1), int64(m+1))
+	}
+	return all, nil
+}
+
+// Float returns the share.
+func (q Quantile) Float() float64 { return float64(q.num) / float64(q.den) }
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

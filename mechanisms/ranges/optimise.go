@@ -1,0 +1,237 @@
+package ranges
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/blas"
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/mat"
+)
+
+// template is the search space of p-identity strategies A = [I; Θ]·diag(1/u), u = 1 + column sums of Θ, so that every
+// column has L1 norm 1, and the objective is tr((A'A)⁻¹G) with G the Gram matrix of the workload.
+//
+// In the letters of evaluate, for one part: (A'A)⁻¹ = U(I+Θ'Θ)⁻¹U = U(I − Θ'MΘ)U with M = (I+ΘΘ')⁻¹ (Woodbury), hence
+// with H = ΘU, L = HG, K = LH' the objective is Σ u²·G_jj − tr(MK). Its derivative by Θ at fixed u is
+// −2·ΘX·UGU·X with X = I − Θ'MΘ and ΘX = MΘ, that is −2(MLU − MKMΘ), and by u_j it is 2(XUG)_jj = 2(u_j·G_jj −
+// Σ_k Θ_kj (ML)_kj); u_j grows with every entry of column j alike. G is applied by cumulative sums. So one evaluation
+// takes O(pD + p²D + p³).
+//
+// Where G is unchanged by reversing the cells (all ranges), Θ = [a, b; b̄, ā] is taken symmetric: with every row also its
+// reverse. Then G and Θ'Θ are the same in the even vectors and in the odd ones, of half the length each, in which Θ is
+// a+b and a−b: two parts of half the rows and half the columns, which share u.
+type template struct {
+	cells, rows int // rows of the free parameters: all of Θ, or those whose reverses make up the rest
+	symmetric   bool
+	parts       []subspace
+	width       int // columns of a part
+	u, gu       []float64
+}
+
+// subspace is the objective on one invariant subspace.
+type subspace struct {
+	apply    func(dst, v []float64) // G·v
+	diagonal []float64              // of G
+	theta, h, l, q, g,
+	m, k, r, work blas64.General
+}
+
+func general(rows, cols int) blas64.General {
+	return blas64.General{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}
+
+func newSubspace(rows int, diagonal []float64, apply func(dst, v []float64)) subspace {
+	width := len(diagonal)
+	p := subspace{apply: apply, diagonal: diagonal}
+	for _, m := range []*blas64.General{&p.theta, &p.h, &p.l, &p.q, &p.g} {
+		*m = general(rows, width)
+	}
+	for _, m := range []*blas64.General{&p.m, &p.k, &p.r, &p.work} {
+		*m = general(rows, rows)
+	}
+	return p
+}
+
+// The Gram matrices as inverses of second differences y[i−1] − 2y[i] + y[i+1] with their values at the ends.
+
+// gramRanges sets dst to G·v for all ranges over len(v) cells: (D+1)·tridiag(−1, 2, −1)⁻¹.
+func gramRanges(dst, v []float64) { gramEnds(dst, v, float64(len(v)+1), 1) }
+
+// gramEven and gramOdd are gramRanges on the even and odd vectors over 2·len(v) cells.
+func gramEven(dst, v []float64) { gramEnds(dst, v, float64(2*len(v)+1), 0) }
+func gramOdd(dst, v []float64)  { gramEnds(dst, v, float64(2*len(v)+1), 2) }
+
+// gramEnds solves −y[i−1] + 2y[i] − y[i+1] = scale·v[i] with y[−1] = 0 and the last slope y[n] − y[n−1] = −end·y[n−1].
+func gramEnds(dst, v []float64, scale, end float64) {
+	n, slope, sum := len(v), 0.0, 0.0
+	for i := n - 1; i >= 0; i-- {
+		slope += scale * v[i]
+		dst[i] = slope
+		sum += slope
+	}
+	last := -end * sum / (1 + end*float64(n))
+	y := 0.0
+	for i := range dst {
+		y += dst[i] + last
+		dst[i] = y
+	}
+}
+
+// gramPrefixes sets dst to G·v for all prefixes: G_ij = D − max(i, j).
+func gramPrefixes(dst, v []float64) {
+	sum := 0.0
+	for i, x := range v {
+		sum += x
+		dst[i] = sum
+	}
+	sum = 0
+	for i := len(v) - 1; i >= 0; i-- {
+		sum += dst[i]
+		dst[i] = sum
+	}
+}
+
+// newTemplate returns the search space of so many free rows. It is symmetric where it can be.
+func newTemplate(workload Workload, cells, rows int) *template {
+	diagonal := make([]float64, cells)
+	for j := range diagonal {
+		if diagonal[j] = float64(cells - j); workload == AllRanges {
+			diagonal[j] *= float64(j + 1)
+		}
+	}
+	if workload == AllPrefixes {
+		return templateOf(cells, rows, newSubspace(rows, diagonal, gramPrefixes))
+	}
+	if cells%2 == 1 {
+		return templateOf(cells, rows, newSubspace(rows, diagonal, gramRanges))
+	}
+	even, odd := make([]float64, cells/2), make([]float64, cells/2)
+	for j := range even {
+		across := float64(j+1) * float64(j+1) // G of a cell and its mirror image
+		even[j], odd[j] = diagonal[j]+across, diagonal[j]-across
+	}
+	return templateOf(cells, rows, newSubspace(rows, even, gramEven), newSubspace(rows, odd, gramOdd))
+}
+
+func templateOf(cells, rows int, parts ...subspace) *template {
+	t := &template{cells: cells, rows: rows, parts: parts, symmetric: len(parts) == 2, width: cells / len(parts)}
+	t.u, t.gu = make([]float64, t.width), make([]float64, t.width)
+	return t
+}
+
+// theta sets the parts' Θ and u from the parameters x.
+func (t *template) theta(x []float64) {
+	n := t.width
+	for j := range t.u {
+		t.u[j], t.gu[j] = 1, 0
+	}
+	for i := range t.rows {
+		row := x[i*t.cells:][:t.cells]
+		for s := range t.parts {
+			theta := t.parts[s].theta.Data[i*n:][:n]
+			copy(theta, row)
+			if t.symmetric {
+				for j := range n {
+					theta[j] += sign(s) * row[t.cells-1-j]
+				}
+			}
+		}
+		for j, v := range t.parts[0].theta.Data[i*n:][:n] {
+			t.u[j] += v
+		}
+	}
+}
+
+// sign is that with which the second half of a row enters the even part, 0, and the odd one, 1.
+func sign(part int) float64 { return float64(1 - 2*part) }
+
+// mostU bounds u, and so the digits lost between Σ u²·G_jj and the rest: every cell's own observation keeps a hundredth of
+// the column.
+const mostU = 100
+
+// evaluate returns the objective at the parameters x and sets gradient. It is infinite out of bounds.
+func (t *template) evaluate(gradient, x []float64) float64 {
+	t.theta(x)
+	sum, n := 0.0, t.width
+	if floats.Max(t.u) > mostU {
+		return math.Inf(1)
+	}
+	for s := range t.parts {
+		sum += t.parts[s].evaluate(t.u, t.gu)
+	}
+	for i := range t.rows {
+		row := gradient[i*t.cells:][:t.cells]
+		clear(row[copy(row, t.gu):])
+		for s := range t.parts {
+			g := t.parts[s].g.Data[i*n:][:n]
+			for j := range n {
+				row[j] += g[j]
+			}
+			if t.symmetric {
+				for j := range n {
+					row[t.cells-1-j] += sign(s)*g[j] + t.gu[j]/2
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// evaluate returns the subspace's share of the objective, sets g to its derivative by Θ at fixed u, and adds to gu that by
+// u. It is infinite where I + ΘΘ' cannot be inverted.
+func (p *subspace) evaluate(u, gu []float64) float64 {
+	n := len(u)
+	for i := range p.theta.Rows {
+		h, theta := p.h.Data[i*n:][:n], p.theta.Data[i*n:][:n]
+		for j := range h {
+			h[j] = theta[j] * u[j]
+		}
+		p.apply(p.l.Data[i*n:][:n], h)
+	}
+	if !p.invert() {
+		return math.Inf(1)
+	}
+	blas64.Gemm(blas.NoTrans, blas.Trans, 1, p.l, p.h, 0, p.k)
+	sum := 0.0
+	for j, d := range p.diagonal {
+		sum += u[j] * u[j] * d
+		gu[j] += 2 * u[j] * d
+	}
+	for i, m := range p.m.Data {
+		sum -= m * p.k.Data[i]
+	}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, p.m, p.l, 0, p.q)
+	for i := range p.theta.Rows {
+		q, theta, g := p.q.Data[i*n:][:n], p.theta.Data[i*n:][:n], p.g.Data[i*n:][:n]
+		for j := range q {
+			gu[j] -= 2 * theta[j] * q[j]
+			g[j] = q[j] * u[j]
+		}
+	}
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, p.m, p.k, 0, p.work)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 1, p.work, p.m, 0, p.r)
+	blas64.Gemm(blas.NoTrans, blas.NoTrans, 2, p.r, p.theta, -2, p.g)
+	return sum
+}
+
+// invert sets m to (I + ΘΘ')⁻¹.
+func (p *subspace) invert() bool {
+	n := p.m.Rows
+	clear(p.m.Data)
+	for i := range n {
+		p.m.Data[i*n+i] = 1
+	}
+	blas64.Syrk(blas.NoTrans, 1, p.theta, 1, blas64.Symmetric{N: n, Stride: n, Data: p.m.Data, Uplo: blas.Upper})
+	inverse := mat.NewSymDense(n, p.m.Data)
+	var c mat.Cholesky
+	if !c.Factorize(inverse) || c.InverseTo(inverse) != nil {
+		return false
+	}
+	for i := range n {
+		for j := range i {
+			p.m.Data[i*n+j] = p.m.Data[j*n+i]
+		}
+	}
+	return true
+}

@@ -1,0 +1,207 @@
+package synthetic
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/selection"
+)
+
+// Small is the small database mechanism: of a public set of candidate databases of m rows each, one whose answers, scaled
+// to the size of the true database, are near the true ones. The zero value is invalid.
+type Small struct {
+	queries    Queries
+	candidates [][]int64 // nil: all multisets
+	rows       int64     // m
+	total      int64     // N, what a candidate's answers are scaled to
+	count      int64     // of candidates
+	rate       selection.Rate
+	rule       selection.Rule
+	cost       privacy.Cost
+}
+
+// Total is the number of rows N of the true database as far as it is public: known exactly under replace-one, else a
+// guess made without looking at the rows, or a released count. A wrong one costs accuracy, not privacy.
+type Total int64
+
+// NewSmall returns the mechanism over all multisets of m rows from the queries' cells.
+func NewSmall(q Queries, m int64, n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
+	if m < 1 || m > 64 {
+		return Small{}, fmt.Errorf("rows of the small database is %d, must be from 1 to 64", m)
+	}
+	if q.Len() == 0 {
+		return Small{}, errNoQueries
+	}
+	count := multisets(int64(q.cells), m)
+	if count > selection.MostCandidates {
+		return Small{}, fmt.Errorf("candidates are more than %d: %d rows of %d cells", selection.MostCandidates, m, q.cells)
+	}
+	s := Small{queries: q, rows: m, count: count}
+	return s.calibrated(n, c, cost)
+}
+
+// NewSmallFrom returns the mechanism over candidates that were fixed without looking at the rows: each a number of rows a
+// cell, all of the same number of rows.
+func NewSmallFrom(q Queries, candidates [][]int64, n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
+	if q.Len() == 0 {
+		return Small{}, errNoQueries
+	}
+	if len(candidates) < 1 || len(candidates) > selection.MostCandidates || len(candidates)*q.cells > mostMembers {
+		return Small{}, fmt.Errorf("candidates is %d, must be from 1 to %d", len(candidates), selection.MostCandidates)
+	}
+	s := Small{queries: q, count: int64(len(candidates)), candidates: make([][]int64, len(candidates))}
+	for i, y := range candidates {
+		rows := int64(0)
+		for _, x := range y {
+			if x < 0 || x > 1<<12 {
+				return Small{}, fmt.Errorf("candidate %d has %d rows of a cell, must be from 0 to %d", i, x, 1<<12)
+			}
+			rows += x
+		}
+		if i == 0 {
+			s.rows = rows
+		}
+		if len(y) != q.cells || rows != s.rows || rows < 1 || rows > 1<<12 {
+			return Small{}, fmt.Errorf("candidate %d has %d cells and %d rows, must have %d and from 1 to %d, all the same", i, len(y), rows, q.cells, 1<<12)
+		}
+		s.candidates[i] = append([]int64(nil), y...)
+	}
+	return s.calibrated(n, c, cost)
+}
+
+var errNoQueries = errors.New("queries were not made by NewQueries or NewRanges")
+
+// calibrated chooses rule and rate: permute-and-flip at ε, which is never worse than the exponential mechanism there; the
+// exponential mechanism at ε = √(8ρ).
+func (s Small) calibrated(n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
+	if n < 1 || n > mostRows {
+		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(mostRows))
+	}
+	s.total, s.cost, s.rule = int64(n), cost, selection.PermuteAndFlip
+	if cost.Rho.Pico() != 0 {
+		s.rule = selection.Exponential
+	}
+	var err error
+	s.rate, err = chooser(c, cost, s.rows)
+	return s, err
+}
+
+// chooser returns the rate at which scores that a unit moves by c.Rows·unit cost so much: ε over twice that.
+func chooser(c privacy.Contribution, cost privacy.Cost, unit int64) (selection.Rate, error) {
+	if c.Rows < 1 || c.Rows > 1<<22 {
+		return selection.Rate{}, fmt.Errorf("rows of a unit is %d, must be from 1 to %d", c.Rows, 1<<22)
+	}
+	if c.Neighbors != privacy.AddRemove && c.Neighbors != privacy.ReplaceOne {
+		return selection.Rate{}, fmt.Errorf("neighbor relation is %d, must be add-remove or replace-one", c.Neighbors)
+	}
+	nano, err := strength(cost)
+	if err != nil {
+		return selection.Rate{}, err
+	}
+	return selection.NewRate(nano, 2*c.Rows*unit*1_000_000_000)
+}
+
+// strength returns ε in nano-units: that of the cost, or √(8ρ) rounded down.
+func strength(cost privacy.Cost) (int64, error) {
+	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
+	switch {
+	case cost.Delta.Atto() != 0:
+		return 0, fmt.Errorf("delta of the cost is %s, must be 0", cost.Delta)
+	case e < 0 || r < 0 || (e == 0) == (r == 0) || e > 1e12 || r > 1e17:
+		return 0, fmt.Errorf("cost is epsilon %s and rho %s, must name one of them, greater than 0 and not above 1000000 or 100000", cost.Epsilon, cost.Rho)
+	case e > 0:
+		return e * 1000, nil
+	}
+	square := new(big.Int).Mul(big.NewInt(r), big.NewInt(8_000_000))
+	return square.Sqrt(square).Int64(), nil
+}
+
+// Cost returns what a release costs: what the mechanism was made for, or of an ε-DP choice by permute-and-flip ε²/2.
+func (s Small) Cost(a privacy.Accountant) (privacy.Cost, error) {
+	switch {
+	case s.count == 0:
+		return privacy.Cost{}, errNotMade
+	case a == privacy.Pure && s.cost.Epsilon.Micro() != 0, a == privacy.ZCDP && s.cost.Rho.Pico() != 0:
+		return s.cost, nil
+	case a == privacy.ZCDP:
+		return privacy.Cost{Rho: s.cost.Epsilon.Rho()}, nil
+	case a == privacy.Pure:
+		nano, err := strength(s.cost)
+		return privacy.Cost{Epsilon: privacy.MicroEpsilon((nano + 999) / 1000)}, err
+	}
+	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
+}
+
+var errNotMade = errors.New("mechanism was not made by its constructor")
+
+// Candidates returns how many there are.
+func (s Small) Candidates() int64 { return s.count }
+
+// Database is a synthetic database: weights of cells that add up to the total.
+type Database struct {
+	Cells []float64
+	Total float64
+}
+
+// Release chooses a candidate and returns it scaled to the total.
+//
+// Claim: ε-DP, or ρ-zCDP by the exponential mechanism at ε = √(8ρ).
+// Neighbours: add-remove and replace-one of a unit with at most R rows.
+// Sensitivity: with candidate y of m rows, a score −max_q |m·q(D) − N·q(y)| in whole numbers. Either neighbour relation
+// moves q(D) by at most R, so a score by at most mR, and two scores apart by at most 2mR. N and the candidates are public.
+// Theorem: Blum, Ligett, Roth 2008, by McSherry and Talwar's exponential mechanism; Cesar and Rogers 2021 for ε²/8; McKenna
+// and Sheldon 2020 for permute-and-flip. The notes' Δu = 2/n for fractions is loose: 1/n, as here, suffices.
+// Proof: package selection's, with rate = ε/(2mR); its draw is exact, over losses that are exact.
+// Accuracy: the best candidate is off by up to √(ln(2|Q|)/(2m)) of N whatever ε is, which is why the histogram wins: m is
+// small wherever all multisets can be listed.
+// Limits: all candidates are scored one by one: C(|X|+m−1, m) times |Q| steps. Its time depends on the rows only through
+// the number of trials of the draw. Sampling by a Markov chain, for more candidates, would have no exact claim.
+func (s Small) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Database], error) {
+	var none privacy.Released[Database]
+	if s.count == 0 {
+		return none, errNotMade
+	}
+	if !truth.Valid() {
+		return none, errors.New("truth was never sealed")
+	}
+	losses := s.losses(s.queries.truth(sealed.Open(truth)))
+	chosen, err := selection.Draw(s.rule, losses, s.rate, noise.NewReader(random))
+	if err != nil {
+		return none, err
+	}
+	database := Database{make([]float64, s.queries.cells), float64(s.total)}
+	for i, n := range s.candidate(int64(chosen)) {
+		database.Cells[i] = float64(n) * float64(s.total) / float64(s.rows)
+	}
+	return sealed.Release(database), nil
+}
+
+// Floor returns the largest error, in rows, of the best candidate for public answers: what no budget can better.
+func (s Small) Floor(answers []int64) (float64, error) {
+	if s.count == 0 || len(answers) != s.queries.Len() {
+		return 0, errNotMade
+	}
+	best := int64(math.MaxInt64)
+	s.each(answers, func(_ int64, worst int64) { best = min(best, worst) })
+	return float64(best) / float64(s.rows), nil
+}
+
+// losses returns how much worse than the best each candidate is.
+func (s Small) losses(answers []int64) []uint64 {
+	losses := make([]uint64, s.count)
+	best := uint64(math.MaxUint64)
+	s.each(answers, func(i, worst int64) {
+		losses[i] = uint64(worst)
+		best = min(best, uint64(worst))
+	})
+	for i := range losses {
+		losses[i] -= best
+	}
+	return losses
+}
