@@ -128,10 +128,11 @@ func (b *DuckDB) Ready(caller context.Context) error {
 // groups runs a query.
 func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
 	text, args := query.SQL(), query.Args()
-	t := query.Table()
-	schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
-	if proven, same, ok := query.Proven(); ok && b.unique[folded(schema, name, t.UnitColumn)] {
-		text, args = proven, same
+	if !b.proven(query.Required()) {
+		return nil, errUnproven
+	}
+	if shorter, same, ok := query.Proven(); ok && b.proven(query.Provable()) {
+		text, args = shorter, same
 	}
 	rows, err := b.db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -221,6 +222,7 @@ func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, err
 		found := compareTable(t, have, rewrite.DuckDB)
 		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
 		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
+		found = append(found, pathFinding(t, b.proven(rewrite.Required(t)))...)
 		if !t.Public && !fatal(found) {
 			found = append(found, b.probe(ctx, t)...)
 		}

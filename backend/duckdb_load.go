@@ -104,8 +104,10 @@ func fileColumns(tables []*policy.Table) ([]fileColumn, error) {
 		}
 	}
 	for _, t := range tables {
-		if _, declared := at[strings.ToLower(t.UnitColumn)]; t.UnitColumn != "" && !declared {
-			add(t.UnitColumn, "VARCHAR")
+		for _, key := range keyColumns(t) {
+			if _, declared := at[strings.ToLower(key)]; !declared {
+				add(key, "VARCHAR")
+			}
 		}
 	}
 	return list, nil

@@ -32,6 +32,8 @@ var (
 	// errResult says that a database returned something else than cells and counts.
 	errResult = errors.New("backend: not a result of cells and counts")
 	errQueue  = errors.New("backend: no slot")
+	// errUnproven says that a constraint is gone on which the units of a table hang.
+	errUnproven = errors.New("backend: a key that no constraint proves unique")
 )
 
 // executor runs paid queries, so many at a time.
@@ -142,6 +144,8 @@ func cause(err error) string {
 		return "SQLSTATE class " + class(server.Code) + classes[class(server.Code)]
 	case errors.Is(err, errResult):
 		return "unexpected result"
+	case errors.Is(err, errUnproven):
+		return "a unique constraint that the units' path needs is gone"
 	case errors.Is(err, errQueue):
 		return "too many queries before it"
 	case errors.Is(err, syscall.ECONNREFUSED):

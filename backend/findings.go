@@ -43,17 +43,21 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 	for _, c := range t.Columns {
 		columns = append(columns, c.Source)
 	}
-	if t.UnitColumn != "" {
-		columns = append(columns, t.UnitColumn)
-	}
+	columns = append(columns, keyColumns(t)...)
 	first := slices.IndexFunc(columns, func(c string) bool { _, ok := at(c); return ok })
 	if first < 0 {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
 	}
 	relation, _ := at(columns[first])
 	list := kindFindings(t, relation.kind)
-	if _, ok := at(t.UnitColumn); t.UnitColumn != "" && !ok {
-		list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the unit's column %s does not exist in the database", t.Name, t.UnitColumn)})
+	for _, key := range keyColumns(t) {
+		if _, ok := at(key); !ok {
+			what := "join key"
+			if key == t.UnitColumn {
+				what = "unit's column"
+			}
+			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the %s %s does not exist in the database", t.Name, what, key)})
+		}
 	}
 	for _, c := range t.Columns {
 		if actual, ok := at(c.Source); ok {
@@ -112,11 +116,11 @@ func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect
 // boundFinding says how the bound of rows per unit holds.
 func boundFinding(t *policy.Table, proven bool) []Finding {
 	switch {
-	case t.Public || t.UnitColumn == "":
+	case t.Public || t.Dataset.Unit.Row:
 		return nil
 	case proven:
 		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: a unique constraint on %s proves one row per %s, so no rows are left out", t.Name, t.UnitColumn, t.Dataset.Unit.Name)}}
-	case t.MaxRowsPerUnit == 1:
+	case t.MaxRowsPerUnit == 1 && t.UnitColumn != "":
 		return []Finding{{Text: fmt.Sprintf("table %s: no constraint proves one row per %s; each query sorts the rows to keep one (a unique constraint on %s would spare that)",
 			t.Name, t.Dataset.Unit.Name, t.UnitColumn)}}
 	}

@@ -1,6 +1,7 @@
 package backend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -144,13 +145,16 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 	}
 	err := b.transaction(ctx, limit, func(tx pgx.Tx) error {
 		text, args := query.SQL(), query.Args()
-		if proven, same, ok := query.Proven(); ok {
-			unique, err := uniqueUnit(ctx, tx, query.Table())
+		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
+			return cmp.Or(err, errUnproven)
+		}
+		if shorter, same, ok := query.Proven(); ok {
+			unique, err := proven(ctx, tx, query.Provable())
 			if err != nil {
 				return err
 			}
 			if unique {
-				text, args = proven, same
+				text, args = shorter, same
 			}
 		}
 		rows, err := tx.Query(ctx, text, args...)

@@ -73,14 +73,19 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			return err
 		}
 		for _, t := range d.Tables {
-			proven := false
+			single := false
 			if t.UnitColumn != "" {
-				if proven, err = uniqueUnit(ctx, tx, t); err != nil {
+				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Column: t.UnitColumn}}); err != nil {
 					return err
 				}
 			}
+			sound, err := proven(ctx, tx, rewrite.Required(t))
+			if err != nil {
+				return err
+			}
 			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
-			findings = append(findings, boundFinding(t, proven)...)
+			findings = append(findings, boundFinding(t, single)...)
+			findings = append(findings, pathFinding(t, sound)...)
 		}
 		return nil
 	})

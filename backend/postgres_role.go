@@ -71,9 +71,7 @@ func relationFindings(ctx context.Context, tx pgx.Tx, t *policy.Table) ([]Findin
 	for _, c := range t.Columns {
 		columns = append(columns, c.Source)
 	}
-	if t.UnitColumn != "" {
-		columns = append(columns, t.UnitColumn)
-	}
+	columns = append(columns, keyColumns(t)...)
 	var creates, owns, writes, reads, secured, refers bool
 	err := tx.QueryRow(ctx, relationSQL, schema, name, columns).Scan(&creates, &owns, &writes, &reads, &secured, &refers)
 	if err == pgx.ErrNoRows {

@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
@@ -25,10 +26,34 @@ const uniqueSQL = `SELECT EXISTS (
     AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1
     AND i.indkey[0] = a.attnum AND i.indcollation[0] = a.attcollation AND o.opcdefault)`
 
-// uniqueUnit tells whether a constraint proves, in tx's snapshot, that each unit has at most one row in the table.
-func uniqueUnit(ctx context.Context, tx pgx.Tx, t *policy.Table) (bool, error) {
-	schema, name := rewrite.Relation(t.Source, rewrite.PostgreSQL)
-	var unique bool
-	err := tx.QueryRow(ctx, uniqueSQL, schema, name, t.UnitColumn).Scan(&unique)
-	return unique, err
+// proven tells whether constraints prove, in tx's snapshot, that no two rows share a value of any of the columns.
+func proven(ctx context.Context, tx pgx.Tx, columns []rewrite.Unique) (bool, error) {
+	for _, u := range columns {
+		schema, name := rewrite.Relation(u.Table.Source, rewrite.PostgreSQL)
+		var unique bool
+		if err := tx.QueryRow(ctx, uniqueSQL, schema, name, u.Column).Scan(&unique); err != nil || !unique {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// proven tells whether constraints prove that no two rows share a value of any of the columns.
+func (b *DuckDB) proven(columns []rewrite.Unique) bool {
+	for _, u := range columns {
+		schema, name := rewrite.Relation(u.Table.Source, rewrite.DuckDB)
+		if !b.unique[folded(schema, name, u.Column)] {
+			return false
+		}
+	}
+	return true
+}
+
+// pathFinding says what a table whose units are found through another lacks.
+func pathFinding(t *policy.Table, proven bool) []Finding {
+	if t.Via == nil || proven {
+		return nil
+	}
+	return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: its %ss are found through %s.%s, which no unique, NOT NULL constraint proves different in each row; one %[2]s's new row could move another's",
+		t.Name, t.Dataset.Unit.Name, t.Via.Table.Name, t.Via.Key)}}
 }

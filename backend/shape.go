@@ -32,8 +32,8 @@ func placesOf(d *policy.Dataset, dialect rewrite.Dialect) []place {
 	var list []place
 	for _, t := range d.Tables {
 		schema, name := rewrite.Relation(t.Source, dialect)
-		if t.UnitColumn != "" {
-			list = append(list, place{schema, name, t.UnitColumn})
+		for _, key := range keyColumns(t) {
+			list = append(list, place{schema, name, key})
 		}
 		for _, c := range t.Columns {
 			list = append(list, place{schema, name, c.Source})
@@ -43,4 +43,18 @@ func placesOf(d *policy.Dataset, dialect rewrite.Dialect) []place {
 		return strings.Compare(a.schema+"\x00"+a.table+"\x00"+a.column, b.schema+"\x00"+b.table+"\x00"+b.column)
 	})
 	return slices.Compact(list)
+}
+
+// keyColumns are the columns that name a table's units and join its rows, each once.
+func keyColumns(t *policy.Table) []string {
+	var list []string
+	if t.UnitColumn != "" {
+		list = append(list, t.UnitColumn)
+	}
+	for _, k := range t.Keys {
+		if !slices.Contains(list, k.Source) {
+			list = append(list, k.Source)
+		}
+	}
+	return list
 }

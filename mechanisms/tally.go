@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/bits"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -64,4 +65,43 @@ func placed(groups []privacy.Group, place Placement, counter, cells int) iter.Se
 			}
 		}
 	}
+}
+
+// Weighed multiplies the counts of each group by what one of its rows adds to the counter, still sealed: so a database
+// that only counts gives sums of anything that its cells determine. Weigh is a function of public things alone; a weight
+// outside of the counter's Bound breaks the release's claim. Products are cut at ±MostCount.
+func Weighed(truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32, counter int) int64) privacy.Sensitive[[]privacy.Group] {
+	if weigh == nil || !truth.Valid() {
+		return truth
+	}
+	return sealed.Map(truth, func(groups []privacy.Group) []privacy.Group {
+		out := make([]privacy.Group, len(groups))
+		for i, g := range groups {
+			out[i] = privacy.Group{Cells: g.Cells, Counts: make([]int64, len(g.Counts))}
+			for c, n := range g.Counts {
+				out[i].Counts[c] = weighedCount(n, weigh(g.Cells, c))
+			}
+		}
+		return out
+	})
+}
+
+// weighedCount is n·w, cut at ±MostCount.
+func weighedCount(n, w int64) int64 {
+	high, low := bits.Mul64(magnitude(n), magnitude(w))
+	size := int64(MostCount)
+	if high == 0 && low < MostCount {
+		size = int64(low)
+	}
+	if (n < 0) != (w < 0) {
+		return -size
+	}
+	return size
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
 }

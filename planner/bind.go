@@ -16,6 +16,7 @@ type binder struct {
 	env       scalar.Env
 	params    *parameters
 	questions []*question
+	said      notes // of conditions below a join
 	groups    groupings
 	relations []Relation
 }
@@ -76,19 +77,31 @@ func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
 // fromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
 func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 	var found *rows
-	for _, n := range sel.FromClause {
+	released := -1
+	for i, n := range sel.FromClause {
 		r, refusal := b.itemRows(n, scope)
-		if refusal != nil {
+		switch {
+		case refusal != nil:
 			return nil, refusal
-		}
-		if r != nil {
+		case r == nil:
+			released = i
+		case found == nil:
 			found = r
+		default:
+			if found, refusal = b.pair(found, r, joining{quals: conjunctNodes(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
+				return nil, refusal
+			}
 		}
 	}
-	if found != nil && len(sel.FromClause) > 1 {
+	if found == nil {
+		return nil, nil
+	}
+	if released >= 0 {
 		return nil, privateJoin.at(found.pos, found.table.Name)
 	}
-	return found, nil
+	out := *found
+	out.scope = scope
+	return &out, nil
 }
 
 func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *Refusal) {
@@ -106,15 +119,7 @@ func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *Refusal) {
 		}
 		return r.aliased(v.RangeSubselect.Alias)
 	case *pg.Node_JoinExpr:
-		for _, side := range []*pg.Node{v.JoinExpr.Larg, v.JoinExpr.Rarg} {
-			r, refusal := b.itemRows(side, scope)
-			if refusal != nil {
-				return nil, refusal
-			}
-			if r != nil {
-				return nil, privateJoin.at(r.pos, r.table.Name)
-			}
-		}
+		return b.joinRows(v.JoinExpr, scope)
 	case *pg.Node_RangeTableSample:
 		r, refusal := b.itemRows(v.RangeTableSample.Relation, scope)
 		if r != nil && refusal == nil {
@@ -140,7 +145,7 @@ func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
 	if t == nil || refusal != nil {
 		return nil, refusal
 	}
-	return tableRows(t, "", int(v.Location)).aliased(v.Alias)
+	return tableRows(t, int(v.Location)).aliased(v.Alias)
 }
 
 // selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
@@ -162,8 +167,11 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, nil
 	}
 	from, refusal := b.fromRows(sel, scope)
-	if from == nil || refusal != nil || isGrouped(sel) {
+	switch {
+	case from == nil || refusal != nil:
 		return nil, refusal
+	case isGrouped(sel):
+		return b.perUnit(sel, from)
 	}
 	return b.project(sel, from, true)
 }
@@ -206,37 +214,73 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
-	out := &rows{table: from.table, alias: from.alias, where: from.where, pos: from.pos}
-	t := &translator{env: b.env, params: b.params, columns: from.column, place: "WHERE"}
+	source := *from
+	out := &rows{pos: from.pos}
+	t := b.overRows(&source, "WHERE")
+	where := from.where
 	if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
 		}
-		out.where = append(append([]*expr{}, from.where...), e)
+		where = append(append([]*expr{}, where...), e)
 	}
 	if isZero(sel.LimitCount) {
-		out.where = append(append([]*expr{}, out.where...), constantExpr(false, policy.Bool, -1))
+		where = append(append([]*expr{}, where...), constantExpr(false, policy.Bool, -1))
 	}
 	t.place = "SELECT"
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
-		if names, exprs, refusal := from.star(target); refusal != nil {
+		parts, refusal := source.star(target)
+		if refusal != nil {
 			return nil, refusal
-		} else if names != nil {
-			out.names, out.exprs = append(out.names, names...), append(out.exprs, exprs...)
+		}
+		for _, p := range parts {
+			out.names, out.exprs = append(out.names, source.names[p.from:p.to]...), append(out.exprs, source.exprs[p.from:p.to]...)
+			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
+		}
+		if parts != nil {
 			continue
 		}
 		if hasWindow(target.Val) {
 			return nil, windowOnRows.at(locationOf(target.Val))
 		}
-		e, refusal := t.expr(target.Val)
+		k, refusal := source.keyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
-		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+		if k != nil {
+			out.keys = append(out.keys, key{columnLabel(target), k.column, k.present})
+		}
+		e, refusal := t.expr(target.Val)
+		if refusal != nil && (k == nil || refusal.ID != keyOnly.ID) {
+			return nil, refusal
+		}
+		if refusal == nil {
+			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+		}
 	}
+	out.table, out.where, out.equal = source.table, where, source.equal
+	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
+}
+
+// overRows translates over private rows. A condition may ask whether the unit has rows elsewhere: then the rows get a
+// further column.
+func (b *binder) overRows(r *rows, place string) *translator {
+	t := b.overKeys(r, place)
+	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			return b.elsewhere(r, s)
+		}
+		return r.aboutKeys(n)
+	}
+	return t
+}
+
+// overKeys translates over private rows and what may be said of their keys.
+func (b *binder) overKeys(r *rows, place string) *translator {
+	return &translator{env: b.env, params: b.params, columns: r.column, hook: r.aboutKeys, place: place}
 }
 
 // rowPickers refuses clauses that choose among private rows.
@@ -278,14 +322,16 @@ func isZero(n *pg.Node) bool {
 
 func isNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
 
-// star expands * and alias.*; names is nil for any other target.
-func (r *rows) star(target *pg.ResTarget) (names []string, exprs []*expr, refusal *Refusal) {
+// star tells the relations that * and alias.* stand for; nil for any other target.
+func (r *rows) star(target *pg.ResTarget) ([]relation, *Refusal) {
 	ref := target.Val.GetColumnRef()
 	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
-		return nil, nil, nil
+		return nil, nil
 	}
-	if words := stringsOf(ref.Fields); !r.qualifies(words) {
-		return nil, nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
+	words := stringsOf(ref.Fields)
+	parts := r.named(words)
+	if len(parts) == 0 {
+		return nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
 	}
-	return r.names, r.exprs, nil
+	return parts, nil
 }

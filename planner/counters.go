@@ -26,6 +26,9 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 		}
 		slices.SortFunc(residual, func(a, b *expr) int { return strings.Compare(a.canon, b.canon) })
 		key := string(encodePred(nil, pred))
+		if c.sum != nil {
+			key += "|sum " + c.sum.canon
+		}
 		for _, e := range residual {
 			key += "|" + e.canon
 		}
@@ -33,7 +36,7 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 		if !seen {
 			at = len(v.s.counts)
 			index[key] = at
-			v.s.counts = append(v.s.counts, pred)
+			v.s.counts, v.s.sums = append(v.s.counts, pred), append(v.s.sums, c.sum)
 			if len(residual) > 0 {
 				only[at] = residual
 			}
@@ -98,6 +101,9 @@ func (s *solved) orderCounters() {
 			counts = p.trim(c) && counts
 			b = encodeMask(b, p.masks[c])
 		}
+		if s.sums[c] != nil {
+			b = encodeText(append(b, 's'), s.sums[c].canon)
+		}
 		if keys[c] = string(b); counts {
 			order = append(order, c)
 		}
@@ -119,9 +125,9 @@ func (s *solved) orderCounters() {
 			s.counting[i] = place[c]
 		}
 	}
-	s.counts = pick(s.counts, kept)
+	s.counts, s.sums = pick(s.counts, kept), pick(s.sums, kept)
 	for _, p := range s.parts {
-		p.masks = pick(p.masks, kept)
+		p.masks, p.weights = pick(p.masks, kept), pick(p.weights, kept)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *solved) columns() (columns []*policy.Column, ok bool) {
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table {
+	if !ok || s.table != m.table || s.summed() != nil {
 		return nil
 	}
 	combinations := 1

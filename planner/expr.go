@@ -82,6 +82,32 @@ func canonicalConstant(v policy.Value, t policy.Type) string {
 	return strconv.Quote(textOf(v)) + ":" + strconv.Itoa(int(t))
 }
 
+// shifted is e over the columns n places further on.
+func (e *expr) shifted(n int) *expr {
+	if n == 0 || e.isConstant() {
+		return e
+	}
+	same := *e
+	same.Expr = scalar.Shift(e.Expr, n)
+	same.cols = make([]int, len(e.cols))
+	for i, c := range e.cols {
+		same.cols[i] = c + n
+	}
+	same.args = make([]*expr, len(e.args))
+	for i, a := range e.args {
+		same.args[i] = a.shifted(n)
+	}
+	if e.form == formColumn {
+		same.canon = "c" + strconv.Itoa(same.cols[0])
+	} else {
+		same.canon = node(e.form, e.op, same.Expr, e.pos, same.args...).canon
+	}
+	if e.clock != nil {
+		same.clock = &clock{e.clock.zone, e.clock.from.shifted(n)}
+	}
+	return &same
+}
+
 // union merges two sorted lists.
 func union(a, b []int) []int {
 	switch {

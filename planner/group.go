@@ -1,6 +1,9 @@
 package planner
 
 import (
+	"slices"
+	"strings"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -16,7 +19,9 @@ type grouping struct {
 	leaf    int // index of its leaf
 	keyAt   map[string]int
 	targets []target
-	above   bool // DISTINCT remains above the leaf
+	above   bool            // DISTINCT remains above the leaf
+	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
+	values  map[string]*value
 }
 
 // target is one output column.
@@ -33,7 +38,9 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
-	g := &grouping{b: b, sel: sel, rows: from, q: &question{table: from.table}, keyAt: map[string]int{}}
+	own := *from
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table}, keyAt: map[string]int{}}
+	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
 	if sel.WhereClause != nil {
@@ -47,6 +54,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		g.q.where = append(append([]*expr{}, from.where...), e)
 	}
 	g.expandTargets()
+	g.findCentred()
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
@@ -60,22 +68,22 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 }
 
 // below translates over the private rows.
-func (g *grouping) below(place string) *translator {
-	return &translator{env: g.b.env, params: g.b.params, columns: g.rows.column, place: place}
-}
+func (g *grouping) below(place string) *translator { return g.b.overRows(g.rows, place) }
 
 // expandTargets writes * out.
 func (g *grouping) expandTargets() {
 	for _, n := range g.sel.TargetList {
 		t := n.GetResTarget()
-		names, _, refusal := g.rows.star(t)
-		if names == nil || refusal != nil {
+		parts, refusal := g.rows.star(t)
+		if parts == nil || refusal != nil {
 			g.targets = append(g.targets, target{columnLabel(t), t.Val})
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, name := range names {
-			g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(g.rows.alias), pg.MakeStrNode(name)}, int32(pos))})
+		for _, p := range parts {
+			for _, name := range g.rows.names[p.from:p.to] {
+				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
+			}
 		}
 	}
 }
@@ -161,7 +169,8 @@ func (g *grouping) addKey(n *pg.Node) *Refusal {
 
 // found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
 type found struct {
-	key, counter int // −1: not that
+	key, counter int      // −1: not that
+	formula      *pg.Node // over the leaf's columns, in neither case
 	typ          policy.Type
 }
 
@@ -193,7 +202,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 	}
 	if isColumn {
 		names := stringsOf(n.GetColumnRef().Fields)
-		return nil, ungrouped.at(locationOf(n), g.rows.alias+"."+names[len(names)-1])
+		return nil, ungrouped.at(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }
@@ -205,6 +214,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 		return nil, refusal
 	}
 	pos := locationOf(n)
+	if f.formula != nil {
+		return (&translator{env: g.b.env, params: g.b.params, columns: g.leafColumn, place: "SELECT"}).expr(f.formula)
+	}
 	if f.key >= 0 {
 		k := g.q.keys[f.key]
 		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
@@ -235,7 +247,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 			return nil, windowIn.at(locationOf(a), "an aggregate")
 		}
 	}
-	if name != "count" && name != "sum" || f.AggWithinGroup {
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		return nil, noAggregate.at(pos, name)
 	}
 	if f.AggDistinct {
@@ -254,8 +266,26 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 	typ := policy.Int8
 	switch {
 	case name == "count" && f.AggStar:
-	case len(f.Args) != 1 || f.FuncVariadic:
+	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
+		y, refusal := t.expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		x, refusal := t.expr(f.Args[1])
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.pair(name, y, x, where, pos)
+	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
 		return nil, unknownFunction.at(pos, name)
+	case name == "count" && g.isKey(f.Args[0]):
+		k, _ := g.rows.keyNode(f.Args[0])
+		if !k.column.Unit && k.present == 0 {
+			return nil, keyOnly.at(locationOf(f.Args[0]), k.name, g.rows.table.Dataset.Unit.Name)
+		}
+		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
+			where = append(where, present)
+		}
 	case name == "count":
 		arg, refusal := t.expr(f.Args[0])
 		if refusal != nil {
@@ -270,17 +300,103 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		}
 	default:
 		var holds *expr
-		if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
-			return nil, refusal
+		if name == "sum" {
+			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
+				return nil, refusal
+			}
 		}
 		if holds == nil {
-			return nil, noAggregate.at(pos, "sum of this expression")
+			return g.summed(name, f.Args[0], where, t, pos)
 		}
 		if !holds.isConstant() || mustConstant(holds) != true {
 			where = append(where, holds)
 		}
 	}
 	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
+}
+
+// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
+func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *Refusal) {
+	if name == "sum" {
+		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+			w := c.Args[0].GetCaseWhen()
+			holds, refusal := t.condition(w.Expr, "CASE/WHEN")
+			if refusal != nil {
+				return nil, refusal
+			}
+			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && arg.form == formColumn {
+				return g.moment(name, arg, append(slices.Clone(where), conjuncts([]*expr{holds})...), pos)
+			}
+		}
+	}
+	arg, refusal := t.expr(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g.moment(name, arg, where, pos)
+}
+
+// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
+func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
+	if n == nil {
+		return true
+	}
+	e, refusal := t.expr(n)
+	if refusal != nil || !e.isConstant() || e.parameter > 0 {
+		return false
+	}
+	v := mustConstant(e)
+	if v == nil {
+		return true
+	}
+	x, ok := ratOf(v)
+	return ok && x.Sign() == 0
+}
+
+// leafColumn resolves a column of the leaf in a formula.
+func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
+	for i := range g.q.counters {
+		if fields[len(fields)-1] == countName(i) {
+			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
+		}
+	}
+	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+}
+
+// findCentred notes the arguments of aggregates about a mean: sums of them are added up from the same centre.
+func (g *grouping) findCentred() {
+	g.centred = map[string]bool{}
+	note := func(n *pg.Node) bool {
+		f := n.GetFuncCall()
+		if f == nil || len(f.Args) == 0 {
+			return false
+		}
+		if name, refusal := functionName(f); refusal == nil && (moments[name] || pairs[name]) {
+			for _, a := range f.Args {
+				if e, refusal := g.below("an aggregate").expr(a); refusal == nil {
+					g.centred[e.canon] = true
+				}
+			}
+		}
+		return false
+	}
+	for _, t := range g.targets {
+		holds(t.node, note)
+	}
+	holds(g.sel.HavingClause, note)
+	for _, n := range g.sel.SortClause {
+		holds(n, note)
+	}
+}
+
+// isKey tells a reference to a join key that is not a column with a domain as well.
+func (g *grouping) isKey(n *pg.Node) bool {
+	k, refusal := g.rows.keyNode(n)
+	if k == nil || refusal != nil {
+		return false
+	}
+	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
+	return refusal != nil
 }
 
 // deparsed writes a SELECT for people.

@@ -18,6 +18,7 @@ type known struct {
 	fingerprint string // hash of the table's meaning
 	names       []string
 	exprs       []*expr // its columns
+	keys        []key   // its join keys, by each name that they have
 }
 
 var knownTables sync.Map // *policy.Table → *known
@@ -32,7 +33,17 @@ func knownOf(t *policy.Table) *known {
 		k.names = append(k.names, c.Name)
 		k.exprs = append(k.exprs, columnExpr(i, c.Type, c.Typmod, -1))
 	}
-	knownTables.Store(t, k)
+	for _, c := range t.Keys {
+		k.keys = append(k.keys, key{c.Name, c, 0})
+	}
+	if t.Derived == nil { // derived tables live as long as their plan
+		for _, c := range t.Columns {
+			if j := t.Key(c.Name); j != nil && j.Name != c.Name {
+				k.keys = append(k.keys, key{c.Name, j, 0})
+			}
+		}
+		knownTables.Store(t, k)
+	}
 	return k
 }
 
@@ -54,6 +65,12 @@ func (s *solved) meaning() []byte {
 		b = encodeClasses(b, p.class)
 		for _, mask := range p.masks {
 			b = encodeMask(b, mask)
+		}
+	}
+	for c, sum := range s.summed() {
+		if sum != nil {
+			b = encodeSum(binary.AppendUvarint(append(b, '+'), uint64(c)), sum)
+			b = s.encodeWeights(b, c)
 		}
 	}
 	return b
@@ -102,7 +119,7 @@ func encodeMask(b []byte, mask []bool) []byte {
 
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
-	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Place: s.placement(), described: s.meaning()}
+	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
@@ -122,7 +139,7 @@ func (m *Measure) Describe() []byte {
 
 // identity is the measure over every cell of some columns: what a declared release holds.
 func identity(t *policy.Table, columns []*policy.Column) *solved {
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, cells: 1}
+	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, cells: 1}
 	for _, c := range columns {
 		at := columnIndex(t, c)
 		p := &part{columns: []int{at}, sizes: []int{c.Domain.Size()}, class: make([]int32, c.Domain.Size()), classes: c.Domain.Size(), masks: make([][]bool, 1)}
@@ -172,7 +189,7 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 	if r.byte() != 't' || r.number() != 1 || r.byte() != 't' {
 		return nil
 	}
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, cells: 1}
+	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, cells: 1}
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		p := r.part(t)
 		if p == nil {

@@ -39,6 +39,12 @@ func (v *solver) classify(p *part) *Refusal {
 			return refusal
 		}
 	}
+	p.weights = make([][]int64, len(v.s.counts))
+	for c, sum := range v.s.sums {
+		if sum != nil && sum.expr != nil && shares(p.columns, sum.expr.cols) {
+			p.weights[c] = v.spread(sum, p)
+		}
+	}
 	p.classes = len(seen)
 	return nil
 }

@@ -55,6 +55,8 @@ type Measure struct {
 	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
 	Where    Pred                 // nil: every row
 	Counters []Pred               // one count per counter and group, over the rows where it holds; nil: every row
+	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
+	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost // what she pays for it, zero when Held
@@ -64,6 +66,9 @@ type Measure struct {
 
 	described []byte // the canonical encoding of its meaning
 }
+
+// Weighing is what one row adds to a counter, by the cells of its group. It is a function of public things alone.
+type Weighing func(cells []int32, counter int) int64
 
 // Leaf is a released table that the outer query reads: constant key columns and counts read from one measure.
 type Leaf struct {

@@ -135,7 +135,7 @@ func (p *Plan) tellErrors() {
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
 		if leaf.Measure >= 0 {
-			e = largestError(p.Measures[leaf.Measure].Spec, leaf.Counts[source].Spans, p.Confidence)
+			e = largestError(p.Measures[leaf.Measure].Spec.Only(leaf.Counts[source].Counter), leaf.Counts[source].Spans, p.Confidence)
 		}
 		p.Columns[i].Error = &e
 	}

@@ -21,26 +21,34 @@ type question struct {
 	sql      string
 }
 
-// counter is one count of rows.
+// counter is one count of rows, or a sum over them.
 type counter struct {
-	where []*expr // FILTER and the argument's NOT NULL; empty: every row
-	canon string
+	where  []*expr // FILTER and the argument's NOT NULL; empty: every row
+	sum    *summand
+	weight float64 // see mechanisms.Counter
+	canon  string
 }
 
-// counterFor returns the index of a counter, adding it at first use.
-func (q *question) counterFor(where []*expr) int {
+// counterFor returns the index of a counter of rows, adding it at first use.
+func (q *question) counterFor(where []*expr) int { return q.sumFor(where, nil) }
+
+// sumFor returns the index of a sum, adding it at first use.
+func (q *question) sumFor(where []*expr, sum *summand) int {
 	parts := make([]string, len(where))
 	for i, e := range where {
 		parts[i] = e.canon
 	}
 	slices.Sort(parts)
 	canon := strings.Join(slices.Compact(parts), " and ")
+	if sum != nil {
+		canon = sum.canon + " where " + canon
+	}
 	for i, c := range q.counters {
 		if c.canon == canon {
 			return i
 		}
 	}
-	q.counters = append(q.counters, counter{where, canon})
+	q.counters = append(q.counters, counter{where: where, sum: sum, canon: canon})
 	return len(q.counters) - 1
 }
 
@@ -48,9 +56,10 @@ func (q *question) counterFor(where []*expr) int {
 type solved struct {
 	*question
 	filter   Pred
-	counts   []Pred // by measured counter
-	counting []int  // question's counter → measured counter, −1: it can count nothing
-	grain    []int  // column positions, by name
+	counts   []Pred     // by measured counter
+	sums     []*summand // by measured counter: nil counts rows
+	counting []int      // question's counter → measured counter, −1: it can count nothing
+	grain    []int      // column positions, by name
 	parts    []*part
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
@@ -63,8 +72,9 @@ type part struct {
 	sizes   []int
 	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
 	classes int
-	masks   [][]bool // by measured counter (nil: all) and combination: whether the counter counts there
-	keys    []int    // question's keys decided here
+	masks   [][]bool  // by measured counter (nil: all) and combination: whether the counter counts there
+	weights [][]int64 // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	keys    []int     // question's keys decided here
 	values  [][]policy.Value
 	filters []*expr
 	within  []Pred          // conjuncts of the filter over these columns alone
@@ -157,6 +167,11 @@ func (v *solver) split(residual []*expr, only map[int][]*expr) []*part {
 	}
 	for _, e := range residual {
 		items = append(items, item{e.cols, func(p *part) { p.filters = append(p.filters, e) }})
+	}
+	for _, sum := range v.s.sums {
+		if sum != nil && sum.expr != nil {
+			items = append(items, item{sum.expr.cols, func(*part) {}})
+		}
 	}
 	for c := range v.s.counts {
 		for _, e := range only[c] {

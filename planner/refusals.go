@@ -114,24 +114,33 @@ var (
 
 // What has no private form, or none yet.
 var (
-	rawRows       = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
-	privateJoin   = &reason{"private-join", "DP002", "joins with private table %s are not available yet", "Count each table in a sub-query of its own, and join the counts.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
-	limitedRows   = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
-	noAggregate   = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count(*), count(column), count(*) FILTER (WHERE …) and sum(CASE WHEN … THEN 1 ELSE 0 END) are answered.", `SELECT avg(income) FROM people`}
-	noDistinct    = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not available yet", "Use count(*), or GROUP BY the column.", `SELECT count(DISTINCT age) FROM people`}
-	noSets        = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
-	noForm        = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
-	unsupported   = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
-	rowSubquery   = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
-	offGrid       = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
-	tooManyCells  = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
-	construct     = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
-	rowsCombined  = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) t`}
-	epsilonSmall  = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
-	noMechanism   = &reason{"no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", ""}
-	ownCatalogue  = &reason{"relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`}
-	windowOnRows  = &reason{"window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`}
-	domainMissing = &reason{"open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", ""}
+	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
+	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with tables that are not private are not available yet", "Count in a sub-query, and join the counts.", `SELECT count(*) FROM people, dp.tables`}
+	crossUnit      = &reason{"cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
+	rowUnits       = &reason{"rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", ""}
+	keyOnly        = &reason{"join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`}
+	computedOuter  = &reason{"computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", ""}
+	outerCondition = &reason{"outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", ""}
+	belowJoin      = &reason{"condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", ""}
+	tooManyRows    = &reason{"too-many-joined-rows", "DP002", "joining %s with %s, one unit could have more than %[3]d rows", "Aggregate one side in a sub-query first.", ""}
+	unitAggregate  = &reason{"unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", ""}
+	wideAggregate  = &reason{"unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", ""}
+	limitedRows    = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
+	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_* and regr_* are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
+	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not available yet", "Use count(*), or GROUP BY the column.", `SELECT count(DISTINCT age) FROM people`}
+	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
+	noForm         = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
+	unsupported    = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
+	rowSubquery    = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
+	offGrid        = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
+	tooManyCells   = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
+	construct      = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
+	rowsCombined   = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) t`}
+	epsilonSmall   = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
+	noMechanism    = &reason{"no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", ""}
+	ownCatalogue   = &reason{"relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`}
+	windowOnRows   = &reason{"window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`}
+	domainMissing  = &reason{"open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", ""}
 )
 
 // catalogue lists every refusal, in the order of the documentation.
@@ -142,7 +151,7 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, crossUnit, rowUnits, keyOnly, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 	}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -8,25 +9,49 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// rows are private rows as a FROM sees them: one table, narrowed by conditions and renamed or computed column by column.
-// Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one asks.
+// rows are private rows as a FROM sees them: one table, of the policy or derived, narrowed by conditions and renamed or
+// computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one
+// asks.
 type rows struct {
 	table *policy.Table
-	alias string
-	plain bool // the table itself, which may be named with its schema
+	parts []relation // the names in sight, in the order of FROM
 	names []string
 	exprs []*expr // over positions of table.Columns
 	where []*expr
+	keys  []key
+	equal [][2]*policy.Column // keys that are known to be equal in each row
+	marks []mark              // columns that say whether the unit has rows elsewhere
+	asked *question           // what is asked of them, once that is known
+	scope *cte                // the WITH queries in sight
 	pos   int
 }
 
-// tableRows are the rows of a table.
-func tableRows(t *policy.Table, alias string, pos int) *rows {
+// relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys.
+type relation struct {
+	alias          string
+	plain          *policy.Table // the table itself, which may be named with its schema; nil: anything else
+	from, to       int
+	fromKey, toKey int
+}
+
+// mark is a column of the rows' table that elsewhere added.
+type mark struct {
+	canon  string
+	column int
+}
+
+// key is a join key in sight.
+type key struct {
+	name    string
+	column  *policy.Column // of table.Keys
+	present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
+}
+
+// tableRows are the rows of a table of the policy.
+func tableRows(t *policy.Table, pos int) *rows {
 	k := knownOf(t)
-	r := &rows{table: t, alias: t.Name, plain: true, pos: pos, names: k.names, exprs: k.exprs}
-	if alias != "" {
-		r.alias, r.plain = alias, false
-	}
+	r := &rows{table: t, pos: pos, names: k.names, exprs: k.exprs, keys: k.keys}
+	r.parts = []relation{{t.Name, t, 0, len(r.names), 0, len(r.keys)}}
 	return r
 }
 
@@ -36,7 +61,7 @@ func (r *rows) aliased(a *pg.Alias) (*rows, *Refusal) {
 		return r, nil
 	}
 	out := *r
-	out.alias, out.plain = a.Aliasname, false
+	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys)}}
 	if names := stringsOf(a.Colnames); len(names) > len(r.names) {
 		return nil, columnCount.at(r.pos, a.Aliasname, len(r.names), len(names))
 	} else if len(names) > 0 {
@@ -45,18 +70,25 @@ func (r *rows) aliased(a *pg.Alias) (*rows, *Refusal) {
 	return &out, nil
 }
 
+// alias is the name of the rows for messages: that of the first relation.
+func (r *rows) alias() string { return r.parts[0].alias }
+
 // systemColumns exist in every PostgreSQL table and would tell rows apart.
 var systemColumns = map[string]bool{"ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true, "tableoid": true, "rowid": true}
 
 // column resolves a reference among the rows' columns.
 func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 	name := fields[len(fields)-1]
-	if !r.qualifies(fields[:len(fields)-1]) {
+	parts := r.named(fields[:len(fields)-1])
+	if len(parts) == 0 {
 		return nil, unknownAlias.at(pos, strings.Join(fields[:len(fields)-1], "."))
 	}
 	found := -1
-	for i, n := range r.names {
-		if n == name {
+	for _, p := range parts {
+		for i := p.from; i < p.to; i++ {
+			if r.names[i] != name {
+				continue
+			}
 			if found >= 0 {
 				return nil, ambiguous.at(pos, name)
 			}
@@ -64,14 +96,7 @@ func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 		}
 	}
 	if found < 0 {
-		if systemColumns[name] {
-			return nil, systemColumn.at(pos, name)
-		}
-		refusal := unknownColumn.at(pos, strings.Join(fields, "."))
-		if near := nearest(name, r.names); near != "" {
-			refusal.Hint = `Perhaps you meant to reference the column "` + r.alias + "." + near + `".`
-		}
-		return nil, refusal
+		return nil, r.missing(fields, parts, pos)
 	}
 	e := r.exprs[found]
 	if e.pos == pos {
@@ -82,18 +107,79 @@ func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 	return &same, nil
 }
 
-// qualifies tells whether the words before a column name name these rows.
-func (r *rows) qualifies(words []string) bool {
-	switch n := len(words); {
-	case n == 0:
-		return true
-	case words[n-1] != r.alias:
-		return false
-	case n == 1:
-		return true
-	default:
-		return r.plain && words[n-2] == r.table.Schema && (n == 2 || n == 3 && r.table.Dataset != nil && words[0] == r.table.Dataset.ID)
+// missing refuses a name that is no column: a join key, a system column, or nothing.
+func (r *rows) missing(fields []string, parts []relation, pos int) *Refusal {
+	name := fields[len(fields)-1]
+	if k, _ := r.key(fields, pos); k != nil {
+		return keyOnly.at(pos, name, r.table.Dataset.Unit.Name)
 	}
+	if systemColumns[name] {
+		return systemColumn.at(pos, name)
+	}
+	refusal := unknownColumn.at(pos, strings.Join(fields, "."))
+	for _, p := range parts {
+		if near := nearest(name, r.names[p.from:p.to]); near != "" {
+			refusal.Hint = `Perhaps you meant to reference the column "` + p.alias + "." + near + `".`
+			break
+		}
+	}
+	return refusal
+}
+
+// key resolves a reference among the join keys in sight; nil: it is none. Of several units' keys, which are equal in each
+// row, the first is taken.
+func (r *rows) key(fields []string, pos int) (*key, *Refusal) {
+	var found *key
+	for _, p := range r.named(fields[:len(fields)-1]) {
+		for i := p.fromKey; i < p.toKey; i++ {
+			k := &r.keys[i]
+			if k.name != fields[len(fields)-1] {
+				continue
+			}
+			if found != nil && !r.areEqual(found.column, k.column) {
+				return nil, ambiguous.at(pos, k.name)
+			}
+			if found == nil {
+				found = k
+			}
+		}
+	}
+	return found, nil
+}
+
+// keyNode is key for a node; nil: the node is no reference to a key.
+func (r *rows) keyNode(n *pg.Node) (*key, *Refusal) {
+	ref := n.GetColumnRef()
+	if ref == nil {
+		return nil, nil
+	}
+	fields := stringsOf(ref.Fields)
+	if len(fields) == 0 || len(fields) < len(ref.Fields) {
+		return nil, nil
+	}
+	return r.key(fields, int(ref.Location))
+}
+
+func (r *rows) areEqual(a, b *policy.Column) bool {
+	return a == b || a.Unit && b.Unit || slices.Contains(r.equal, [2]*policy.Column{a, b}) || slices.Contains(r.equal, [2]*policy.Column{b, a})
+}
+
+// named lists the relations that the words before a column name name: all of them where there are no words.
+func (r *rows) named(words []string) []relation {
+	n := len(words)
+	if n == 0 {
+		return r.parts
+	}
+	var found []relation
+	for _, p := range r.parts {
+		if p.alias != words[n-1] {
+			continue
+		}
+		if t := p.plain; n == 1 || t != nil && words[n-2] == t.Schema && (n == 2 || n == 3 && t.Dataset != nil && words[0] == t.Dataset.ID) {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // nearest is the known name that is within a third of its length of edits, or "".

@@ -186,6 +186,9 @@ func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *Refusal) {
 
 // leafColumn refers to a key or count of the leaf.
 func (t *tree) leafColumn(f *found) *pg.Node {
+	if f.formula != nil {
+		return f.formula
+	}
 	name := ""
 	if f.key >= 0 {
 		name = keyName(f.key)

@@ -106,7 +106,7 @@ func (ch *chooser) share(k int) privacy.Cost {
 // release of her own where she asked for that, then a fresh count.
 func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 	own := s.measure(s.kind(), s.table.Name+s.about())
-	fresh, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
+	fresh, err := s.fresh(share)
 	if err != nil {
 		return nil, noMechanism.at(-1, err.Error())
 	}
@@ -173,7 +173,7 @@ func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec, share p
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(s.table, m.shared, m.name)
 		}
-		if !release && ch.worst(h.Spec, w.reading) > ch.variance(fresh) {
+		if !release && (s.summed() == nil && ch.worst(h.Spec, w.reading) > ch.variance(fresh) || s.summed() != nil && !ch.exactEnough(h.Spec, fresh)) {
 			continue
 		}
 		w.hold(h, "the same question, asked before at least as exactly")

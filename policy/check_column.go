@@ -17,12 +17,16 @@ func columns(t *Table, list *tableT, at place) {
 		f := &list.Columns[i]
 		here := at.item(i).within("column", f.Name)
 		checkName(f.Name, here.key("name"), "name")
-		for _, other := range t.Columns {
+		for _, other := range append(t.Keys[:len(t.Keys):len(t.Keys)], t.Columns...) {
 			if strings.EqualFold(other.Name, f.Name) {
 				here.key("name").problem("name is given twice")
 			}
 		}
-		t.Columns = append(t.Columns, column(t, f, here))
+		if c := column(t, f, here); c.Join {
+			t.Keys = append(t.Keys, c)
+		} else {
+			t.Columns = append(t.Columns, c)
+		}
 	}
 }
 
@@ -36,6 +40,20 @@ func column(t *Table, f *columnT, at place) *Column {
 	var err error
 	if col.Type, col.Typmod, err = ParseType(f.Type); err != nil {
 		at.key("type").problem("%v", err)
+		return col
+	}
+	if f.Keys == "join" {
+		col.Join = true
+		for key, given := range map[string]bool{
+			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+		} {
+			if given {
+				at.name(key).problem("%s is given, but rows are only joined by this column: it has no cells", key)
+			}
+		}
+		if t.Public || t.Dataset.Unit.Row {
+			at.key("keys").problem("keys: join is for private tables whose unit is a key")
+		}
 		return col
 	}
 	if t.Public {
@@ -194,6 +212,9 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 	for i, name := range f.Columns {
 		col := t.Column(string(name))
 		switch {
+		case col == nil && t.Key(string(name)) != nil:
+			at.item(i).problem("columns: rows are only joined by %.63q, it has no cells", name)
+			return
 		case col == nil:
 			at.item(i).problem("columns: table %s has no column %.63q", t.Name, name)
 			return

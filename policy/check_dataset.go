@@ -46,6 +46,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	for i := range f.Tables {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
+	unitPaths(d, f, at.key("tables"))
 	if private := privateTables(f); d.Unit.Row && len(private) > 1 {
 		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", len(private))
 	}

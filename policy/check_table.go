@@ -142,45 +142,4 @@ func privateTable(t *Table, f *tableT, at place) {
 		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
 		t.MaxRowsPerUnit = 1
 	}
-	if d.Unit.Table != "" {
-		unitPath(t, f.Unit, at)
-	}
-}
-
-// unitPath reads `visits.person_id = people.person_id`, in either order.
-func unitPath(t *Table, text string, at place) {
-	d := t.Dataset
-	own := names(d.Unit.Table, t.Schema+"."+t.Name)
-	if text == "" {
-		if own {
-			t.UnitColumn = d.Unit.Column
-		} else {
-			at.problem("unit is missing: how a row names its %s, such as %s.%s = %s.%s", d.Unit.Name, t.Name, d.Unit.Column, d.Unit.Table, d.Unit.Column)
-		}
-		return
-	}
-	here := at.key("unit")
-	left, right, ok := strings.Cut(text, "=")
-	if !ok {
-		here.problem("unit is %.120q, must be %s.column = %s.%s", text, t.Name, d.Unit.Table, d.Unit.Column)
-		return
-	}
-	left, right = strings.TrimSpace(left), strings.TrimSpace(right)
-	key := d.Unit.Table + "." + d.Unit.Column
-	if left == key && right != key {
-		left, right = right, left
-	}
-	table, column := reference(left, here, "unit")
-	if table == "" {
-		return
-	}
-	if right != key || !names(table, t.Schema+"."+t.Name) {
-		here.problem("unit is %.120q, must be %s.column = %s", text, t.Name, key)
-		return
-	}
-	if own && column != d.Unit.Column {
-		here.problem("unit is %.120q, but the dataset's unit key is %s", text, key)
-		return
-	}
-	t.UnitColumn = column
 }

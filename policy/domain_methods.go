@@ -208,3 +208,13 @@ func compare(a, b Value) int {
 	}
 	return 0
 }
+
+// WithNull returns the domain with a cell for NULL: itself where it has one.
+func (d *Domain) WithNull() *Domain {
+	if d.Null >= 0 || d.Size() >= MaxCells {
+		return d
+	}
+	same := *d
+	same.Null = d.Size()
+	return &same
+}

@@ -23,7 +23,9 @@ func (t *Table) Fingerprint() []byte {
 		b.WriteByte('\n')
 	}
 	line("table", "1")
-	if t.File != "" {
+	if t.Derived != nil {
+		line("derived", string(t.Derived.Meaning()))
+	} else if t.File != "" {
 		line("file", t.File)
 	} else {
 		line("source", t.Source.Schema, t.Source.Name)
@@ -33,6 +35,12 @@ func (t *Table) Fingerprint() []byte {
 	} else {
 		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
 		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
+	}
+	if t.Via != nil {
+		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
+	}
+	for _, k := range t.sortedKeys() {
+		line("key", k.Source, k.Type.Format(k.Typmod))
 	}
 	if t.Dataset != nil {
 		line("neighbors", t.Dataset.Neighbors.String())
@@ -51,6 +59,18 @@ func (t *Table) Fingerprint() []byte {
 		}
 	}
 	return []byte(b.String())
+}
+
+// sortedKeys are the join keys that a row's unit does not decide: ties among a unit's rows are broken by them too.
+func (t *Table) sortedKeys() []*Column {
+	var keys []*Column
+	for _, k := range t.Keys {
+		if k.Source != t.UnitColumn {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b *Column) int { return strings.Compare(a.Source, b.Source) })
+	return keys
 }
 
 // canonical writes a bound so that 1.50 and 1.5 are one text.

@@ -105,11 +105,29 @@ type Table struct {
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
 	Public         bool
 	ExpectedRows   int64  // public guess
-	UnitColumn     string // source column that names the unit; empty when a row is the unit
+	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
+	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
 	MaxRowsPerUnit int64  // at least 1
 	MaxRows        int    // public tables: most rows copied
 	Columns        []*Column
+	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release
+	Derived        Derivation // nil: a table of the policy
+}
+
+// Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must be
+// unique there, by a constraint that is read in the leaf's own transaction: else one unit's rows would move another's.
+type Via struct {
+	Column string // source column here
+	Table  *Table
+	Key    string // source column there
+}
+
+// Derivation is how the rows of a table that no policy lists come from others (docs/adr/0012). Package planner makes
+// derived tables, package rewrite writes them.
+type Derivation interface {
+	Inputs() []*Table
+	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
 }
 
 // Source is a base relation of the private database.
@@ -126,6 +144,9 @@ type Column struct {
 	Nulls   NullRule
 	Outside OutsideRule
 	Snap    bool   // offgrid: snap
+	Join    bool   // one of Table.Keys: rows may be joined by it, and nothing else
+	Unit    bool   // of Keys: it names the row's unit
+	Hidden  bool   // of Keys: the policy does not list it, so that catalogs do not show it
 	Comment string // description for the catalog
 }
 
@@ -217,6 +238,48 @@ func (t *Table) Column(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// Key returns the join key of that name, or nil: one of Keys, or the unit's column listed under another name.
+func (t *Table) Key(name string) *Column {
+	for _, k := range t.Keys {
+		if k.Name == name {
+			return k
+		}
+	}
+	c := t.Column(name)
+	for _, k := range t.Keys {
+		if c != nil && t.Derived == nil && k.Source == c.Source {
+			return k
+		}
+	}
+	return nil
+}
+
+// Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those that
+// the units are found through.
+func (t *Table) Base() []*Table {
+	var list []*Table
+	var add func(t *Table)
+	add = func(t *Table) {
+		if t.Derived != nil {
+			for _, in := range t.Derived.Inputs() {
+				add(in)
+			}
+			return
+		}
+		for _, have := range list {
+			if have == t {
+				return
+			}
+		}
+		list = append(list, t)
+		if t.Via != nil {
+			add(t.Via.Table)
+		}
+	}
+	add(t)
+	return list
 }
 
 // Contribution is what one unit puts into the table.

@@ -210,7 +210,7 @@ func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Q
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	noisy, err := mechanisms.Release(m.Spec, m.Place, truth, a.random)
+	noisy, err := mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), a.random)
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal

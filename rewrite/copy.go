@@ -15,12 +15,12 @@ func Copy(t *policy.Table, d Dialect, most int) (string, error) {
 	if !t.Public || d != PostgreSQL && d != DuckDB {
 		return "", errors.New("rewrite: only public tables are copied")
 	}
-	w := &writer{dialect: d, table: t}
+	w := &writer{composed: &composed{dialect: d}, table: t}
 	items := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
 		items[i] = w.cast("t."+w.name(c.Source), "text")
 	}
-	sql := "SELECT " + strings.Join(items, ", ") + "\nFROM " + w.relation() + " AS t\nLIMIT " + strconv.Itoa(most)
+	sql := "SELECT " + strings.Join(items, ", ") + "\nFROM " + w.relation(t) + " AS t\nLIMIT " + strconv.Itoa(most)
 	return sql, w.err
 }
 

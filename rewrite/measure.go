@@ -11,14 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The SQL of a measure reads its table in up to three layers:
-//
-//	b  each row's normalised columns, rows that the rules exclude left out (by every column's rules, used or not)
-//	s  b with each unit's rows numbered in the order of their own contents
-//	   the cells and counts over the first rows of each unit that satisfy the predicate
-//
-// Numbering orders by the normalised values of all columns, so rows that tie are interchangeable for every measure of
-// the table: which rows stay depends on the unit's own rows alone (privacy rule 10).
+// The SQL of a measure: the cells and counts, over the rows of its table (source.go) that satisfy the predicate.
 
 // maxArguments stays below the 65535 that PostgreSQL's protocol can carry.
 const maxArguments = 60000
@@ -31,10 +24,19 @@ func checkMeasure(m *planner.Measure) error {
 		return errors.New("rewrite: a measure of a public table")
 	case len(m.Counters) == 0:
 		return errors.New("rewrite: a measure without counters")
-	case m.Table.UnitColumn == "" && !m.Table.Dataset.Unit.Row:
-		return errors.New("rewrite: a table that does not name its unit")
-	case m.Table.UnitColumn != "" && m.Table.MaxRowsPerUnit < 1:
-		return errors.New("rewrite: a table without a bound of rows per unit")
+	}
+	for _, t := range m.Table.Base() {
+		switch {
+		case t.UnitColumn == "" && t.Via == nil && !t.Dataset.Unit.Row:
+			return errors.New("rewrite: a table that does not name its unit")
+		case !t.Dataset.Unit.Row && t.MaxRowsPerUnit < 1:
+			return errors.New("rewrite: a table without a bound of rows per unit")
+		case t.Dataset.Unit.Row && m.Table.Derived != nil:
+			return errors.New("rewrite: a derived table over rows that are units")
+		}
+	}
+	if m.Sums != nil && len(m.Sums) != len(m.Counters) {
+		return errors.New("rewrite: sums of another number than the counters")
 	}
 	for i, c := range m.Grain {
 		if slices.Contains(m.Grain[:i], c) {
@@ -44,16 +46,11 @@ func checkMeasure(m *planner.Measure) error {
 	return nil
 }
 
-// statement writes the query of a measure with or without the row bound.
-func statement(m *planner.Measure, d Dialect, bounded bool) (text, error) {
-	w := &writer{dialect: d, table: m.Table, seen: map[string]string{}}
+// statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
+// tables in proven.
+func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
+	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}}, table: m.Table, alias: "s"}
 	var items, keys, conditions []string
-	if bounded {
-		conditions = append(conditions, "s.r <= "+strconv.FormatInt(m.Table.MaxRowsPerUnit, 10))
-		for _, c := range m.Table.Columns {
-			w.use(c)
-		}
-	}
 	for i, c := range m.Grain {
 		n := w.use(c)
 		items = append(items, w.output(w.cell(c, n), "c"+strconv.Itoa(i+1)))
@@ -64,16 +61,24 @@ func statement(m *planner.Measure, d Dialect, bounded bool) (text, error) {
 		}
 	}
 	for i, p := range m.Counters {
-		count := w.call("count", "*")
+		filter := ""
 		if p != nil {
-			count += " FILTER (WHERE " + w.predicate(p) + ")"
+			filter = " FILTER (WHERE " + w.predicate(p) + ")"
+		}
+		count := w.call("count", "*") + filter
+		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Factors) > 0 {
+			count = w.sum(m.Sums[i].Factors, filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
 	if m.Where != nil {
 		conditions = append(conditions, w.predicate(m.Where))
 	}
-	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + w.source(bounded) + " AS s"
+	from, bound := w.source()
+	if bound != "" {
+		conditions = append([]string{bound}, conditions...)
+	}
+	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + " AS s"
 	if len(conditions) > 0 {
 		sql += "\nWHERE " + strings.Join(conditions, "\n  AND ")
 	}
@@ -89,42 +94,6 @@ func statement(m *planner.Measure, d Dialect, bounded bool) (text, error) {
 	return text{sql, w.args}, nil
 }
 
-// source writes the normalised rows, numbered within each unit where bounded.
-func (w *writer) source(bounded bool) string {
-	var items, conditions, order []string
-	if bounded {
-		items = append(items, "t."+w.name(w.table.UnitColumn)+" AS u")
-	}
-	if w.table.UnitColumn != "" {
-		conditions = append(conditions, "t."+w.name(w.table.UnitColumn)+" IS NOT NULL")
-	}
-	for i, c := range w.table.Columns {
-		if slices.Contains(w.used, c) {
-			n := "n" + strconv.Itoa(i+1)
-			items = append(items, w.normalised(c)+" AS "+n)
-			order = append(order, "b."+n)
-		}
-		conditions = append(conditions, w.kept(c)...)
-	}
-	if len(items) == 0 {
-		items = []string{"1 AS one"}
-	}
-	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + w.relation() + " AS t"
-	if len(conditions) > 0 {
-		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
-	}
-	sql += ")"
-	if !bounded {
-		return sql
-	}
-	window := "PARTITION BY b.u"
-	if len(order) > 0 {
-		window += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
-		order[0] = ", " + order[0]
-	}
-	return "(SELECT " + w.call("row_number") + " OVER (" + window + ") AS r" + strings.Join(order, ", ") + "\n  FROM " + sql + " AS b)"
-}
-
 // output names a value of the answer and gives it the type that the backend expects.
 func (w *writer) output(expression, name string) string {
 	kind := "int8"
@@ -134,9 +103,9 @@ func (w *writer) output(expression, name string) string {
 	return w.cast(expression, kind) + " AS " + name
 }
 
-// relation writes the table's name in full.
-func (w *writer) relation() string {
-	schema, name := Relation(w.table.Source, w.dialect)
+// relation writes a table's name in full.
+func (w *writer) relation(t *policy.Table) string {
+	schema, name := Relation(t.Source, w.dialect)
 	full := w.name(schema) + "." + w.name(name)
 	if w.dialect == DuckDB {
 		return w.name(Catalog) + "." + full
@@ -167,17 +136,47 @@ func (w *writer) use(c *policy.Column) string {
 	if !slices.Contains(w.used, c) {
 		w.used = append(w.used, c)
 	}
-	return "s.n" + strconv.Itoa(at+1)
+	return w.alias + ".n" + strconv.Itoa(at+1)
 }
 
-// writer holds what has been written of one query. The first failure is kept in err; what is written after it is void.
+// useKey notes that the query reads a join key and returns its name.
+func (w *writer) useKey(k *policy.Column) string {
+	at := slices.Index(w.table.Keys, k)
+	if at < 0 {
+		w.fail("a key that the table does not have")
+		return "NULL"
+	}
+	if k.Unit {
+		return w.alias + ".u"
+	}
+	if !slices.Contains(w.usedKeys, k) {
+		w.usedKeys = append(w.usedKeys, k)
+	}
+	return w.alias + ".j" + strconv.Itoa(at+1)
+}
+
+// writer holds what is read of one table, under an alias, while a query is written.
 type writer struct {
+	*composed
+	table    *policy.Table
+	alias    string
+	used     []*policy.Column
+	usedKeys []*policy.Column
+}
+
+// composed is what has been written of one query. The first failure is kept in err; what is written after it is void.
+type composed struct {
 	dialect Dialect
-	table   *policy.Table
-	used    []*policy.Column
+	proven  []*policy.Table
 	args    []any
 	seen    map[string]string // argument text -> placeholder
+	depth   int
 	err     error
+}
+
+// over is a writer of the same query for another table.
+func (w *writer) over(t *policy.Table, alias string) *writer {
+	return &writer{composed: w.composed, table: t, alias: alias}
 }
 
 func (w *writer) fail(format string, args ...any) {

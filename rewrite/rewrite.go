@@ -42,6 +42,7 @@ type Query struct {
 	sizes    []int
 	counters int
 	table    *policy.Table
+	provable []*policy.Table
 	dialect  Dialect
 	made     bool
 }
@@ -64,13 +65,17 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 	for _, c := range m.Grain {
 		q.sizes = append(q.sizes, c.Domain.Size())
 	}
-	bounded := m.Table.UnitColumn != ""
+	for _, t := range m.Table.Base() {
+		if provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
+			q.provable = append(q.provable, t)
+		}
+	}
 	var err error
-	if q.text, err = statement(m, d, bounded); err != nil {
+	if q.text, err = statement(m, d, nil); err != nil {
 		return Query{}, err
 	}
-	if bounded {
-		if q.proven, err = statement(m, d, false); err != nil {
+	if len(q.provable) > 0 {
+		if q.proven, err = statement(m, d, q.provable); err != nil {
 			return Query{}, err
 		}
 	}
@@ -90,11 +95,44 @@ func (q Query) Proven() (sql string, args []any, ok bool) {
 	return q.proven.sql, q.proven.args, q.proven.sql != ""
 }
 
+// Unique names a column of a table whose values a constraint must prove different.
+type Unique struct {
+	Table  *policy.Table
+	Column string
+}
+
+// Provable lists what Proven needs proof of.
+func (q Query) Provable() []Unique {
+	var list []Unique
+	for _, t := range q.provable {
+		list = append(list, Unique{t, t.UnitColumn})
+	}
+	return list
+}
+
+// Required lists what the query itself needs proof of: the keys through which units are found. Without it the query must
+// not run.
+func (q Query) Required() []Unique { return Required(q.table) }
+
+// Required lists what every query over the table needs proof of.
+func Required(t *policy.Table) []Unique {
+	var list []Unique
+	for _, base := range t.Base() {
+		if base.Via != nil {
+			list = append(list, Unique{base.Via.Table, base.Via.Key})
+		}
+	}
+	return list
+}
+
 // Dialect is the dialect that the query is written in.
 func (q Query) Dialect() Dialect { return q.dialect }
 
 // Table is the table that the query reads.
 func (q Query) Table() *policy.Table { return q.table }
+
+// Tables lists the tables of the policy that the query reads.
+func (q Query) Tables() []*policy.Table { return q.table.Base() }
 
 // Digest names the measure.
 func (q Query) Digest() planner.Digest { return q.digest }

@@ -61,3 +61,23 @@ func (env Env) zone() *time.Location {
 	}
 	return env.Zone
 }
+
+// Shift reads the columns of e n places further on in a row; n may be negative.
+func Shift(e Expr, n int) Expr {
+	if c, ok := e.(*column); ok {
+		return &column{c.index + n, c.typ, c.typmod}
+	}
+	return shifted{e, n}
+}
+
+type shifted struct {
+	Expr
+	n int
+}
+
+func (s shifted) Eval(row Row) (policy.Value, error) {
+	if s.n < 0 {
+		return s.Expr.Eval(append(make(Row, -s.n, len(row)-s.n), row...))
+	}
+	return s.Expr.Eval(row[min(s.n, len(row)):])
+}

@@ -1,0 +1,298 @@
+package planner
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Aggregates other than counts are expressions over counters of the leaf (docs/adr/0013), written as SQL over its columns,
+// which the direct path and the engine both read. With n rows, S the sum of k and Q of k², where a value is
+// x = g·(c + k), g a power of ten and c the centre:
+//
+//	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
+//
+// An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
+
+// moments are the aggregates that are about distances from a mean.
+var moments = wordSet("avg stddev stddev_samp stddev_pop variance var_samp var_pop")
+
+// pairs are those over two arguments, the dependent one first.
+var pairs = wordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
+
+// moment binds sum, avg, variance and stddev of an argument.
+func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*found, *Refusal) {
+	if !numeric(arg) {
+		return nil, unknownFunction.at(pos, name+"("+arg.Type().Name()+")")
+	}
+	present, refusal := g.present(arg, where)
+	if refusal != nil {
+		return nil, refusal
+	}
+	centred := moments[name] || g.centred[arg.canon]
+	x, refusal := g.value(arg, centred, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	typ := momentType(name, arg.Type())
+	number := "numeric"
+	if arg.Type().Floating() {
+		number = "float8"
+	}
+	w := &formula{g: g, number: number}
+	s := w.counter(g.q.sumFor(present, x.sum(1)))
+	if name == "sum" {
+		total := s
+		if x.grid.centre != 0 {
+			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, w.counter(g.q.counterFor(present)))
+		}
+		return w.found(w.scaled(total, x.grid.exponent), typ)
+	}
+	n := w.counter(g.q.counterFor(present))
+	if name == "avg" {
+		mean := w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent)
+		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
+	}
+	q := w.counter(g.q.sumFor(present, x.sum(2)))
+	least, over := 1, fmt.Sprintf("(%s - 1)", n)
+	if strings.HasSuffix(name, "_pop") {
+		least, over = 0, n
+	}
+	variance := w.scaled(fmt.Sprintf("GREATEST(0::%[1]s, (%[2]s::%[1]s - %[3]s::%[1]s * %[3]s / %[4]s) / %[5]s)", number, q, s, n, over), 2*x.grid.exponent)
+	if strings.HasPrefix(name, "stddev") {
+		variance = "sqrt(" + variance + ")"
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+}
+
+// pair binds corr, covar_* and regr_* of y and x.
+func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found, *Refusal) {
+	for _, e := range []*expr{y, x} {
+		if !numeric(e) || e.form != formColumn {
+			return nil, noAggregate.at(pos, name+" of these arguments")
+		}
+	}
+	present, refusal := g.present(y, where)
+	if refusal == nil {
+		present, refusal = g.present(x, present)
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	vy, refusal := g.value(y, true, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	vx, refusal := g.value(x, true, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	w := &formula{g: g, number: "float8"}
+	n := w.counter(g.q.counterFor(present))
+	if name == "regr_count" {
+		return w.found(n, policy.Int8)
+	}
+	mean := func(v *value) string { return w.counter(g.q.sumFor(present, v.sum(1))) + "::float8" }
+	about := func(q, a, b string, exponent int) string {
+		return w.scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
+	}
+	sy, sx := mean(vy), mean(vx)
+	sxx := "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vx.sum(2))), sx, sx, 2*vx.grid.exponent) + ")"
+	sxy := about(w.counter(g.q.sumFor(present, product2(vy, vx))), sy, sx, vy.grid.exponent+vx.grid.exponent)
+	syy := func() string {
+		return "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vy.sum(2))), sy, sy, 2*vy.grid.exponent) + ")"
+	}
+	avg := func(v *value, s string) string {
+		return w.scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.grid.centre, s, n), v.grid.exponent)
+	}
+	slope := fmt.Sprintf("%s / NULLIF(%s, 0)", sxy, sxx)
+	text, least := "", 0
+	switch name {
+	case "corr":
+		text = fmt.Sprintf("LEAST(1::float8, GREATEST(-1::float8, %s / NULLIF(sqrt(%s) * sqrt(%s), 0)))", sxy, sxx, syy())
+	case "regr_r2":
+		text = fmt.Sprintf("LEAST(1::float8, %s * %[1]s / NULLIF(%s * %s, 0))", sxy, sxx, syy())
+	case "covar_pop":
+		text = fmt.Sprintf("%s / %s", sxy, n)
+	case "covar_samp":
+		text, least = fmt.Sprintf("%s / (%s - 1)", sxy, n), 1
+	case "regr_slope":
+		text = slope
+	case "regr_intercept":
+		text = fmt.Sprintf("%s - (%s) * %s", avg(vy, sy), slope, avg(vx, sx))
+	case "regr_avgx":
+		text = avg(vx, sx)
+	case "regr_avgy":
+		text = avg(vy, sy)
+	case "regr_sxx":
+		text = sxx
+	case "regr_syy":
+		text = syy()
+	case "regr_sxy":
+		text = sxy
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, text), policy.Float8)
+}
+
+// present adds the condition that an argument is not NULL.
+func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *Refusal) {
+	if arg.isConstant() && arg.parameter == 0 && mustConstant(arg) != nil {
+		return where, nil
+	}
+	e, refusal := (&translator{}).not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
+	if refusal != nil {
+		return nil, refusal
+	}
+	return append(slices.Clone(where), e), nil
+}
+
+// momentType is the type that SQL gives an aggregate.
+func momentType(name string, t policy.Type) policy.Type {
+	switch {
+	case name == "sum" && (t == policy.Int2 || t == policy.Int4):
+		return policy.Int8
+	case name == "sum" && t == policy.Float4:
+		return policy.Float4
+	case t.Floating():
+		return policy.Float8
+	}
+	return policy.NumericType
+}
+
+// value is an argument on its grid.
+type value struct {
+	arg         *expr
+	factor      *Factor // of a bare column
+	weights     weights
+	grid        grid
+	least, most *big.Rat
+	centred     bool
+}
+
+// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
+func (g *grouping) value(arg *expr, centred bool, pos int) (*value, *Refusal) {
+	key := fmt.Sprint(centred, arg.canon)
+	if v := g.values[key]; v != nil {
+		return v, nil
+	}
+	v := &value{arg: arg, centred: centred}
+	if arg.form == formColumn {
+		c := g.rows.table.Columns[arg.cols[0]]
+		f, ok := factorOf(c, centred)
+		if !ok {
+			return nil, domainMissing.at(pos, c.Name)
+		}
+		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
+		v.least, _ = ratOf(c.Domain.Min)
+		v.most, _ = ratOf(c.Domain.Max)
+	} else if refusal := g.weigh(v); refusal != nil {
+		return nil, refusal
+	}
+	if g.values == nil {
+		g.values = map[string]*value{}
+	}
+	g.values[key] = v
+	return v, nil
+}
+
+// weigh evaluates an expression on all combinations of its columns' cells.
+func (g *grouping) weigh(v *value) *Refusal {
+	t, combinations := g.rows.table, 1
+	sizes := make([]int, len(v.arg.cols))
+	for i, c := range v.arg.cols {
+		sizes[i] = t.Columns[c].Domain.Size()
+		if combinations *= sizes[i]; combinations > maxCells {
+			return tooManyCells.at(v.arg.pos, textOf(int64(combinations)), maxCells)
+		}
+	}
+	box, values, cells, between := newBox(t, g.b.env), make([]*big.Rat, combinations), make([]int, len(sizes)), false
+	for at := range values {
+		decode(at, sizes, cells)
+		for i, c := range v.arg.cols {
+			box.set(c, cells[i])
+		}
+		between = between || box.isWide(v.arg)
+		var refusal *Refusal
+		if values[at], refusal = box.middle(v.arg); refusal != nil {
+			return refusal
+		}
+	}
+	if between {
+		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+	}
+	v.least, v.most = extremes(values)
+	v.weights = weigh(values, v.least, v.most, v.centred, exponentOf(v.arg.Type()))
+	v.grid = v.weights.grid
+	return nil
+}
+
+// sum is the counter of k, or of k².
+func (v *value) sum(power int) *summand {
+	s := &summand{canon: fmt.Sprintf("%d %t %s", power, v.centred, v.arg.canon)}
+	if v.factor != nil {
+		s.factors = slices.Repeat([]Factor{*v.factor}, power)
+		return s
+	}
+	s.expr, s.weights = v.arg, v.weights
+	if power == 2 {
+		s.weights = v.weights.squared()
+	}
+	return s
+}
+
+// product2 is the counter of the product of two columns' k.
+func product2(y, x *value) *summand {
+	if y.arg.canon == x.arg.canon {
+		return y.sum(2)
+	}
+	first, second := y, x
+	if first.factor.Column.Name > second.factor.Column.Name {
+		first, second = second, first
+	}
+	return &summand{factors: []Factor{*first.factor, *second.factor}, canon: "product " + first.arg.canon + " " + second.arg.canon}
+}
+
+// formula writes SQL over the columns of a leaf.
+type formula struct {
+	g      *grouping
+	number string // the type that is calculated in
+}
+
+func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + countName(n) }
+
+// scaled multiplies by a power of ten.
+func (w *formula) scaled(text string, exponent int) string {
+	if exponent == 0 {
+		return text
+	}
+	if w.number == "float8" && exponent < 0 {
+		return fmt.Sprintf("(%s::float8 / %s::float8)", text, literal10(-exponent))
+	}
+	return fmt.Sprintf("(%s::%s * %s::%[2]s)", text, w.number, literal10(exponent))
+}
+
+func (w *formula) constant(x *big.Rat) string {
+	text := x.FloatString(20)
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return "'" + text + "'::" + w.number
+}
+
+// found parses the formula.
+func (w *formula) found(text string, typ policy.Type) (*found, *Refusal) {
+	if w.g.b.params != nil && text != "" {
+		text = "(" + text + ")::" + internalNames[typ]
+	}
+	tree, err := pg.Parse("SELECT " + text)
+	if err != nil {
+		return nil, unsupported.at(-1, "this aggregate cannot be written")
+	}
+	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+}

@@ -1,0 +1,197 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
+// not. Nil, nil: the node says nothing of keys.
+func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
+	pos := locationOf(n)
+	if l, k := equalKeys(n, r, r); l != nil {
+		if !r.areEqual(l.column, k.column) {
+			return nil, keyOnly.at(pos, l.name, r.table.Dataset.Unit.Name)
+		}
+		return both(r.present(l, pos), r.present(k, pos)), nil
+	}
+	if t := n.GetNullTest(); t != nil {
+		k, refusal := r.keyNode(t.Arg)
+		if k == nil || refusal != nil || !k.column.Unit && k.present == 0 {
+			return nil, refusal
+		}
+		if _, refusal := r.column(stringsOf(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
+			return nil, nil // a column with a domain as well
+		}
+		e := r.present(k, pos)
+		if t.Nulltesttype == pg.NullTestType_IS_NULL {
+			return (&translator{}).not(e)
+		}
+		return e, nil
+	}
+	return nil, nil
+}
+
+// present says that a key is not NULL. The unit's is never, but on the right of an outer join.
+func (r *rows) present(k *key, pos int) *expr {
+	if k.present == 0 {
+		return constantExpr(true, policy.Bool, pos)
+	}
+	return columnExpr(k.present-1, policy.Bool, -1, pos)
+}
+
+func both(a, b *expr) *expr {
+	if a.isConstant() {
+		return b
+	}
+	return a
+}
+
+// elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in
+// another private table. Other sub-queries are translated as they are elsewhere.
+func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || len(stringsOf(s.OperName)) > 0 {
+		return nil, nil
+	}
+	m := &Marked{From: r.table}
+	var other *rows
+	var refusal *Refusal
+	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
+		other, refusal = b.member(r, s, sel, m)
+	} else {
+		other, refusal = b.partners(r, sel, m, pos)
+	}
+	if other == nil || refusal != nil {
+		return nil, refusal
+	}
+	if m.Where, refusal = b.lowered(other.table, other.where); refusal != nil {
+		return nil, refusal
+	}
+	m.Other = other.table
+	return columnExpr(r.mark(m), policy.Bool, -1, pos), nil
+}
+
+// mark adds the column of a Marked once, and returns its position.
+func (r *rows) mark(m *Marked) int {
+	canon := string(encodePred(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+	for _, have := range r.marks {
+		if have.canon == canon {
+			return have.column
+		}
+	}
+	r.become(marked(m))
+	at := len(r.table.Columns) - 1
+	r.marks = append(slices.Clone(r.marks), mark{canon, at})
+	return at
+}
+
+// become gives the rows another table whose first columns and whose keys are those of the present one.
+func (r *rows) become(t *policy.Table) {
+	before := r.table
+	for i, k := range r.keys {
+		if i == 0 {
+			r.keys = slices.Clone(r.keys)
+		}
+		r.keys[i].column = keyIn(t, before, 0, k.column)
+	}
+	for i, e := range r.equal {
+		if i == 0 {
+			r.equal = slices.Clone(r.equal)
+		}
+		r.equal[i] = [2]*policy.Column{keyIn(t, before, 0, e[0]), keyIn(t, before, 0, e[1])}
+	}
+	r.table = t
+	if r.asked != nil {
+		r.asked.table = t
+	}
+}
+
+// member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
+func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (*rows, *Refusal) {
+	k, refusal := r.keyNode(s.Testexpr)
+	if k == nil || refusal != nil {
+		return nil, refusal
+	}
+	other, refusal := b.selectRows(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	pos := int(s.Location)
+	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
+		return nil, crossUnit.at(pos, r.table.Name, "the sub-query's table", r.table.Dataset.Unit.Name)
+	}
+	return other, m.equate(k, &other.keys[0], r, other, pos)
+}
+
+// equate asks for rows of Other that equal the row's key.
+func (m *Marked) equate(own, others *key, r, other *rows, pos int) *Refusal {
+	if others.present > 0 {
+		return outerCondition.at(pos)
+	}
+	if !(own.column.Unit && others.column.Unit) {
+		m.On = append(m.On, Equal{own.column, others.column})
+		slices.SortFunc(m.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+	}
+	if own.present > 0 {
+		return outerCondition.at(pos)
+	}
+	return nil
+}
+
+// partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
+func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*rows, *Refusal) {
+	if isGrouped(sel) || sel.Larg != nil {
+		return nil, nil
+	}
+	scope, refusal := b.with(sel, r.scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := b.fromRows(sel, scope)
+	if from == nil || refusal != nil {
+		return nil, refusal
+	}
+	if refusal := b.rowPickers(sel, false); refusal != nil {
+		return nil, refusal
+	}
+	other := *from
+	linked := false
+	for _, n := range conjunctNodes(sel.WhereClause) {
+		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
+			if refusal := m.equate(l, k, r, &other, pos); refusal != nil {
+				return nil, refusal
+			}
+			linked = true
+			continue
+		}
+		e, refusal := b.overKeys(&other, "WHERE").condition(n, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		other.where = append(slices.Clone(other.where), e)
+	}
+	if !linked {
+		return nil, crossUnit.at(pos, r.table.Name, other.table.Name, r.table.Dataset.Unit.Name)
+	}
+	return &other, nil
+}
+
+// sees tells that both sides of key = key are keys of these rows: then the condition is theirs alone.
+func (r *rows) sees(n *pg.Node) bool {
+	l, _ := equalKeys(n, r, r)
+	return l != nil
+}
+
+func compareNames(a, b *policy.Column) int {
+	switch {
+	case a.Name < b.Name:
+		return -1
+	case a.Name > b.Name:
+		return 1
+	}
+	return 0
+}

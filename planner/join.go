@@ -1,0 +1,263 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// joining is how two relations of FROM are joined.
+type joining struct {
+	quals     []*pg.Node // a conjunction
+	using     []string
+	fromWhere bool // the conditions stand in WHERE, which is bound later
+	outer     bool // rows on the left without a partner stay
+	pos       int
+}
+
+// joinRows are the private rows of a join: pairs of rows of the same unit.
+func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
+	left, refusal := b.itemRows(j.Larg, scope)
+	if refusal != nil {
+		return nil, refusal
+	}
+	right, refusal := b.itemRows(j.Rarg, scope)
+	switch {
+	case refusal != nil:
+		return nil, refusal
+	case left == nil && right == nil:
+		return nil, nil
+	case left == nil:
+		return nil, privateJoin.at(right.pos, right.table.Name)
+	case right == nil:
+		return nil, privateJoin.at(left.pos, left.table.Name)
+	case j.IsNatural:
+		return nil, construct.at(right.pos, "NATURAL JOIN of private tables")
+	}
+	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), pos: right.pos}
+	switch j.Jointype {
+	case pg.JoinType_JOIN_INNER:
+	case pg.JoinType_JOIN_LEFT:
+		how.outer = true
+	case pg.JoinType_JOIN_RIGHT:
+		how.outer = true
+		left, right = right, left
+	default:
+		return nil, construct.at(right.pos, "FULL JOIN of private tables")
+	}
+	out, refusal := b.pair(left, right, how)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if j.Jointype == pg.JoinType_JOIN_RIGHT { // * shows the relations in the order of FROM
+		n := len(left.parts)
+		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
+	}
+	return out.aliased(j.Alias)
+}
+
+// pair joins private rows with private rows, along their units.
+func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+	if left.table.Dataset.Unit.Row {
+		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
+	}
+	for _, l := range left.parts {
+		for _, r := range right.parts {
+			if l.alias == r.alias {
+				return nil, duplicateAlias.at(j.pos, r.alias)
+			}
+		}
+	}
+	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
+	same, rest, refusal := p.equate(left, right, j)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if !same && len(p.On) == 0 {
+		return nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
+	}
+	if j.outer {
+		if refusal := b.outerConditions(p, left, right, rest); refusal != nil {
+			return nil, refusal
+		}
+		rest = nil
+	}
+	t := paired(p)
+	if t == nil {
+		return nil, tooManyRows.at(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
+	}
+	out := combined(left, right, t, j.outer)
+	for _, e := range p.On {
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
+	}
+	if j.fromWhere {
+		return out, nil
+	}
+	translate := b.overRows(out, "ON")
+	for _, n := range rest {
+		e, refusal := translate.condition(n, "JOIN/ON")
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.where = append(out.where, e)
+	}
+	return out, nil
+}
+
+// equate finds the keys that the conditions equate. Same tells that they leave no pair of rows of two units.
+func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Node, refusal *Refusal) {
+	add := func(l, r *key) {
+		if l.column.Unit && r.column.Unit {
+			same = true
+			return
+		}
+		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
+			p.On = append(p.On, e)
+		}
+	}
+	for _, name := range j.using {
+		l, refusal := left.key([]string{name}, j.pos)
+		if refusal != nil {
+			return false, nil, refusal
+		}
+		r, refusal := right.key([]string{name}, j.pos)
+		if refusal != nil {
+			return false, nil, refusal
+		}
+		if l == nil || r == nil {
+			return false, nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
+		}
+		add(l, r)
+	}
+	for _, n := range j.quals {
+		l, r := equalKeys(n, left, right)
+		if l == nil {
+			rest = append(rest, n)
+			continue
+		}
+		add(l, r)
+	}
+	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+	return same, rest, nil
+}
+
+// equalKeys reads key = key, one of each side; nil: the node is something else.
+func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+		return nil, nil
+	}
+	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
+		l, lost := left.keyNode(sides[0])
+		r, also := right.keyNode(sides[1])
+		if l != nil && r != nil && lost == nil && also == nil {
+			return l, r
+		}
+	}
+	return nil, nil
+}
+
+// outerConditions folds the conditions of an outer join: on its right rows, and on the left rows that find partners.
+func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node) *Refusal {
+	for _, e := range right.exprs {
+		if e.form != formColumn {
+			return computedOuter.at(right.pos)
+		}
+	}
+	onRight, onLeft := right.where, []*expr(nil)
+	for _, n := range quals {
+		e, refusal := b.overKeys(right, "ON").condition(n, "JOIN/ON")
+		if refusal == nil {
+			onRight = append(slices.Clone(onRight), e)
+			continue
+		}
+		if e, refusal = b.overKeys(left, "ON").condition(n, "JOIN/ON"); refusal != nil {
+			return outerCondition.at(locationOf(n))
+		}
+		onLeft = append(onLeft, e)
+	}
+	var refusal *Refusal
+	if p.Where, refusal = b.lowered(right.table, onRight); refusal != nil {
+		return refusal
+	}
+	p.Only, refusal = b.lowered(left.table, onLeft)
+	return refusal
+}
+
+// lowered folds conditions into a predicate that the database tests.
+func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
+	var out Pred
+	var said notes
+	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said}}
+	residual, refusal := v.fold(where, &out)
+	if refusal == nil && len(residual) > 0 {
+		refusal = belowJoin.at(residual[0].pos)
+	}
+	b.said = append(b.said, said...)
+	return out, refusal
+}
+
+// combined puts two relations into sight together, over the table of their pairs.
+func combined(left, right *rows, t *policy.Table, outer bool) *rows {
+	out := &rows{table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts)}
+	out.names = append(slices.Clone(left.names), right.names...)
+	out.exprs = slices.Clone(left.exprs)
+	present := 0
+	if outer {
+		present = len(t.Columns)
+	}
+	shift := len(left.table.Columns)
+	for _, e := range right.exprs {
+		out.exprs = append(out.exprs, e.shifted(shift))
+	}
+	if !outer {
+		for _, e := range right.where {
+			out.where = append(out.where, e.shifted(shift))
+		}
+	}
+	for _, k := range left.keys {
+		out.keys = append(out.keys, key{k.name, keyIn(t, left.table, 0, k.column), k.present})
+	}
+	for _, k := range right.keys {
+		at := present
+		if at == 0 && k.present > 0 {
+			at = k.present + shift
+		}
+		out.keys = append(out.keys, key{k.name, keyIn(t, right.table, len(left.table.Keys), k.column), at})
+	}
+	for _, p := range right.parts {
+		n, m := len(left.names), len(left.keys)
+		out.parts = append(out.parts, relation{p.alias, p.plain, p.from + n, p.to + n, p.fromKey + m, p.toKey + m})
+	}
+	for _, e := range left.equal {
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, left.table, 0, e[0]), keyIn(t, left.table, 0, e[1])})
+	}
+	for _, e := range right.equal {
+		n := len(left.table.Keys)
+		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, right.table, n, e[0]), keyIn(t, right.table, n, e[1])})
+	}
+	return out
+}
+
+// keyIn is the key of t that an input's key became; the input's keys begin at from.
+func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
+	return t.Keys[from+slices.Index(input.Keys, k)]
+}
+
+// conjunctNodes flattens ANDs.
+func conjunctNodes(n *pg.Node) []*pg.Node {
+	if n == nil {
+		return nil
+	}
+	b := n.GetBoolExpr()
+	if b == nil || b.Boolop != pg.BoolExprType_AND_EXPR {
+		return []*pg.Node{n}
+	}
+	var out []*pg.Node
+	for _, a := range b.Args {
+		out = append(out, conjunctNodes(a)...)
+	}
+	return out
+}

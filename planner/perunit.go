@@ -1,0 +1,335 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// perUnit binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
+// rows are private, and counted above.
+type unitRows struct {
+	b      *binder
+	source *rows
+	table  *policy.Table // of the derived rows; nil while they are bound
+	u      *PerUnit
+	exprs  []*expr // of the keys that are not join keys, by derived column
+	keys   []key
+	where  []*expr
+}
+
+// perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
+func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
+	source := *from
+	g := &unitRows{b: b, source: &source, u: &PerUnit{}}
+	items, refusal := g.items(sel)
+	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
+		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
+	}
+	if refusal := b.rowPickers(sel, true); refusal != nil {
+		return nil, refusal
+	}
+	if sel.WhereClause != nil {
+		e, refusal := b.overRows(&source, "WHERE").condition(sel.WhereClause, "WHERE")
+		if refusal != nil {
+			return nil, refusal
+		}
+		source.where = append(slices.Clone(source.where), e)
+	}
+	for _, n := range items {
+		if refusal := g.addKey(n); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return g.derive(sel)
+}
+
+// items are what the SELECT groups by: positions and output names stand for targets.
+func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
+	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table}}
+	group.expandTargets()
+	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, hasAggregate) {
+		var all []*pg.Node
+		for _, t := range group.targets {
+			all = append(all, t.node)
+		}
+		return all, nil
+	}
+	var out []*pg.Node
+	for _, n := range sel.GroupClause {
+		if n.GetGroupingSet() != nil {
+			return nil, noSets.at(int(n.GetGroupingSet().Location))
+		}
+		node, refusal := group.groupItem(n)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out = append(out, node)
+	}
+	return out, nil
+}
+
+// addKey adds a key of the groups: a join key, or an expression over one column.
+func (g *unitRows) addKey(n *pg.Node) *Refusal {
+	k, refusal := g.source.keyNode(n)
+	if refusal != nil {
+		return refusal
+	}
+	if k != nil {
+		if k.present > 0 {
+			return outerCondition.at(locationOf(n))
+		}
+		if !k.column.Unit && !slices.Contains(g.u.JoinKeys, k.column) {
+			g.u.JoinKeys = append(g.u.JoinKeys, k.column)
+		}
+		g.keys = append(g.keys, *k)
+		return nil
+	}
+	if hasAggregate(n) {
+		return aggregateIn.at(locationOf(n), "GROUP BY")
+	}
+	e, refusal := g.b.overRows(g.source, "GROUP BY").expr(n)
+	switch {
+	case refusal != nil:
+		return refusal
+	case e.isConstant() || slices.ContainsFunc(g.exprs, func(have *expr) bool { return have.canon == e.canon }):
+		return nil
+	case len(e.cols) > 1:
+		return belowJoin.at(e.pos)
+	}
+	c := g.source.table.Columns[e.cols[0]]
+	first := []int32(nil)
+	if e.form != formColumn {
+		if first, refusal = g.classes(e, c); refusal != nil {
+			return refusal
+		}
+	}
+	g.exprs = append(g.exprs, e)
+	g.u.Keys = append(g.u.Keys, UnitKey{c, first})
+	return nil
+}
+
+// classes finds the first cell of each class of cells on which e is the same.
+func (g *unitRows) classes(e *expr, c *policy.Column) ([]int32, *Refusal) {
+	box := newBox(g.source.table, g.b.env)
+	first, seen := make([]int32, c.Domain.Size()), map[string]int32{}
+	for cell := range first {
+		box.set(e.cols[0], cell)
+		v, steady, refusal := box.value(e)
+		if refusal == nil && !steady {
+			refusal = box.unsteady(e)
+		}
+		if refusal != nil {
+			return nil, refusal
+		}
+		name := keyText([]policy.Value{v})
+		if _, known := seen[name]; !known {
+			seen[name] = int32(cell)
+		}
+		first[cell] = seen[name]
+	}
+	return first, nil
+}
+
+// derive binds what the SELECT shows, and makes the table of its rows.
+func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
+	out := &rows{pos: g.source.pos}
+	t := &translator{env: g.b.env, params: g.b.params, columns: g.ungrouped, hook: g.hook, place: "SELECT"}
+	var having *expr
+	if sel.HavingClause != nil {
+		e, refusal := t.condition(sel.HavingClause, "HAVING")
+		if refusal != nil {
+			return nil, refusal
+		}
+		having = e
+	}
+	for _, n := range sel.TargetList {
+		target := n.GetResTarget()
+		if hasWindow(target.Val) {
+			return nil, windowOnRows.at(locationOf(target.Val))
+		}
+		k, refusal := g.source.keyNode(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if k != nil && slices.ContainsFunc(g.keys, func(have key) bool { return have.column == k.column }) {
+			out.keys = append(out.keys, key{columnLabel(target), k.column, 0})
+			continue
+		}
+		e, refusal := t.expr(target.Val)
+		if refusal != nil {
+			return nil, refusal
+		}
+		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+	}
+	var refusal *Refusal
+	if g.u.Where, refusal = g.b.lowered(g.source.table, g.source.where); refusal != nil {
+		return nil, refusal
+	}
+	g.u.From = g.source.table
+	if out.table = perUnit(g.u); out.table == nil {
+		return nil, wideAggregate.at(g.source.pos)
+	}
+	for i := range out.keys {
+		out.keys[i].column = keyOf(out.table, g.u, out.keys[i].column)
+	}
+	if having != nil {
+		out.where = []*expr{having}
+	}
+	out.parts = []relation{{g.source.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
+	return out, nil
+}
+
+// keyOf is the key of the derived table that an input's key became.
+func keyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
+	at := 0
+	for _, have := range u.From.Keys {
+		if have == k {
+			break
+		}
+		if have.Unit || slices.Contains(u.JoinKeys, have) {
+			at++
+		}
+	}
+	return t.Keys[at]
+}
+
+// ungrouped refuses a column that is neither a key nor inside an aggregate.
+func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *Refusal) {
+	if _, refusal := g.source.column(fields, pos); refusal != nil {
+		return nil, refusal
+	}
+	return nil, ungrouped.at(pos, g.source.alias()+"."+fields[len(fields)-1])
+}
+
+// hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
+func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
+	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+		return g.aggregate(f)
+	}
+	switch n.GetNode().(type) {
+	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
+		return nil, nil
+	}
+	if hasAggregate(n) || hasWindow(n) {
+		return nil, nil
+	}
+	e, refusal := g.b.overKeys(g.source, "SELECT").expr(n)
+	if refusal != nil {
+		return nil, nil
+	}
+	for i, have := range g.exprs {
+		if have.canon == e.canon {
+			return have.moved(i), nil
+		}
+	}
+	return nil, nil
+}
+
+// moved is e, which reads one column, over column i.
+func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }
+
+// aggregate binds an aggregate over a unit's rows.
+func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
+	pos := int(f.Location)
+	name, refusal := functionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if hasAggregate(a) {
+			return nil, nested.at(locationOf(a))
+		}
+		if hasWindow(a) {
+			return nil, windowIn.at(locationOf(a), "an aggregate")
+		}
+	}
+	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
+		return nil, unitAggregate.at(pos, name)
+	}
+	t := g.b.overKeys(g.source, "an aggregate")
+	var where []*expr
+	if f.AggFilter != nil {
+		e, refusal := t.condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = conjuncts([]*expr{e})
+	}
+	if f.AggStar {
+		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+	}
+	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.column.Unit && k.present == 0 {
+		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+	}
+	if holds, refusal := (&grouping{b: g.b}).isOne(f.Args[0], t); name == "sum" && refusal == nil && holds != nil {
+		return g.add(UnitAggregate{Kind: UnitCount}, append(where, holds), policy.Int8, pos)
+	}
+	arg, refusal := t.expr(f.Args[0])
+	if refusal != nil {
+		return nil, refusal
+	}
+	if name == "count" && !f.AggDistinct {
+		present, refusal := t.not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.add(UnitAggregate{Kind: UnitCount}, append(where, present), policy.Int8, pos)
+	}
+	if arg.form != formColumn {
+		return nil, unitAggregate.at(pos, name+" of an expression")
+	}
+	return g.ofColumn(name, g.source.table.Columns[arg.cols[0]], where, pos)
+}
+
+// ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
+func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *Refusal) {
+	switch {
+	case name == "count":
+		return g.add(UnitAggregate{Kind: UnitDistinct, Column: c}, where, policy.Int8, pos)
+	case name == "sum" && c.Type.Integer():
+		typ := policy.Int8
+		if c.Type == policy.Int8 {
+			typ = policy.NumericType
+		}
+		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, typ, pos)
+	case name == "sum" && c.Type == policy.NumericType && c.Domain.Scale >= 0:
+		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, policy.NumericType, pos)
+	case name == "min" && c.Domain.Ordered():
+		return g.add(UnitAggregate{Kind: UnitMin, Column: c}, where, c.Type, pos)
+	case name == "max" && c.Domain.Ordered():
+		return g.add(UnitAggregate{Kind: UnitMax, Column: c}, where, c.Type, pos)
+	}
+	return nil, unitAggregate.at(pos, name+"("+c.Name+")")
+}
+
+// add adds an aggregate once, and returns its column, in the type that SQL gives it.
+func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *Refusal) {
+	var refusal *Refusal
+	if a.Where, refusal = g.b.lowered(g.source.table, where); refusal != nil {
+		return nil, refusal
+	}
+	at := slices.IndexFunc(g.u.Aggregates, func(have UnitAggregate) bool {
+		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(encodePred(nil, have.Where), encodePred(nil, a.Where))
+	})
+	if at < 0 {
+		at = len(g.u.Aggregates)
+		g.u.Aggregates = append(g.u.Aggregates, a)
+	}
+	c, domain := a.column(g.source.table.MaxRowsPerUnit)
+	if domain == nil {
+		return nil, wideAggregate.at(pos)
+	}
+	e := columnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos)
+	if c.Type == typ {
+		return e, nil
+	}
+	s, err := g.b.env.Cast(e.Expr, typ, -1)
+	if err != nil {
+		return nil, scalarRefusal(err, pos)
+	}
+	return node(formOther, "cast:"+typ.Name(), s, pos, e), nil
+}

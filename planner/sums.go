@@ -1,0 +1,124 @@
+package planner
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// What a solved question adds up.
+
+// summed lists what each measured counter adds up; nil: all of them count rows.
+func (s *solved) summed() []*Sum {
+	sums, some := make([]*Sum, len(s.counts)), false
+	for c, sum := range s.sums {
+		if sum == nil {
+			continue
+		}
+		some = true
+		sums[c] = &Sum{Factors: sum.factors, Weight: sum.weight}
+		if sums[c].Bound = sum.weights.bound; sum.expr == nil {
+			sums[c].Bound = boundOf(sum.factors)
+		}
+	}
+	if !some {
+		return nil
+	}
+	return sums
+}
+
+// encodeWeights adds the weights of a counter to a description.
+func (s *solved) encodeWeights(b []byte, counter int) []byte {
+	for _, p := range s.parts {
+		w := p.weights[counter]
+		for at := 0; at < len(w); {
+			end := at + 1
+			for end < len(w) && w[end] == w[at] {
+				end++
+			}
+			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(end-at)), w[at])
+			at = end
+		}
+	}
+	return b
+}
+
+// spread are a summand's weights by combination of the cells of a part, among which are those of its expression.
+func (v *solver) spread(sum *summand, p *part) []int64 {
+	out := make([]int64, len(p.class))
+	cells := make([]int, len(p.columns))
+	for at := range out {
+		decode(at, p.sizes, cells)
+		own := 0
+		for _, c := range sum.expr.cols {
+			own = own*v.table.Columns[c].Domain.Size() + cells[slices.Index(p.columns, c)]
+		}
+		out[at] = sum.weights.values[own]
+	}
+	return out
+}
+
+// weighing looks a group's weight up; nil where no counter has weights.
+func (s *solved) weighing() Weighing {
+	some := false
+	for _, sum := range s.sums {
+		some = some || sum != nil && sum.expr != nil
+	}
+	if !some {
+		return nil
+	}
+	parts := s.parts
+	return func(cells []int32, counter int) int64 {
+		weight, from := int64(1), 0
+		for _, p := range parts {
+			at := 0
+			for i, size := range p.sizes {
+				if from+i >= len(cells) || cells[from+i] < 0 || int(cells[from+i]) >= size {
+					return 0
+				}
+				at = at*size + int(cells[from+i])
+			}
+			from += len(p.sizes)
+			if counter < 0 || counter >= len(p.weights) {
+				return 0
+			}
+			if w := p.weights[counter]; w != nil {
+				weight = w[at]
+			}
+		}
+		return weight
+	}
+}
+
+// fresh is the spec that counts and adds up at the given cost.
+func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
+	sums := s.summed()
+	if sums == nil {
+		return mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
+	}
+	counters := make([]mechanisms.Counter, len(sums))
+	for c, sum := range sums {
+		counters[c] = mechanisms.Counter{Bound: mechanisms.Bound{Low: 0, High: 1}, Weight: countWeight}
+		if sum != nil {
+			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: sum.Weight}
+		}
+	}
+	return mechanisms.Sums(counters, s.cells, s.table.Contribution(), share)
+}
+
+// countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their
+// squared range (mechanisms.Counter): a mean m = S/n errs by (δS − m·δn)/n, and m², in units of the squared half-range, is
+// a third on average over the range.
+const countWeight = 1. / 3
+
+// exactEnough tells whether a release held is at least as exact as a fresh one, counter by counter.
+func (ch *chooser) exactEnough(held, fresh mechanisms.Spec) bool {
+	for c := range fresh.Counters {
+		if ch.variance(held.Only(c)) > ch.variance(fresh.Only(c)) {
+			return false
+		}
+	}
+	return true
+}

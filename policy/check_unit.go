@@ -1,0 +1,122 @@
+package policy
+
+import "strings"
+
+// A private table says how its rows name their unit: `visits.person_id = people.person_id`, where the right side is the
+// dataset's unit key, or through another table, `lines.order_id = orders.order_id`, whose own rows name theirs.
+
+// unitPaths reads the paths of all tables of a dataset: they may name each other in any order.
+func unitPaths(d *Dataset, f *datasetT, at place) {
+	if d.Unit.Row || d.Unit.Table == "" {
+		return
+	}
+	for i, t := range d.Tables {
+		if !t.Public {
+			unitPath(t, f.Tables[i].Unit, at.item(i).within("table", f.Tables[i].Name))
+		}
+	}
+	for i, t := range d.Tables {
+		seen := map[*Table]bool{}
+		for u := t; u != nil && u.Via != nil; u = u.Via.Table {
+			if seen[u] {
+				at.item(i).within("table", f.Tables[i].Name).key("unit").problem("unit leads in a circle and never reaches %s.%s", d.Unit.Table, d.Unit.Column)
+				t.Via = nil
+				break
+			}
+			seen[u] = true
+		}
+	}
+	for _, t := range d.Tables {
+		if t.Via != nil {
+			t.Via.Table.addKey(t.Via.Key)
+			t.addKey(t.Via.Column)
+		}
+		if t.UnitColumn != "" {
+			t.addKey(t.UnitColumn)
+			for _, k := range t.Keys {
+				k.Unit = k.Source == t.UnitColumn
+			}
+		}
+	}
+}
+
+// addKey makes a source column a join key, if it is not one.
+func (t *Table) addKey(source string) {
+	for _, k := range t.Keys {
+		if k.Source == source {
+			return
+		}
+	}
+	t.Keys = append(t.Keys, &Column{Table: t, Name: source, Source: source, Typmod: -1, Join: true, Hidden: true})
+}
+
+// unitPath reads one table's path, its sides in either order.
+func unitPath(t *Table, text string, at place) {
+	d := t.Dataset
+	listed := t.Schema + "." + t.Name
+	own := names(d.Unit.Table, listed)
+	if text == "" {
+		if own {
+			t.UnitColumn = d.Unit.Column
+		} else {
+			at.problem("unit is missing: how a row names its %s, such as %s.%s = %s.%s", d.Unit.Name, t.Name, d.Unit.Column, d.Unit.Table, d.Unit.Column)
+		}
+		return
+	}
+	here := at.key("unit")
+	left, right, ok := strings.Cut(text, "=")
+	if !ok {
+		here.problem("unit is %.120q, must be %s.column = %s.%s", text, t.Name, d.Unit.Table, d.Unit.Column)
+		return
+	}
+	left, right = strings.TrimSpace(left), strings.TrimSpace(right)
+	key := d.Unit.Table + "." + d.Unit.Column
+	if left == key && right != key {
+		left, right = right, left
+	}
+	table, column := reference(left, here, "unit")
+	if table == "" {
+		return
+	}
+	if !names(table, listed) {
+		left, right = right, left
+		if table, column = reference(left, here, "unit"); table == "" {
+			return
+		}
+	}
+	if !names(table, listed) {
+		here.problem("unit is %.120q, must be %s.column = %s", text, t.Name, key)
+		return
+	}
+	if right == key {
+		if own && column != d.Unit.Column {
+			here.problem("unit is %.120q, but the dataset's unit key is %s", text, key)
+			return
+		}
+		t.UnitColumn = column
+		return
+	}
+	through(t, column, right, own, here)
+}
+
+// through reads a path that goes through another private table of the dataset.
+func through(t *Table, column, right string, own bool, here place) {
+	d := t.Dataset
+	table, key := reference(right, here, "unit")
+	if table == "" {
+		return
+	}
+	for _, other := range d.Tables {
+		if other == t || other.Public || !names(table, other.Schema+"."+other.Name) {
+			continue
+		}
+		if own {
+			here.problem("unit leads to %s, but the unit's key, %s.%s, is in this table", right, d.Unit.Table, d.Unit.Column)
+			return
+		}
+		t.Via = &Via{Column: column, Table: other, Key: key}
+		return
+	}
+	here.problem("unit leads to %.120q, but no other private table of this dataset is called %.63q; it must be %s.column = %s.%s, or lead there through another table",
+		right, table, t.Name, d.Unit.Table, d.Unit.Column)
+}

@@ -1,0 +1,247 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// derived writes the rows of a derived table: the unit u, what is used of its columns and keys.
+func (w *writer) derived() string {
+	switch d := w.table.Derived.(type) {
+	case *planner.Paired:
+		return w.paired(d)
+	case *planner.Marked:
+		return w.marked(d)
+	case *planner.PerUnit:
+		return w.perUnit(d)
+	}
+	w.fail("a derivation of an unknown kind")
+	return "()"
+}
+
+// sub are the writers of a derived table's inputs: their aliases differ at each depth, so that none hides another.
+func (w *writer) sub(t *policy.Table, side string) *writer {
+	return w.over(t, side+strconv.Itoa(w.depth))
+}
+
+// paired equates the units themselves, whatever keys are equal besides: no pair is of two units.
+func (w *writer) paired(p *planner.Paired) string {
+	a, b := w.sub(p.Left, "a"), w.sub(p.Right, "b")
+	items := []string{a.alias + ".u AS u"}
+	if len(p.Origins) > len(w.table.Columns) || len(p.KeyOrigins) != len(w.table.Keys) {
+		w.fail("a pairing whose columns are not its inputs'")
+		return "()"
+	}
+	for i, c := range w.table.Columns {
+		if !slices.Contains(w.used, c) {
+			continue
+		}
+		name := " AS n" + strconv.Itoa(i+1)
+		switch {
+		case i >= len(p.Origins):
+			items = append(items, w.present(b.alias)+name)
+		case p.Origins[i].Right:
+			items = append(items, b.use(p.Origins[i].Column)+name)
+		default:
+			items = append(items, a.use(p.Origins[i].Column)+name)
+		}
+	}
+	for i, k := range w.table.Keys {
+		if !slices.Contains(w.usedKeys, k) {
+			continue
+		}
+		from := a
+		if p.KeyOrigins[i].Right {
+			from = b
+		}
+		items = append(items, from.useKey(p.KeyOrigins[i].Column)+" AS j"+strconv.Itoa(i+1))
+	}
+	on := append([]string{w.equal(a.alias+".u", b.alias+".u")}, equals(a, b, p.On)...)
+	if p.Only != nil {
+		on = append(on, a.predicate(p.Only))
+	}
+	join := "JOIN"
+	if p.Outer {
+		join = "LEFT JOIN"
+	}
+	if p.Where != nil {
+		on = append(on, b.predicate(p.Where))
+	}
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + "\n  " + join + " " + b.input() + "\n    ON " + strings.Join(on, " AND ") + ")"
+}
+
+// present is the number of the cell of a boolean that is never NULL: whether an outer join has found a partner.
+func (w *writer) present(alias string) string {
+	return "CASE WHEN " + alias + ".u IS NULL THEN 0 ELSE 1 END"
+}
+
+func equals(a, b *writer, on []planner.Equal) []string {
+	var list []string
+	for _, e := range on {
+		list = append(list, a.equal(a.useKey(e.Left), b.useKey(e.Right)))
+	}
+	return list
+}
+
+// marked asks for each row whether the unit has others. Only the first column more is the mark's.
+func (w *writer) marked(m *planner.Marked) string {
+	a, b := w.sub(m.From, "a"), w.sub(m.Other, "b")
+	items := w.passed(a, len(m.From.Columns))
+	last := w.table.Columns[len(w.table.Columns)-1]
+	if slices.Contains(w.used, last) {
+		items = append(items, "CASE WHEN "+w.hasOther(a, b, m)+" THEN 1 ELSE 0 END AS n"+strconv.Itoa(len(w.table.Columns)))
+	}
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + ")"
+}
+
+// hasOther is written as membership, which both engines look up in a table rather than row by row.
+func (w *writer) hasOther(a, b *writer, m *planner.Marked) string {
+	own, others := []string{a.alias + ".u"}, []string{b.alias + ".u"}
+	for _, e := range m.On {
+		own, others = append(own, a.useKey(e.Left)), append(others, b.useKey(e.Right))
+	}
+	where := ""
+	if m.Where != nil {
+		where = " WHERE " + b.predicate(m.Where)
+	}
+	if w.dialect == DuckDB {
+		for i := range own {
+			own[i], others[i] = w.cast(own[i], "text"), w.cast(others[i], "text")
+		}
+		return "(" + strings.Join(own, ", ") + ") IN (SELECT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ")"
+	}
+	left := own[0]
+	if len(own) > 1 {
+		left = "ROW(" + strings.Join(own, ", ") + ")"
+	}
+	return left + " OPERATOR(pg_catalog.=) ANY (SELECT " + strings.Join(others, ", ") + " FROM " + b.input() + where + ")"
+}
+
+// passed are the unit, and what is used of an input's first columns and its keys, which keep their places.
+func (w *writer) passed(a *writer, columns int) []string {
+	items := []string{a.alias + ".u AS u"}
+	for i, c := range w.table.Columns[:columns] {
+		if slices.Contains(w.used, c) {
+			items = append(items, a.use(a.table.Columns[i])+" AS n"+strconv.Itoa(i+1))
+		}
+	}
+	for i, k := range w.table.Keys {
+		if slices.Contains(w.usedKeys, k) {
+			items = append(items, a.useKey(a.table.Keys[i])+" AS j"+strconv.Itoa(i+1))
+		}
+	}
+	return items
+}
+
+// perUnit groups a unit's rows. Everything that is grouped by is part of the unit's own rows.
+func (w *writer) perUnit(u *planner.PerUnit) string {
+	a := w.sub(u.From, "a")
+	items, groups := []string{a.alias + ".u AS u"}, []string{a.alias + ".u"}
+	for i, k := range u.Keys {
+		key := a.unitKey(k)
+		items, groups = append(items, key+" AS n"+strconv.Itoa(i+1)), append(groups, key)
+	}
+	for _, k := range u.JoinKeys {
+		key := a.useKey(k)
+		groups = append(groups, key)
+	}
+	at := 0
+	for _, k := range u.From.Keys {
+		if !k.Unit && !slices.Contains(u.JoinKeys, k) {
+			continue
+		}
+		if at++; !k.Unit {
+			items = append(items, a.useKey(k)+" AS j"+strconv.Itoa(at))
+		}
+	}
+	for i, g := range u.Aggregates {
+		at := len(u.Keys) + i
+		if at < len(w.table.Columns) && slices.Contains(w.used, w.table.Columns[at]) {
+			items = append(items, a.unitAggregate(g, w.table.Columns[at])+" AS n"+strconv.Itoa(at+1))
+		}
+	}
+	where := ""
+	if u.Where != nil {
+		where = "\n  WHERE " + a.predicate(u.Where)
+	}
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where + "\n  GROUP BY " + strings.Join(groups, ", ") + ")"
+}
+
+// unitKey is the value of the first cell of a row's class.
+func (w *writer) unitKey(k planner.UnitKey) string {
+	n := w.use(k.Column)
+	if k.First == nil || w.err != nil {
+		return n
+	}
+	d := k.Column.Domain
+	if len(k.First) != d.Size() {
+		w.fail("classes of another number of cells")
+		return n
+	}
+	classes := map[int32][]mechanisms.Span{}
+	var order []int32
+	for cell, first := range k.First {
+		spans := classes[first]
+		if len(spans) == 0 {
+			order = append(order, first)
+		}
+		if at := len(spans) - 1; at >= 0 && spans[at].To == cell {
+			spans[at].To++
+		} else {
+			spans = append(spans, mechanisms.Span{From: cell, To: cell + 1})
+		}
+		classes[first] = spans
+	}
+	sql := "CASE"
+	for _, first := range order {
+		if int(first) == d.Null {
+			continue // the CASE is NULL without an arm; a class that begins with the last cell is that cell alone
+		}
+		value := strconv.Itoa(int(first))
+		if d.Ordered() {
+			value = w.constant(k.Column, d.Low(int(first)))
+		}
+		sql += " WHEN " + w.predicate(planner.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
+	}
+	return sql + " END"
+}
+
+// unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
+func (w *writer) unitAggregate(g planner.UnitAggregate, c *policy.Column) string {
+	filter := ""
+	if g.Where != nil {
+		filter = " FILTER (WHERE " + w.predicate(g.Where) + ")"
+	}
+	if g.Kind == planner.UnitCount {
+		return w.cast(w.call("count", "*")+filter, "int8")
+	}
+	n := w.use(g.Column)
+	switch g.Kind {
+	case planner.UnitDistinct:
+		return w.cast(w.call("count", "DISTINCT "+n)+filter, "int8")
+	case planner.UnitMin:
+		return w.call("min", n) + filter
+	case planner.UnitMax:
+		return w.call("max", n) + filter
+	case planner.UnitSum:
+		sum := w.call("sum", n) + filter
+		switch {
+		case c.Type != policy.NumericType:
+			return w.cast(sum, "int8")
+		case w.dialect == DuckDB:
+			kind, err := ColumnType(c)
+			if err != nil {
+				w.fail("%v", err)
+			}
+			return w.cast(sum, kind)
+		}
+		return sum
+	}
+	w.fail("an aggregate of an unknown kind")
+	return "NULL"
+}

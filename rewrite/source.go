@@ -1,0 +1,131 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A table of the policy is read in up to two layers:
+//
+//	b  each row's unit u, normalised columns n and join keys j; rows that the rules exclude left out (by every column's
+//	   rules, used or not)
+//	s  b with each unit's rows numbered in the order of their own contents, of which the first are taken
+//
+// Numbering orders by the normalised values of all columns and by the join keys, so rows that tie are interchangeable for
+// every measure of the table: which rows stay depends on the unit's own rows alone (privacy rule 10). A derived table
+// (derived.go) reads its inputs so.
+
+// source writes the rows of the writer's table with what has been used of them, in parentheses; bound is the condition
+// that is left for the caller's WHERE, or empty.
+func (w *writer) source() (from, bound string) {
+	if w.depth++; w.depth > 64 {
+		w.fail("derived tables that are nested too deeply")
+		return "", ""
+	}
+	defer func() { w.depth-- }()
+	switch {
+	case w.table.Derived != nil:
+		return w.derived(), ""
+	case w.table.Dataset.Unit.Row || slices.Contains(w.proven, w.table):
+		return w.base(false), ""
+	}
+	return w.numbered(), w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
+}
+
+// input writes a table as an input of a derived one, under the writer's alias.
+func (w *writer) input() string {
+	from, bound := w.source()
+	if bound == "" {
+		return from + " AS " + w.alias
+	}
+	return "(SELECT * FROM " + from + " AS " + w.alias + " WHERE " + bound + ") AS " + w.alias
+}
+
+// provable tells whether a unique constraint on the unit's column would prove the table's bound.
+func provable(t *policy.Table) bool { return t.Derived == nil && t.UnitColumn != "" }
+
+// base writes a table's normalised rows: what is used, or, to number them, everything.
+func (w *writer) base(everything bool) string {
+	t := w.table
+	var items, conditions []string
+	unit := "t." + w.nameOf(t.UnitColumn)
+	from := w.relation(t) + " AS t"
+	for via, i := t.Via, 1; via != nil; via, i = via.Table.Via, i+1 {
+		on := "t"
+		if i > 1 {
+			on = "v" + strconv.Itoa(i-1)
+		}
+		v := "v" + strconv.Itoa(i)
+		from += "\n   JOIN " + w.relation(via.Table) + " AS " + v + " ON " + w.equal(v+"."+w.name(via.Key), on+"."+w.name(via.Column))
+		unit = v + "." + w.nameOf(via.Table.UnitColumn)
+	}
+	if !t.Dataset.Unit.Row {
+		if everything || w.alias != "s" || w.depth > 1 {
+			items = append(items, unit+" AS u")
+		}
+		conditions = append(conditions, unit+" IS NOT NULL")
+	}
+	for i, c := range t.Columns {
+		if everything || slices.Contains(w.used, c) {
+			items = append(items, w.normalised(c)+" AS n"+strconv.Itoa(i+1))
+		}
+		conditions = append(conditions, w.kept(c)...)
+	}
+	for i, k := range t.Keys {
+		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
+			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))
+		}
+	}
+	if len(items) == 0 {
+		items = []string{"1 AS one"}
+	}
+	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
+	if len(conditions) > 0 {
+		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
+	}
+	return sql + ")"
+}
+
+// nameOf is name, where an empty one is not used.
+func (w *writer) nameOf(s string) string {
+	if s == "" {
+		return ""
+	}
+	return w.name(s)
+}
+
+// numbered writes a table's rows with each unit's numbered.
+func (w *writer) numbered() string {
+	var order []string
+	for i := range w.table.Columns {
+		order = append(order, "b.n"+strconv.Itoa(i+1))
+	}
+	for i, k := range w.table.Keys {
+		if !k.Unit {
+			order = append(order, "b.j"+strconv.Itoa(i+1))
+		}
+	}
+	window := "PARTITION BY b.u"
+	items := ""
+	if len(order) > 0 {
+		window += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
+		items = ", " + strings.Join(order, ", ")
+	}
+	unit := ""
+	if w.alias != "s" || w.depth > 1 {
+		unit = ", b.u"
+	}
+	return "(SELECT " + w.call("row_number") + " OVER (" + window + ") AS r" + unit + items + "\n  FROM " + w.base(true) + " AS b)"
+}
+
+// equal compares two keys. They may be of different types in DuckDB, whose conversions can fail but for those to text;
+// in PostgreSQL the statement then fails when it is parsed, alike for any rows.
+func (w *writer) equal(a, b string) string {
+	if w.dialect == DuckDB {
+		a, b = w.cast(a, "text"), w.cast(b, "text")
+	}
+	return w.operate(a, "=", b)
+}
