@@ -120,7 +120,7 @@ func etas() []float64 {
 	power := math.Sqrt(2)         // 2^(1−s)
 	for j, z := range zetas() {
 		if j > 0 {
-			power /= 4
+			power = float64(power / 4)
 			sums[j] = -float64(z * (1 - power))
 		}
 	}

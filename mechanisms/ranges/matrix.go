@@ -257,18 +257,19 @@ func (m *matrix) Terms(spans []Span) []noise.Term {
 	return eachOnce(m.weights(indicator(m.cells, spans)))
 }
 
-// MeanVariance returns the mean variance over a workload: prefix errors are a sum over the columns of (B'B)⁻¹.
+// MeanVariance returns the mean variance over a workload: with C = (B'B)⁻¹ the prefix errors E have E Σ E² = Σ_ij
+// C_ij·(D − max(i, j)) and E (Σ E)² = Σ_ij C_ij·(D − i)(D − j).
 func (m *matrix) MeanVariance(workload Workload) float64 {
-	squares, sums := 0.0, make([]float64, m.cells)
-	wanted := make([]float64, m.cells)
-	for i := range wanted {
-		wanted[i] = 1
-		l := length(m.weights(wanted))
-		squares += l * l
-		sums[i] = float64(m.cells - i)
+	var c mat.SymDense
+	_ = m.gram.InverseTo(&c) // the condition is bounded
+	squares, sum := 0.0, 0.0
+	for i := range m.cells {
+		for j := range m.cells {
+			squares += c.At(i, j) * float64(m.cells-max(i, j))
+			sum += c.At(i, j) * float64(m.cells-i) * float64(m.cells-j)
+		}
 	}
-	l := length(m.weights(sums))
-	return workload.mean(m.cells, squares, l*l)
+	return workload.mean(m.cells, squares, sum) / (m.scale * m.scale)
 }
 
 // indicator returns 1 for the cells in spans, else 0.

@@ -120,6 +120,11 @@ func TestChooseFollowsTheNoise(t *testing.T) {
 			t.Errorf("at most %d: %+v, want %+v", c.most, d, c.want)
 		}
 	}
+	for _, none := range []Goal{{1000, 0, L2, privacy.AddRemove}, {1000, 9, L2, privacy.AddRemove}, {1000, AllRanges, 0, privacy.AddRemove}, {0, AllRanges, L2, privacy.AddRemove}, {-3, AllPrefixes, L1, privacy.AddRemove}} {
+		if d, _ := Choose(none, continuous(L2)); d.Kind != 0 {
+			t.Errorf("%+v: %+v", none, d)
+		}
+	}
 	// Discrete noise of one level at a large ε is nearly never felt.
 	d, _ := Choose(Goal{200, AllRanges, L1, privacy.AddRemove}, func(s privacy.Sensitivity) float64 {
 		q := math.Exp(-10 / float64(s.L1))
@@ -147,12 +152,11 @@ func gaussianEpsilon(mu float64) float64 {
 }
 
 // TestAuditStrategies: neighbouring cells, observed with noise for the strategy's sensitivity, are told apart no better
-// than that noise allows; and better, seen by the same audit, when the sensitivity is off by 1.2. The judged number is
-// the projection on the direction in which the observations differ, which with Gaussian noise is all that there is. Alarm
-// 1e-6 for each of 8 audits.
+// than that noise allows; and better, seen by the same audit, when the sensitivity is off by 1.2, or add-remove's under
+// replace-one. The judged number is the projection on the direction in which the observations differ, which with
+// Gaussian noise is all that there is. Alarm 1e-6 for each of 16 audits.
 func TestAuditStrategies(t *testing.T) {
-	const mu = 1
-	claim, planted := gaussianEpsilon(mu), 0
+	claim := gaussianEpsilon(1)
 	for _, d := range []Description{
 		{Kind: KindTree, Cells: 9, Radices: []int{3, 3}, Weights: []int64{2, 3}},
 		{Kind: KindSine, Cells: 9, Bits: 24, Version: 1},
@@ -163,39 +167,40 @@ func TestAuditStrategies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bound := audit(t, s, mu, 1); bound > claim {
-			t.Errorf("%s: ε is at least %.3f, claimed %.3f", d.Kind, bound, claim)
-		} else if bound < .8*claim {
-			t.Errorf("%s: the audit found only %.3f of %.3f: it is blind", d.Kind, bound, claim)
+		for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
+			right := float64(s.Sensitivity(neighbors).L2Squared)
+			wrong, fault := right/1.44, "a sensitivity off by 1.2"
+			if neighbors == privacy.ReplaceOne {
+				wrong, fault = float64(s.Sensitivity(privacy.AddRemove).L2Squared), "that of add-remove"
+			}
+			if bound := audit(t, s, neighbors, right); bound > claim {
+				t.Errorf("%s, %s: ε is at least %.3f, claimed %.3f", d.Kind, neighbors, bound, claim)
+			} else if bound < .5*claim {
+				t.Errorf("%s, %s: the audit found only %.3f of %.3f: it is blind", d.Kind, neighbors, bound, claim)
+			}
+			if bound := audit(t, s, neighbors, wrong); bound <= claim {
+				t.Errorf("%s, %s: %s passed: %.3f", d.Kind, neighbors, fault, bound)
+			}
 		}
-		if audit(t, s, mu, 1.44) > claim {
-			planted++
-		}
-	}
-	if planted < 4 {
-		t.Errorf("a sensitivity off by 1.2 was caught %d times of 4", planted)
 	}
 }
 
-// audit returns a lower bound of the ε at auditDelta of s under noise whose variance is too small by a factor.
-func audit(t *testing.T, s Strategy, mu, factor float64) float64 {
+// audit returns a lower bound of the ε at auditDelta of s under Gaussian noise.
+func audit(t *testing.T, s Strategy, neighbors privacy.Neighbors, variance float64) float64 {
 	t.Helper()
-	variance := float64(s.Sensitivity(privacy.AddRemove).L2Squared) / (mu * mu * factor)
 	d, err := noise.New(noise.Gaussian, int64(variance*1024), 1024)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x := make([]int64, s.Cells())
 	for i := range x {
-		x[i] = int64(10 * i)
+		x[i] = int64(10 * (i + 1))
 	}
 	one := s.Observe(x)
 	var other []int64 // the neighbour that is furthest
 	most := 0.0
-	for i := range x {
-		x[i]++
+	consider := func() {
 		y := s.Observe(x)
-		x[i]--
 		sum := 0.0
 		for j := range y {
 			sum += float64(y[j]-one[j]) * float64(y[j]-one[j])
@@ -203,6 +208,20 @@ func audit(t *testing.T, s Strategy, mu, factor float64) float64 {
 		if sum > most {
 			most, other = sum, y
 		}
+	}
+	for i := range x {
+		x[i]++
+		if neighbors == privacy.AddRemove {
+			consider()
+		}
+		for k := range x {
+			x[k]--
+			if neighbors == privacy.ReplaceOne {
+				consider()
+			}
+			x[k]++
+		}
+		x[i]--
 	}
 	r := noise.NewReader(rand.NewChaCha8([32]byte{13}))
 	sample := func(center []int64) []float64 {

@@ -28,8 +28,11 @@ type Goal struct {
 //	L2: sine for all ranges or cosine for prefixes, up to MostConvolved cells, with as many bits as the noise allows.
 //
 // The square-root strategy is never the best; it is there for streams, in which observation j needs cells up to j alone.
-// It returns the zero Description where no noise can be calibrated.
+// It returns the zero Description where no noise can be calibrated, and for a goal that is none.
 func Choose(g Goal, variance func(privacy.Sensitivity) float64) (Description, float64) {
+	if g.Workload < AllRanges || g.Workload > EachCell || g.Norm != L1 && g.Norm != L2 {
+		return Description{}, 0
+	}
 	c := choice{goal: g, variance: variance}
 	c.consider(Description{Kind: KindIdentity, Cells: g.Cells})
 	if g.Workload == EachCell || g.Cells < 2 {
@@ -46,8 +49,9 @@ func Choose(g Goal, variance func(privacy.Sensitivity) float64) (Description, fl
 	if g.Workload == AllPrefixes {
 		kind = KindCosine
 	}
-	if g.Cells <= MostConvolved {
-		for bits := mostBits; bits >= 16 && !c.consider(Description{Kind: kind, Cells: g.Cells, Bits: bits, Version: 1}); bits -= 4 {
+	for bits := mostBits; bits >= 16; bits -= 4 {
+		if c.consider(Description{Kind: kind, Cells: g.Cells, Bits: bits, Version: 1}) {
+			break
 		}
 	}
 	return c.best, c.error
