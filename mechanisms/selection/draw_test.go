@@ -152,19 +152,20 @@ func TestExpBounds(t *testing.T) {
 // TestAFailingSourceGivesNothing: at any point of the draw.
 func TestAFailingSourceGivesNothing(t *testing.T) {
 	cells := []int64{10, 0, 3, 4, 9, 9, 1, 0, 0, 200}
+	cells = append(cells, make([]int64, 990)...) // blocks, and numbers of several words
 	truth := privacy.Seal(cells)
 	scores := mustOf(Counts(len(cells)))(t)
 	broken := errors.New("broken")
-	for bytes := int64(0); bytes < 3000; bytes += 256 {
+	for bytes := int64(0); bytes < 4000; bytes += 8 {
 		source := io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken))
 		for rule := Exponential; rule <= NoisyMax; rule++ {
-			m := mustOf(New(rule, scores, one, epsilon(1000)))(t)
+			m := mustOf(New(rule, scores, one, epsilon(100_000)))(t)
 			if r, err := m.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
 				t.Fatalf("%v: %v, %v", rule, r, err)
 			}
 		}
 		for method := Gumbel; method <= Bins; method++ {
-			top := mustOf(NewTop(method, 3, scores, one, epsilon(1000)))(t)
+			top := mustOf(NewTop(method, 9, scores, one, epsilon(100_000)))(t)
 			if r, err := top.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
 				t.Fatalf("%v: %v, %v", method, r, err)
 			}

@@ -93,6 +93,9 @@ func (s sequences) draw(v uint64, random *noise.Reader) []int {
 		}
 		chosen = append(chosen, s.another(chosen, from, reached[i], random))
 	}
+	if random.Err() != nil {
+		return nil // after a failure the positions may be any
+	}
 	for i, at := range chosen {
 		chosen[i] = int(s.order[at])
 	}

@@ -53,6 +53,9 @@ func (b blocks) draw(random *noise.Reader, lossOf func(rank *big.Int) uint64) *b
 	for random.Err() == nil {
 		j := weighted(b.weights, random)
 		rank := random.BelowBig(b.weights[j].count)
+		if random.Err() != nil {
+			break // after a failure the number may be any
+		}
 		rank.Add(rank, b.first[j])
 		if b.rate.keep(random, lossOf(rank)-b.least[j]) {
 			return rank
