@@ -287,3 +287,30 @@ func ExamplePrefixes() {
 	// Output:
 	// threshold 124; below 1000.00: 9988; median 2178
 }
+
+// BenchmarkPrefixes: a release of a million rows with as many keys, and its reading, by the bits of a level.
+func BenchmarkPrefixes(b *testing.B) {
+	random := rand.New(rand.NewPCG(15, 16))
+	keyed := make([]Keyed, 1_000_000)
+	for i := range keyed {
+		keyed[i] = Keyed{uint64(math.Abs(random.NormFloat64()) * (1 << 50)), 1}
+	}
+	truth := privacy.Seal(keyed)
+	for _, stride := range []int{4, 8, 16} {
+		b.Run(fmt.Sprintf("stride%d", stride), func(b *testing.B) {
+			p := mustPrefixes(b, 64, stride, oneRow, withDelta(eps(1), 1e12))
+			bytes := seeded(17)
+			for b.Loop() {
+				r, err := p.Release(truth, bytes)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := p.Reading(r); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(r.Value())), "kept")
+				b.ReportMetric(float64(p.Threshold()), "threshold")
+			}
+		})
+	}
+}

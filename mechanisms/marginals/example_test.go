@@ -28,6 +28,8 @@ func people() []person {
 	return town
 }
 
+const sex, race, married, age = 0, 1, 2, 3
+
 var sizes = []int{2, 2, 2, 116}
 
 // tally is what GROUP BY over the attributes counts.
@@ -51,7 +53,6 @@ func tally(town []person, attributes []int) privacy.Sensitive[[]int64] {
 // all from one release of ρ = 0.1, with the error of each. The plan is for the ages of every group, and for the groups'
 // counts, of which a cell is as important as 50 cells of ages.
 func Example_censusTable() {
-	const sex, race, married, age = 0, 1, 2, 3
 	domain, err := marginals.NewDomain(sizes...)
 	if err != nil {
 		fmt.Println(err)
@@ -90,6 +91,22 @@ func Example_censusTable() {
 		fmt.Println(err)
 		return
 	}
+	printTable(estimate, town)
+	// Output:
+	// statistic  group                     count            mean             median     true
+	// 1A         total population       7007 ±   6      38.50 ± 0.25      38 ± 24 rows  7000, 38.54, 38
+	// 2A         female                 3451 ±   5      38.57 ± 0.43      38 ± 21 rows  3446, 38.47, 38
+	// 2B         male                   3556 ±   5      38.44 ± 0.41      38 ± 21 rows  3554, 38.60, 38
+	// 2C         black                  2712 ±   5      38.46 ± 0.54      37 ± 21 rows  2699, 38.24, 37
+	// 2D         white                  4295 ±   5      38.53 ± 0.34      38 ± 21 rows  4301, 38.73, 38
+	// 3B         married                3360 ±   5      44.01 ± 0.47      42 ± 23 rows  3362, 43.65, 42
+	// 4A         black female           1384 ±   4      37.51 ± 0.89      36 ± 17 rows  1376, 38.00, 37
+	// 4C         white male             2228 ±   4      37.84 ± 0.55      38 ± 17 rows  2231, 38.67, 38
+	// 5C         64 years or over        879 ±  26      74.61 ± 0.73      73 ± 16 rows  866, 74.52, 72
+}
+
+// printTable prints the lines of the table, each beside the truth.
+func printTable(estimate *marginals.Estimate, town []person) {
 	values := make([]float64, sizes[age])
 	for i := range values {
 		values[i] = float64(i)
@@ -119,17 +136,6 @@ func Example_censusTable() {
 		count, mean, median := truth(town, line.rows)
 		fmt.Printf("%-10s %-19s %7.0f ± %3.0f  %9.2f ± %.2f  %6d ± %2.0f rows  %d, %.2f, %d\n", line.name, line.group, v.Count, v.CountError, v.Mean, v.MeanError, v.Median, v.MedianError, count, mean, median)
 	}
-	// Output:
-	// statistic  group                     count            mean             median     true
-	// 1A         total population       7007 ±   6      38.50 ± 0.25      38 ± 24 rows  7000, 38.54, 38
-	// 2A         female                 3451 ±   5      38.57 ± 0.43      38 ± 21 rows  3446, 38.47, 38
-	// 2B         male                   3556 ±   5      38.44 ± 0.41      38 ± 21 rows  3554, 38.60, 38
-	// 2C         black                  2712 ±   5      38.46 ± 0.54      37 ± 21 rows  2699, 38.24, 37
-	// 2D         white                  4295 ±   5      38.53 ± 0.34      38 ± 21 rows  4301, 38.73, 38
-	// 3B         married                3360 ±   5      44.01 ± 0.47      42 ± 23 rows  3362, 43.65, 42
-	// 4A         black female           1384 ±   4      37.51 ± 0.89      36 ± 17 rows  1376, 38.00, 37
-	// 4C         white male             2228 ±   4      37.84 ± 0.55      38 ± 17 rows  2231, 38.67, 38
-	// 5C         64 years or over        879 ±  26      74.61 ± 0.73      73 ± 16 rows  866, 74.52, 72
 }
 
 // truth counts in the open.

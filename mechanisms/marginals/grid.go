@@ -169,6 +169,24 @@ func (g Grid) Variance(r Rectangle) (float64, error) {
 	return g.noise.Variance() * g.rows.Variance([]ranges.Span{r.Rows}) * g.columns.Variance([]ranges.Span{r.Columns}), nil
 }
 
+// Noise returns the noise of each observation.
+func (g Grid) Noise() noise.Distribution { return g.noise }
+
+// Terms returns the reading of the count in a rectangle as a weighted sum of observations' noise, from which package noise
+// tells half-widths: every term of the rows' reading times every term of the columns'.
+func (g Grid) Terms(r Rectangle) ([]noise.Term, error) {
+	if err := g.check(r); err != nil {
+		return nil, err
+	}
+	terms, columns := []noise.Term{}, g.columns.Terms([]ranges.Span{r.Columns})
+	for _, a := range g.rows.Terms([]ranges.Span{r.Rows}) {
+		for _, b := range columns {
+			terms = append(terms, noise.Term{Weight: a.Weight * b.Weight, Count: a.Count * b.Count})
+		}
+	}
+	return terms, nil
+}
+
 func (g *Grid) check(r Rectangle) error {
 	if g.rows == nil {
 		return errors.New("grid is the zero value, must be made by NewGrid")

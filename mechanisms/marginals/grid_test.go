@@ -54,6 +54,33 @@ func everyRectangle(s GridShape, f func(r Rectangle)) {
 	}
 }
 
+// gridLoss is the largest ε or ρ between neighbours, by enumeration of where a row may come from and go to.
+func gridLoss(g Grid, b *mat.Dense, relation privacy.Neighbors) float64 {
+	rows, n := b.Dims()
+	most := 0.0
+	for j := range n {
+		for k := -1; k < n; k++ {
+			if k >= 0 && relation == privacy.AddRemove {
+				continue
+			}
+			moved := 0.0
+			for i := range rows {
+				d := b.At(i, j)
+				if k >= 0 {
+					d -= b.At(i, k)
+				}
+				if g.cost.Rho.Pico() > 0 {
+					moved += d * d / (2 * g.noise.Variance())
+				} else {
+					moved += math.Abs(d) * 2 * math.Asinh(math.Sqrt(.5/g.noise.Variance()))
+				}
+			}
+			most = math.Max(most, moved)
+		}
+	}
+	return most
+}
+
 // TestGridAgainstDenseAlgebra: sensitivity by enumeration, variances against the inverse of the dense normal equations, the
 // mean against all rectangles, the reading of noiseless observations against the counts.
 func TestGridAgainstDenseAlgebra(t *testing.T) {
@@ -63,28 +90,8 @@ func TestGridAgainstDenseAlgebra(t *testing.T) {
 			for _, c := range []privacy.Contribution{oneRow, oneReplace} {
 				g := mustGrid(t, shape, c, cost)
 				b := gridMatrix(g)
-				rows, n := b.Dims()
-				most := 0.0
-				for j := range n {
-					for k := -1; k < n; k++ {
-						if k >= 0 && c.Neighbors == privacy.AddRemove {
-							continue
-						}
-						moved := 0.0
-						for i := range rows {
-							d := b.At(i, j)
-							if k >= 0 {
-								d -= b.At(i, k)
-							}
-							if cost.Rho.Pico() > 0 {
-								moved += d * d / (2 * g.noise.Variance())
-							} else {
-								moved += math.Abs(d) * 2 * math.Asinh(math.Sqrt(.5/g.noise.Variance()))
-							}
-						}
-						most = math.Max(most, moved)
-					}
-				}
+				_, n := b.Dims()
+				most := gridLoss(g, b, c.Neighbors)
 				if paid := cost.Rho.Float() + cost.Epsilon.Float(); most > paid*(1+1e-6) || c.Neighbors == privacy.AddRemove && most < .99*paid {
 					t.Errorf("%v, %s, %s: lost %g of %g", shape, cost, c.Neighbors, most, paid)
 				}
@@ -116,6 +123,14 @@ func TestGridAgainstDenseAlgebra(t *testing.T) {
 						t.Fatalf("%v, %s: variance of %v is %g, dense %g (%v)", shape, cost, r, got, dense, err)
 					}
 					sum, count = sum+dense, count+1
+					terms, err := g.Terms(r)
+					squares := 0.0
+					for _, x := range terms {
+						squares += x.Weight * x.Weight * float64(x.Count) * g.Noise().Variance()
+					}
+					if err != nil || math.Abs(squares/dense-1) > 1e-6 {
+						t.Fatalf("%v, %s: terms of %v have variance %g, dense %g (%v)", shape, cost, r, squares, dense, err)
+					}
 					if x, err := e.Sum(r); err != nil || math.Abs(x.Value()-want) > 1e-6*(1+want) {
 						t.Fatalf("%v, %s: %v holds %g, counted %g (%v)", shape, cost, r, x.Value(), want, err)
 					}
