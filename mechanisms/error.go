@@ -26,7 +26,7 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 type Errors struct {
 	cells  int
 	reader ranges.Strategy // nil for Identity
-	tree   bool
+	kind   StrategyKind
 	noise  noise.Distribution
 	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
@@ -60,8 +60,8 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
-	e.reader, e.tree = s.reader(), s.Strategy.Kind == Tree
-	if e.reader != nil && !e.tree {
+	e.reader, e.kind = s.reader(), s.Strategy.Kind
+	if e.kind > Tree {
 		e.prefix = append(e.prefix, keyOf(s.description())...)
 	}
 	return e
@@ -76,7 +76,7 @@ func (e *Errors) Of(spans []Span) Error {
 		return Error{Variance: float64(count) * e.noise.Variance(), HalfWidth: width}
 	}
 	same := sameSpans(spans)
-	if e.tree {
+	if e.kind == Tree {
 		terms := e.reader.Terms(same)
 		squares, key := keyOfTerms(terms)
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.remembered(key, func() int64 { return e.noise.HalfWidthOf(terms, e.alpha) })}
@@ -114,6 +114,19 @@ func (e *Errors) Variance(spans []Span) float64 {
 		return float64(countOf(spans)) * e.noise.Variance()
 	}
 	return e.reader.Variance(sameSpans(spans)) * e.noise.Variance()
+}
+
+// Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that it
+// takes milliseconds: each row where a variance is one multiplication, some 256 of them where it takes microseconds, and
+// some 64 where it takes a Fourier transform.
+func (e *Errors) Every(rows int) int {
+	switch e.kind {
+	case Identity:
+		return 1
+	case Sine, Cosine, Root, Matrix:
+		return 1 + rows/64
+	}
+	return 1 + rows/256
 }
 
 // wideVariance is the variance parameter from where on sums of discrete Gaussian noise are taken for continuous.

@@ -117,7 +117,7 @@ func TestConfidenceRefuses(t *testing.T) {
 	}
 }
 
-func TestRangesChoosesBetweenTreeAndIdentity(t *testing.T) {
+func TestRangesChooses(t *testing.T) {
 	for _, c := range []struct {
 		cells int
 		cost  privacy.Cost
@@ -126,7 +126,8 @@ func TestRangesChoosesBetweenTreeAndIdentity(t *testing.T) {
 		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
 		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
 		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 10}}},
-		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 14}}, Noise: Noise{DiscreteLaplace, 3, 1}}},
+		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{DiscreteLaplace, 65536, 1}}},
+		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 16, 16, 14}}, Noise: Noise{DiscreteLaplace, 5, 1}}},
 		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{DiscreteGaussian, 281471800054680, 1}}},
 	} {
 		s, err := Ranges(c.cells, oneRow, c.cost)

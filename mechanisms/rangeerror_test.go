@@ -115,11 +115,7 @@ func TestRangeErrorByFormula(t *testing.T) {
 			}
 			ours := s.RMSE(k.workload)
 			t.Logf("%-28s %5d cells: %7.4f, best known %7.4f, limit %7.4f, lecture notes %7.3f; %v", k.name, 1<<depth, ours, k.best[i], k.limit[i], math.Sqrt(lectureTreeMean(t, depth, k.workload, k.cost)), s.Strategy)
-			allowed := 1.005
-			if depth == 12 && k.cost == pureOne {
-				allowed = 1.15 // no p-identity strategy of so many cells is shipped yet
-			}
-			if ours > allowed*k.best[i] || ours < k.limit[i]*(1-1e-4) {
+			if ours > 1.005*k.best[i] || ours < k.limit[i]*(1-1e-4) {
 				t.Errorf("%s, %d cells: %.4f, best known %.4f, limit %.4f", k.name, 1<<depth, ours, k.best[i], k.limit[i])
 			}
 			if i == len(depths)-1 {

@@ -2,9 +2,6 @@ package planner
 
 import "github.com/dpproxy/dpproxy/mechanisms"
 
-// mostErrors bounds how many rows' errors a plan computes.
-const mostErrors = 256
-
 // worst is the largest expected squared error over the rows of a reading.
 func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
 	most := 0.0
@@ -29,11 +26,7 @@ func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mec
 func worstRow(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) (row int, variance float64) {
 	row = -1
 	errors := spec.Errors(confidence)
-	step := 1
-	if spec.Strategy.Kind != mechanisms.Identity {
-		step += len(rows) / mostErrors
-	}
-	for i := 0; i < len(rows); i += step {
+	for i := 0; i < len(rows); i += errors.Every(len(rows)) {
 		if v := errors.Variance(rows[i]); row < 0 || v > variance {
 			row, variance = i, v
 		}

@@ -119,7 +119,11 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	contribution := m.Table.Contribution()
 	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
 	d := m.Spec.Sensitivity(contribution)
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
+	of := ""
+	if weighted(m.Spec.Strategy) {
+		of = " of the weighted sums"
+	}
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), of, contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
@@ -152,9 +156,6 @@ func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Co
 	return lines
 }
 
-// mostErrorRows bounds the rows whose errors are computed one by one; of more, evenly chosen ones are.
-const mostErrorRows = 256
-
 // mostHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
 // largest half-width is.
 const mostHalfWidths = 8
@@ -167,7 +168,7 @@ func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence 
 		variance float64
 	}
 	var looked []row
-	for r := 0; r < len(rows); r += 1 + len(rows)/mostErrorRows {
+	for r := 0; r < len(rows); r += errors.Every(len(rows)) {
 		looked = append(looked, row{rows[r], errors.Variance(rows[r])})
 	}
 	slices.SortStableFunc(looked, func(a, b row) int { return cmp.Compare(b.variance, a.variance) })
@@ -283,10 +284,18 @@ func argumentsText(args []any) string {
 	return strings.Join(texts, ", ")
 }
 
-// root writes √n, as a whole number where it is one.
+// weighted tells whether a strategy observes more than plain sums of cells.
+func weighted(y mechanisms.Strategy) bool {
+	return y.Kind > mechanisms.Tree || y.Weights != nil
+}
+
+// root writes √n, as a whole number where it is one, and rounded where n is long.
 func root(n int64) string {
 	if r := int64(math.Round(math.Sqrt(float64(n)))); r*r == n {
 		return fmt.Sprint(r)
+	}
+	if n >= 1_000_000 {
+		return fmt.Sprintf("%.1f", math.Sqrt(float64(n)))
 	}
 	return fmt.Sprintf("√%d", n)
 }
