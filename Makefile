@@ -43,8 +43,10 @@ bench-samplers: ## ns and random words a sample: ours, the entropy source's floo
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
 	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online
 
-audit: ## the statistical audits at full length
-	DPPROXY_AUDIT=full $(GO) test -timeout 4h -run 'Audit|Coverage' ./...
+audit: ## the statistical audits at full length, and the total rate of their false alarms
+	@mkdir -p bin; rm -f bin/alarms
+	DPPROXY_AUDIT=full DPPROXY_ALARMS=$(CURDIR)/bin/alarms $(GO) test -count=1 -timeout 4h -run 'Audit|Coverage' ./...
+	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs
