@@ -161,7 +161,7 @@ const (
 // Theorem: composition; the partition's ε₁-DP is ε₁²/2-zCDP (Bun, Steinke 2016).
 // Proof: given the partition, the strategy, the noise and the buckets are fixed; a cell enters its bucket by addition, cut at
 // 2^61, which brings no two values further apart, and exact noise is added to every observation.
-// Limits: as for the partition. The reading is biased where buckets are not even, by an amount that the release does not tell.
+// Limits: as for the partition. Where a source of randomness fails, how far it got depends on the data. The reading is biased where buckets are not even, by an amount that the release does not tell.
 func (d Dawa) Release(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[Bucketed], error) {
 	var none privacy.Released[Bucketed]
 	if d.cells == 0 {

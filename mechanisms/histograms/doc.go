@@ -1,5 +1,5 @@
 // Package histograms releases histograms whose strategy depends on the data, privately. Dawa, for few rows over many
-// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets by a tree; DawaWins
+// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets; DawaWins
 // says from public things when that is expected to beat a strategy chosen ahead. Prefixes, for keys of up to 64 bits, walks
 // down a tree of prefixes and goes on only below those whose noisy count passes a threshold. The number of rows, where it
 // matters, is a public guess or a released total that the caller gives; it is never read. The package knows neither SQL
@@ -14,7 +14,7 @@ import (
 
 const mostRows = 1 << 22
 
-// bounds is a checked contribution: neighbours are at most steps single rows apart, squared (L2²) of a vector of cells.
+// bounds is a checked contribution: a unit has at most so many rows; under replace-one they go and others come.
 type bounds struct {
 	rows       int64
 	replaceOne bool

@@ -140,7 +140,7 @@ type Node struct {
 // both ways; replace-one has δ/2 from each of the two sides. Under ρ the mechanism that never looks at private prefixes is
 // ρ-zCDP and differs from this one with probability at most δ: the coupling that the accountant adds δ for.
 // Limits: time and the number of random words depend on how many prefixes have rows below kept ones, kept or not; the
-// order of the output does not. Rows below prefixes that were dropped are lost to the level: see Reading.
+// order of the output does not; where a source of randomness fails, how far it got does. Rows below prefixes that were dropped are lost to the level: see Reading.
 func (p Prefixes) Release(truth privacy.Sensitive[[]Keyed], random io.Reader) (privacy.Released[[]Node], error) {
 	var none privacy.Released[[]Node]
 	if p.keyBits == 0 {
