@@ -103,6 +103,9 @@ func (s Spec) LinearVariance(query []float64) (float64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
 	}
+	if s.Choice != nil {
+		return 0, fmt.Errorf("the release names chosen cells, must count them")
+	}
 	if len(query) != s.Cells {
 		return 0, fmt.Errorf("number of coefficients is %d, must be the number of cells, %d", len(query), s.Cells)
 	}

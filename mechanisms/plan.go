@@ -188,6 +188,9 @@ func (s Spec) Only(counter int) Spec {
 
 // check refuses every Spec that this package would not make.
 func (s Spec) check() error {
+	if s.Choice != nil {
+		return s.Choice.check(s)
+	}
 	if err := s.checkShape(); err != nil {
 		return err
 	}

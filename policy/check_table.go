@@ -109,7 +109,7 @@ func (c *checker) relation(t *Table, at place) {
 
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0,
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes,
 	} {
 		if given {
 			at.name(key).problem("%s is for private tables, and this one is public", key)
