@@ -73,6 +73,10 @@ func (e *encoder) cost(c privacy.Cost) {
 const specFull int64 = -2
 
 func (e *encoder) spec(s mechanisms.Spec) {
+	if s.Choice != nil {
+		e.choiceSpec(s)
+		return
+	}
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
 		e.fullSpec(s)
 		return
@@ -182,6 +186,9 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
+	if first == specChoice {
+		return d.choiceSpec()
+	}
 	full := first == specFull
 	if full {
 		first = d.i64()

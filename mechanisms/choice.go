@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -216,35 +217,56 @@ func ruleOf(cost privacy.Cost) selection.Rule {
 	return selection.PermuteAndFlip
 }
 
-// rankBound is RankBound of one quantile and, of several, a bound that adds up each level's own error: with the strength s
-// of a level, ln(places/β)·2T/s rows (every rate is at least s/(2T) a row). Extremes are moved inwards by the mechanism, by
-// ln(8·places)·2T/s rows at most.
+// rankBound bounds the rank error of the worst of several quantiles, that of one being RankBound's with what moves extremes.
+//
+// Each draw is off by at most e = ln(places·draws/α)/rate rows of its part, but with probability α/draws, with rate =
+// s/(2T·max(q, 1−q)) a row for a share q of the part; an extreme is moved inwards by at most ln(8·places)/rate rows more
+// (quantiles.Mechanism.slack). A share q of a part whose ends are off by a and b is off by (1−q)·a + q·b besides.
 func (ch *Choice) rankBound(m quantiles.Mechanism, cells int) func(alpha noise.Probability) float64 {
 	levels := float64(m.Levels())
 	strength := ch.Cost.Epsilon.Float() / levels
 	if ch.Cost.Rho.Pico() != 0 {
 		strength = math.Sqrt(8 * ch.Cost.Rho.Float() / levels)
 	}
-	rows := ch.Each.Rows
+	rows := float64(ch.Each.Rows)
 	if ch.Each.Neighbors == privacy.ReplaceOne {
 		rows *= 2
 	}
-	row, places := 2*float64(rows)/strength, float64(cells)
+	places := float64(cells)
 	if levels > 1 {
-		places = max(places, 1<<18)
+		places = max(places, 1<<18) // as many as cells are divided into
 	}
-	extreme := 0.0
-	for _, share := range ch.Shares {
-		if share.Num == 0 || share.Num == share.Den {
-			extreme = row * math.Log(8*places)
-		}
+	shares := make([]float64, len(ch.Shares))
+	for i, share := range ch.Shares {
+		shares[i] = float64(share.Num) / float64(share.Den)
 	}
+	slices.Sort(shares)
+	shares = slices.Compact(shares)
 	return func(alpha noise.Probability) float64 {
-		if levels == 1 {
-			return extreme + m.RankBound(alpha)
+		own := func(q float64, extreme bool) float64 {
+			e := math.Log(places * float64(len(shares)) / float64(alpha))
+			if extreme {
+				e += math.Log(8 * places)
+			}
+			return e * 2 * rows * max(q, 1-q) / strength
 		}
-		return extreme + levels*row*math.Log(places*levels/float64(alpha))
+		return worstRank(shares, 0, 1, 0, 0, own)
 	}
+}
+
+// worstRank is the largest error of shares that lie in a part of the rows whose ends are off by below and above.
+func worstRank(shares []float64, from, to, below, above float64, own func(q float64, extreme bool) float64) float64 {
+	if len(shares) == 0 {
+		return 0
+	}
+	middle := len(shares) / 2
+	at := shares[middle]
+	q := 1.0
+	if to > from {
+		q = (at - from) / (to - from)
+	}
+	e := own(q, at == 0 || at == 1) + (1-q)*below + q*above
+	return max(e, worstRank(shares[:middle], from, at, below, e, own), worstRank(shares[middle+1:], at, to, e, above, own))
 }
 
 // release draws a choice: see NewChoice for the claim.

@@ -15,6 +15,10 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 	only = map[int][]*expr{}
 	index := map[string]int{}
 	for _, c := range v.s.counters {
+		if c.choice != nil {
+			v.s.counting = append(v.s.counting, -1)
+			continue
+		}
 		var pred Pred
 		residual, refusal := v.fold(c.where, &pred)
 		if refusal != nil {

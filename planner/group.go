@@ -172,6 +172,7 @@ type found struct {
 	key, counter int      // −1: not that
 	formula      *pg.Node // over the leaf's columns, in neither case
 	typ          policy.Type
+	choice       bool // the counter is a choice, of the type
 }
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
@@ -221,6 +222,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 		k := g.q.keys[f.key]
 		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
 	}
+	if f.choice {
+		return columnExpr(len(g.q.keys)+f.counter, f.typ, -1, pos), nil
+	}
 	e := columnExpr(len(g.q.keys)+f.counter, policy.Int8, -1, pos)
 	if f.typ == policy.Int8 {
 		return e, nil
@@ -246,6 +250,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		if hasWindow(a) {
 			return nil, windowIn.at(locationOf(a), "an aggregate")
 		}
+	}
+	if pickers[name] {
+		return g.picked(name, f)
 	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		return nil, noAggregate.at(pos, name)

@@ -86,13 +86,15 @@ type KeyColumn struct {
 	Type   policy.Type
 	Typmod int32
 	Values []policy.Value
+	Pick   *Pick // instead of Values: the keys are chosen
 }
 
-// CountColumn is one bigint column: for each row, the sum of cells of one counter.
+// CountColumn is one bigint column: for each row, the sum of cells of one counter. Or it is what Pick reads.
 type CountColumn struct {
 	Name    string
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Pick    *Pick
 }
 
 // Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has

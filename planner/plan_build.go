@@ -40,8 +40,12 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			return nil, refusal
 		}
 	}
+	chosen, refusal := b.solveChoices(questions, &said)
+	if refusal != nil {
+		return nil, refusal
+	}
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
-	ways, refusal := ch.choose(questions)
+	ways, refusal := ch.choose(append(slices.Clone(questions), chosen...))
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -51,6 +55,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			q.tellRules(&said)
 		}
 	}
+	plan.addChoices(questions, chosen, ways[len(questions):])
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
@@ -130,7 +135,7 @@ func (p *Plan) tellErrors() {
 	}
 	leaf := p.Leaves[from.leaf]
 	for i, source := range from.counts {
-		if source < 0 || i >= len(p.Columns) {
+		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Pick != nil {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact

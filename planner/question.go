@@ -18,14 +18,16 @@ type question struct {
 	where    []*expr // a conjunction
 	keys     []*expr
 	counters []counter
+	picks    []*pickSet
 	sql      string
 }
 
 // counter is one count of rows, or a sum over them.
 type counter struct {
-	where []*expr // FILTER and the argument's NOT NULL; empty: every row
-	sum   *summand
-	canon string
+	where  []*expr // FILTER and the argument's NOT NULL; empty: every row
+	sum    *summand
+	choice *choice // instead of counting
+	canon  string
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -62,6 +64,7 @@ type solved struct {
 	parts    []*part
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
+	chosen   *chosen
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

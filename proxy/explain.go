@@ -63,11 +63,17 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	}
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	for _, leaf := range plan.Leaves {
+		picks := explainPicks(plan, leaf, queries)
+		if leaf.Measure < 0 && len(picks) > 0 {
+			e.Leaves = append(e.Leaves, picks...)
+			continue
+		}
 		if leaf.Measure < 0 {
 			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
 			continue
 		}
 		e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, plan.Measures[leaf.Measure], queries[leaf.Measure]))
+		e.Leaves = append(e.Leaves, picks...)
 	}
 	for _, c := range plan.Columns {
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
@@ -113,6 +119,8 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 		e.Source = "release " + m.Name + ", which you have paid for"
 	case m.Declared != nil:
 		e.Source = "release " + m.Name + ", bought by this query"
+	case m.Spec.Choice != nil:
+		e.Source = "a fresh choice"
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
 	}
@@ -200,6 +208,9 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
+	if s.Choice != nil {
+		return choiceText(s)
+	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {
 		noise = sumsText(s.Sums)

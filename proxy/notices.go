@@ -34,6 +34,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 	if e := errorText(plan); e != "" {
 		parts = append(parts, e)
 	}
+	parts = append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
 	n := Notice{Message: strings.Join(parts, "; ")}
 	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
@@ -47,7 +48,7 @@ func publicParts(plan *planner.Plan) []string {
 		if len(leaf.Counts) > 0 {
 			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
 		}
-		if leaf.Measure < 0 && !slices.Contains(parts, text) {
+		if leaf.Measure < 0 && len(pickErrors(&planner.Plan{Leaves: []*planner.Leaf{leaf}}, "")) == 0 && !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}
@@ -151,6 +152,9 @@ func leafErrorText(plan *planner.Plan, at string) string {
 			continue
 		}
 		for _, c := range leaf.Counts {
+			if c.Pick != nil {
+				continue
+			}
 			widest = max(widest, widestHalfWidth(plan.Measures[leaf.Measure].Spec.Only(c.Counter), c.Spans, plan.Confidence))
 		}
 	}

@@ -19,15 +19,19 @@ import (
 func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		var err error
 		if leaf.Measure < 0 {
 			tables[i] = publicLeaf(leaf)
-			continue
+		} else {
+			saved, err := a.estimate(s, ids[leaf.Measure])
+			if err != nil {
+				return nil, err
+			}
+			tables[i] = leafTable(leaf, saved.estimate, saved.noisy)
 		}
-		saved, err := a.estimate(s, ids[leaf.Measure])
-		if err != nil {
+		if tables[i], err = a.withPicks(s, leaf, ids, tables[i]); err != nil {
 			return nil, err
 		}
-		tables[i] = leafTable(leaf, saved.estimate, saved.noisy)
 	}
 	return tables, nil
 }
@@ -52,10 +56,14 @@ func leafRows(leaf *planner.Leaf, count func(c *planner.CountColumn, row int) in
 	for r := range data {
 		row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
 		for k := range leaf.Keys {
-			row[k] = leaf.Keys[k].Values[r]
+			if leaf.Keys[k].Pick == nil {
+				row[k] = leaf.Keys[k].Values[r]
+			}
 		}
 		for c := range leaf.Counts {
-			row[len(leaf.Keys)+c] = count(&leaf.Counts[c], r)
+			if leaf.Counts[c].Pick == nil {
+				row[len(leaf.Keys)+c] = count(&leaf.Counts[c], r)
+			}
 		}
 		data[r] = row
 	}
@@ -68,7 +76,11 @@ func leafColumns(leaf *planner.Leaf) []sandbox.Column {
 		columns = append(columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
 	}
 	for _, c := range leaf.Counts {
-		columns = append(columns, sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1})
+		column := sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1}
+		if c.Pick != nil {
+			column.Type = c.Pick.Type
+		}
+		columns = append(columns, column)
 	}
 	return columns
 }
@@ -101,7 +113,7 @@ func sandboxSession(s *Session) sandbox.Session {
 	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables}
 }
 
-// saved is a release with its reading.
+// saved is a release with its reading; a choice has none.
 type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
@@ -131,7 +143,12 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 		a.log.Error("saved release cannot be read", "release", id, "error", err)
 		return saved{}, errLedger
 	}
-	e, err := mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+	var e *mechanisms.Estimate
+	if release.Item.Spec.Choice == nil {
+		e, err = mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+	} else {
+		_, err = release.Item.Spec.Chosen(release.Noisy)
+	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger
