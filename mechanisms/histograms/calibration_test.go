@@ -16,15 +16,18 @@ var (
 	paid = []privacy.Cost{eps(1), eps(.37), {Rho: privacy.PicoRho(5e11)}, {Rho: privacy.PicoRho(777_777_777_777)}}
 )
 
-// perStep returns the ε, or ρ, that a step of 1 takes: 1/t of a Laplace noise, 1/(2σ²) of a Gaussian.
+// perStep returns the ε, or ρ, that a step of 1 takes: 1/t of a Laplace noise, 1/(2σ²) of a narrow Gaussian.
 func perStep(d noise.Distribution) float64 { return math.Log(float64(d.Mass(0) / d.Mass(1))) }
 
 // lost returns the ε, or ρ, that noise takes for numbers that move by so much.
 func lost(d noise.Distribution, s privacy.Sensitivity, rows int64, pure bool) float64 {
-	if pure {
+	switch {
+	case pure:
 		return perStep(d) * float64(rows*s.L1)
+	case d.Variance() < 5: // where that is not the parameter
+		return perStep(d) * float64(rows*rows*s.L2Squared)
 	}
-	return perStep(d) * float64(rows*rows*s.L2Squared)
+	return float64(rows*rows*s.L2Squared) / (2 * d.Variance())
 }
 
 // TestDawaTakesWhatItCosts: what the noises of the partition and of any number of buckets lose, computed from them and the
