@@ -29,12 +29,10 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	case left == nil && right == nil:
 		return nil, nil
-	case left == nil:
-		return nil, privateJoin.at(right.pos, right.table.Name)
-	case right == nil:
-		return nil, privateJoin.at(left.pos, left.table.Name)
 	case j.IsNatural:
-		return nil, construct.at(right.pos, "NATURAL JOIN of private tables")
+		return nil, construct.at(locationOf(j.Rarg), "NATURAL JOIN of private tables")
+	case left == nil || right == nil:
+		return b.joinPublic(j, left, right, scope)
 	}
 	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), pos: right.pos}
 	switch j.Jointype {
@@ -53,6 +51,27 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 	}
 	if j.Jointype == pg.JoinType_JOIN_RIGHT { // * shows the relations in the order of FROM
 		n := len(left.parts)
+		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
+	}
+	return out.aliased(j.Alias)
+}
+
+// joinPublic joins private rows with a table that is not private, of which every private row keeps or finds its row.
+func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
+	private, public, kept := left, j.Rarg, pg.JoinType_JOIN_LEFT
+	if left == nil {
+		private, public, kept = right, j.Larg, pg.JoinType_JOIN_RIGHT
+	}
+	if j.Jointype != pg.JoinType_JOIN_INNER && j.Jointype != kept {
+		return nil, keptPublic.at(private.pos, private.table.Name)
+	}
+	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), outer: j.Jointype == kept, pos: private.pos}
+	out, refusal := b.lookUp(private, public, scope, how)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if left == nil { // * shows the relations in the order of FROM
+		n := len(private.parts)
 		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
 	}
 	return out.aliased(j.Alias)

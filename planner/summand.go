@@ -15,7 +15,6 @@ import (
 type Sum struct {
 	Factors []Factor
 	Bound   mechanisms.Bound
-	Weight  float64 // see mechanisms.Counter
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
@@ -38,7 +37,6 @@ type summand struct {
 	factors []Factor
 	expr    *expr
 	weights weights // of expr, by combination of its columns' cells
-	weight  float64 // see mechanisms.Counter
 	canon   string
 }
 
