@@ -46,9 +46,9 @@ var picture = map[string][]string{
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "rewrite"},
-	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "sandbox", "cmd/dpproxy"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
-	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "proxy", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "sandbox", "proxy", "cmd/dpproxy"},
 	"github.com/duckdb":                {"backend", "sandbox", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger"},
 	"go.yaml.in/yaml":                  {"policy"},

@@ -65,3 +65,14 @@ func TestChoosers(t *testing.T) {
 		t.Error("k = 0 passed")
 	}
 }
+
+// TestCostOfManyStrongDrawsIsNotLessThanOfFew: a product beyond 63 bits must not wrap.
+func TestCostOfManyStrongDrawsIsNotLessThanOfFew(t *testing.T) {
+	s, err := Calibrate(Exponential, 1, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e12)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cost, err := s.Cost(privacy.Pure, Exponential, MostCandidates); err != nil || cost.Epsilon.Micro() != 1e12*MostCandidates {
+		t.Errorf("cost is %v, want 2^20 times an ε of 1000000 (%v)", cost, err)
+	}
+}
