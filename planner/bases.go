@@ -195,4 +195,3 @@ func (v *sheeter) shares(asks []*ask) []int64 {
 }
 
 const wholeShare = 1 << 20
-

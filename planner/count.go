@@ -139,4 +139,3 @@ func (g *grouping) isKey(n *pg.Node) bool {
 	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
 	return refusal != nil
 }
-

@@ -71,7 +71,9 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 	return v.solved(a, sub)
 }
 
-func (v *sheeter) positionOf(q *question) int { return (&solver{s: &solved{question: q}}).positionOfKeys() }
+func (v *sheeter) positionOf(q *question) int {
+	return (&solver{s: &solved{question: q}}).positionOfKeys()
+}
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
 func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
