@@ -323,6 +323,9 @@ func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *poli
 func addKey(t *policy.Table, k *policy.Column, in *policy.Table) {
 	same := *k
 	same.Table, same.Source, same.Name = t, "", ownName(t, k, in)
+	if same.Refers == nil {
+		same.Refers = k
+	}
 	t.Keys = append(t.Keys, &same)
 }
 
