@@ -49,6 +49,18 @@ func TestNoiseTakesWhatItCosts(t *testing.T) {
 	}
 }
 
+// TestACostBeyondEveryBudgetFitsNone: where the ρ of an ε is beyond what budgets can name, what is said does not fit either.
+func TestACostBeyondEveryBudgetFitsNone(t *testing.T) {
+	largest, err := privacy.ParseRho("1000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cost, err := made(t, Spec{Positives: 1, Sensitivity: 1, Shape: Laplace, Bits: epsilon(1e12), Values: epsilon(1e12)}).Cost(privacy.ZCDP)
+	if err != nil || cost.Fits(privacy.Cost{Rho: largest}) {
+		t.Errorf("%v fits into %v (%v)", cost, largest, err)
+	}
+}
+
 // TestThresholdsAreDrawnAnewUnderRho: after each positive there, and never under an ε, where it was paid once.
 func TestThresholdsAreDrawnAnewUnderRho(t *testing.T) {
 	for _, c := range []struct {
