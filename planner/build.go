@@ -69,6 +69,7 @@ type Statement struct {
 	ParamTypes []policy.Type
 
 	source  string   // the text of the whole message: locations in node count its bytes
+	written string   // as the analyst wrote it, where Text is a translation; else empty
 	node    *pg.Node // shared between plans, never changed
 	refusal *Refusal // Other: why
 }

@@ -31,7 +31,7 @@ func Parse(text string) ([]Statement, *Refusal) {
 		}
 		s := Statement{Text: strings.TrimSpace(text[from:to]), source: text, node: raw.Stmt}
 		s.classify()
-		s.refusal.inCharacters(text)
+		s.refusal = s.placed(s.refusal)
 		statements = append(statements, s)
 	}
 	return statements, nil

@@ -154,5 +154,6 @@ func catalogue() []*reason {
 		rawRows, privateJoin, crossUnit, rowUnits, keyOnly, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }
