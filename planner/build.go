@@ -53,6 +53,7 @@ type Holding struct {
 type Statement struct {
 	Kind StatementKind
 	Text string // as written, without the separating semicolon
+	From int    // where the statement begins in the text of the message, in bytes
 
 	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what
 	Values    []string // Set: its values; Begin, and Set of a transaction's modes: name, value, name, value, …

@@ -30,6 +30,9 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 			}
 			return nil, refusal.inCharacters(text)
 		}
+		for i := range s {
+			s[i].From = piece.From
+		}
 		out = append(out, s...)
 	}
 	return out, nil
