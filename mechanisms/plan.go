@@ -118,6 +118,8 @@ var whole = big.NewRat(1, 1)
 
 // calibrate returns the noise by which so much movement costs a share of the cost: scale t = L1/ε, or σ² = L2²/(2ρ).
 // Where the exact rational does not fit into two int64, it is rounded up by at most 2^-29 of it.
+// A count takes no δ: the δ of a conversion from ρ is the ledger's, once for all releases. Whoever sells one Gaussian
+// release by itself at (ε, δ) would calibrate here by the analytic Gaussian of package accounting instead.
 func calibrate(m moves, cost privacy.Cost, share *big.Rat) (Noise, error) {
 	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
 	switch {
@@ -186,7 +188,10 @@ func (s Spec) Only(counter int) Spec {
 	return one
 }
 
-// check refuses every Spec that this package would not make.
+// Check refuses every Spec that this package would not make, such as one saved by a later version with a strategy that
+// this one does not know.
+func (s Spec) Check() error { return s.check() }
+
 func (s Spec) check() error {
 	if err := s.checkShape(); err != nil {
 		return err

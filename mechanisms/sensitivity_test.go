@@ -36,8 +36,12 @@ func contents(cells int, c Contribution, b Bound) [][]int64 {
 	return lists
 }
 
-// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells.
+// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells. What a
+// matrix observes has its own twin in package ranges.
 func weighedOf(s Spec, cells []int64) []int64 {
+	if s.Strategy.Kind > Tree {
+		return s.matrix().Observe(cells)
+	}
 	all, spans := []int64{}, spansOf(s)
 	level := 0
 	for i, span := range spans {
@@ -89,6 +93,12 @@ func TestSensitivityAgainstEveryContribution(t *testing.T) {
 		{6, Strategy{Kind: Tree, Radices: []int{2, 3}, Weights: []int64{3, 2}}, Contribution{Rows: 3, PerGroup: 1}, counted, true},
 		{4, Strategy{Kind: Tree, Radices: []int{2, 2}}, Contribution{Rows: 2}, Bound{-1, 2}, true},
 		{4, Strategy{Kind: Tree, Radices: []int{2, 2}, Weights: []int64{1, 5}}, Contribution{Rows: 2, PerGroup: 1}, Bound{-2, 1}, false},
+		{4, Strategy{Kind: Sine, Bits: 16, Version: 1}, Contribution{Rows: 3}, counted, false},
+		{4, Strategy{Kind: Cosine, Bits: 16, Version: 1}, Contribution{Rows: 2}, Bound{0, 3}, false},
+		{4, Strategy{Kind: Sine, Bits: 16, Version: 1}, Contribution{Rows: 4, Groups: 2, PerGroup: 2}, counted, false},
+		{12, Strategy{Kind: PIdentity, Version: 1}, Contribution{Rows: 2, PerGroup: 1}, Bound{1, 2}, false},
+		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3}, counted, true},
+		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3, Groups: 3, PerGroup: 1}, Bound{0, 2}, false},
 	} {
 		s := Spec{Counters: 1, Cells: k.cells, Strategy: k.strategy, Sums: []Sum{{Bound: k.b}}}
 		all := [][]int64{}

@@ -18,6 +18,7 @@ import (
 //
 //	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
 //
+// Squares and products are added up on a coarser grid than sums.
 // An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
 
 // moments are the aggregates that are about distances from a mean.
@@ -36,7 +37,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		return nil, refusal
 	}
 	centred := moments[name] || g.centred[arg.canon]
-	x, refusal := g.value(arg, centred, pos)
+	x, refusal := g.value(arg, centred, mostAlone, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -59,12 +60,20 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		mean := w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent)
 		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
-	q := w.counter(g.q.sumFor(present, x.sum(2)))
+	coarse, refusal := g.value(arg, true, mostInProduct, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	q := w.counter(g.q.sumFor(present, coarse.sum(2)))
 	least, over := 1, fmt.Sprintf("(%s - 1)", n)
 	if strings.HasSuffix(name, "_pop") {
 		least, over = 0, n
 	}
-	variance := w.scaled(fmt.Sprintf("GREATEST(0::%[1]s, (%[2]s::%[1]s - %[3]s::%[1]s * %[3]s / %[4]s) / %[5]s)", number, q, s, n, over), 2*x.grid.exponent)
+	// Both grids are around the middle; what lies between their centres is known.
+	mean := w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent)
+	away := fmt.Sprintf("(%s - %s)", mean, w.constant(power10(coarse.grid.exponent, coarse.grid.centre)))
+	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), 2*coarse.grid.exponent)
+	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
 	}
@@ -85,11 +94,11 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	if refusal != nil {
 		return nil, refusal
 	}
-	vy, refusal := g.value(y, true, pos)
+	vy, refusal := g.value(y, true, mostInProduct, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	vx, refusal := g.value(x, true, pos)
+	vx, refusal := g.value(x, true, mostInProduct, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -173,18 +182,19 @@ type value struct {
 	grid        grid
 	least, most *big.Rat
 	centred     bool
+	largest     int64
 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
-func (g *grouping) value(arg *expr, centred bool, pos int) (*value, *Refusal) {
-	key := fmt.Sprint(centred, arg.canon)
+func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*value, *Refusal) {
+	key := fmt.Sprint(centred, largest, arg.canon)
 	if v := g.values[key]; v != nil {
 		return v, nil
 	}
-	v := &value{arg: arg, centred: centred}
+	v := &value{arg: arg, centred: centred, largest: largest}
 	if arg.form == formColumn {
 		c := g.rows.table.Columns[arg.cols[0]]
-		f, ok := factorOf(c, centred)
+		f, ok := factorOf(c, centred, largest)
 		if !ok {
 			return nil, domainMissing.at(pos, c.Name)
 		}
@@ -227,14 +237,14 @@ func (g *grouping) weigh(v *value) *Refusal {
 		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
 	}
 	v.least, v.most = extremes(values)
-	v.weights = weigh(values, v.least, v.most, v.centred, exponentOf(v.arg.Type()))
+	v.weights = weigh(values, v.least, v.most, v.centred, exponentOf(v.arg.Type()), v.largest)
 	v.grid = v.weights.grid
 	return nil
 }
 
 // sum is the counter of k, or of k².
 func (v *value) sum(power int) *summand {
-	s := &summand{canon: fmt.Sprintf("%d %t %s", power, v.centred, v.arg.canon)}
+	s := &summand{canon: fmt.Sprintf("%d %t %d %s", power, v.centred, v.largest, v.arg.canon)}
 	if v.factor != nil {
 		s.factors = slices.Repeat([]Factor{*v.factor}, power)
 		return s

@@ -18,6 +18,7 @@ type Context struct {
 	User     string
 	Settings Settings
 	Holdings Holdings
+	Public   PublicRows // nil: no public table has been copied
 	Now      time.Time
 }
 

@@ -234,11 +234,14 @@ func (a UnitAggregate) column(rows int64) (*policy.Column, *policy.Domain) {
 	if a.Kind == UnitSum {
 		return &policy.Column{Name: "sum " + a.Column.Name, Type: sumType(a.Column), Typmod: a.Column.Typmod}, sumDomain(a.Column, rows)
 	}
-	name := "count"
-	if a.Kind == UnitDistinct {
+	name, least := "count", int64(0)
+	switch {
+	case a.Kind == UnitDistinct:
 		name = "distinct " + a.Column.Name
+	case a.Where == nil:
+		least = 1 // a group has a row
 	}
-	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, 0, rows, policy.NullExclude)
+	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, least, rows, policy.NullExclude)
 }
 
 func sumType(c *policy.Column) policy.Type {
@@ -316,6 +319,9 @@ func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *poli
 func addKey(t *policy.Table, k *policy.Column, in *policy.Table) {
 	same := *k
 	same.Table, same.Source, same.Name = t, "", ownName(t, k, in)
+	if same.Refers == nil {
+		same.Refers = k
+	}
 	t.Keys = append(t.Keys, &same)
 }
 

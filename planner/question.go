@@ -23,10 +23,9 @@ type question struct {
 
 // counter is one count of rows, or a sum over them.
 type counter struct {
-	where  []*expr // FILTER and the argument's NOT NULL; empty: every row
-	sum    *summand
-	weight float64 // see mechanisms.Counter
-	canon  string
+	where []*expr // FILTER and the argument's NOT NULL; empty: every row
+	sum   *summand
+	canon string
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.

@@ -15,7 +15,6 @@ import (
 type Sum struct {
 	Factors []Factor
 	Bound   mechanisms.Bound
-	Weight  float64 // see mechanisms.Counter
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
@@ -26,15 +25,18 @@ type Factor struct {
 	Low, High int64
 }
 
-// mostValue bounds a factor: its square, added up over 2^10 rows of each of 2^20 units, is within what a release may say.
-const mostValue = 1 << 26
+// The largest factors: alone, and in a product, whose noise may not be wider than package noise draws. Rounding to the
+// grid of a product moves a variance by at most a 2^13th of the square of the range.
+const (
+	mostAlone     = 1 << 26
+	mostInProduct = 1 << 13
+)
 
 // summand is what a counter of a question adds up: a product of factors, or an expression by its columns' cells.
 type summand struct {
 	factors []Factor
 	expr    *expr
 	weights weights // of expr, by combination of its columns' cells
-	weight  float64 // see mechanisms.Counter
 	canon   string
 }
 
@@ -46,14 +48,14 @@ type grid struct {
 
 // gridOf is the grid for values from least to most: as fine as they come, as far as factors stay small. Plain sums are
 // added up from zero, centred ones from the middle.
-func gridOf(least, most *big.Rat, exponent int, centred bool) (g grid, low, high int64) {
+func gridOf(least, most *big.Rat, exponent int, centred bool, largest int64) (g grid, low, high int64) {
 	for {
 		g = grid{exponent: exponent}
 		low, high = nearest10(least, exponent), nearest10(most, exponent)
-		if max(-low, high) <= mostValue {
+		if max(-low, high) <= largest {
 			break
 		}
-		if centred && new(big.Rat).Sub(most, least).Cmp(power10(exponent, 2*mostValue)) <= 0 {
+		if centred && new(big.Rat).Sub(most, least).Cmp(power10(exponent, 2*largest)) <= 0 {
 			break
 		}
 		exponent++
@@ -110,7 +112,7 @@ func ratOf(v policy.Value) (*big.Rat, bool) {
 }
 
 // factorOf makes the factor of a column with a domain of numbers.
-func factorOf(c *policy.Column, centred bool) (Factor, bool) {
+func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	if c.Domain == nil || !c.Domain.Ordered() {
 		return Factor{}, false
 	}
@@ -128,7 +130,7 @@ func factorOf(c *policy.Column, centred bool) (Factor, bool) {
 	case c.Type == policy.NumericType:
 		exponent = -9
 	}
-	g, low, high := gridOf(least, most, exponent, centred)
+	g, low, high := gridOf(least, most, exponent, centred, largest)
 	return Factor{c, g.exponent, g.centre, low, high}, true
 }
 
@@ -188,10 +190,10 @@ func extremes(values []*big.Rat) (least, most *big.Rat) {
 }
 
 // weigh puts values (nil: nothing is added) on a grid.
-func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int) weights {
+func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, largest int64) weights {
 	w := weights{values: make([]int64, len(values))}
 	var low, high int64
-	w.grid, low, high = gridOf(least, most, exponent, centred)
+	w.grid, low, high = gridOf(least, most, exponent, centred, largest)
 	w.bound = mechanisms.Bound{Low: low, High: high}
 	for i, v := range values {
 		if v != nil {

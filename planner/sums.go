@@ -18,7 +18,7 @@ func (s *solved) summed() []*Sum {
 			continue
 		}
 		some = true
-		sums[c] = &Sum{Factors: sum.factors, Weight: sum.weight}
+		sums[c] = &Sum{Factors: sum.factors}
 		if sums[c].Bound = sum.weights.bound; sum.expr == nil {
 			sums[c].Bound = boundOf(sum.factors)
 		}
@@ -102,7 +102,7 @@ func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 	for c, sum := range sums {
 		counters[c] = mechanisms.Counter{Bound: mechanisms.Bound{Low: 0, High: 1}, Weight: countWeight}
 		if sum != nil {
-			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: sum.Weight}
+			counters[c] = mechanisms.Counter{Bound: sum.Bound}
 		}
 	}
 	return mechanisms.Sums(counters, s.cells, s.table.Contribution(), share)

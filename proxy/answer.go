@@ -30,12 +30,13 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
+	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics}
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}}
 }
 
 // Drain waits until every purchase under way is saved.
@@ -78,7 +79,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings.
 func (a *Answerer) planContext(s *Session) planner.Context {
-	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Now: a.ledger.Now()}
+	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}

@@ -143,12 +143,13 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
 	for _, c := range leaf.Counts {
-		widest := widestHalfWidth(m.Spec, c.Spans, confidence)
+		own := m.Spec.Only(c.Counter)
+		widest := widestHalfWidth(own, c.Spans, confidence)
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
 		if len(c.Spans) > 1 {
 			together := widest
 			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(len(c.Spans))); err == nil {
-				together = max(together, m.Spec.Error(widestSpans(c.Spans), each).HalfWidth)
+				together = max(together, own.Error(widestSpans(c.Spans), each).HalfWidth)
 			}
 			line += fmt.Sprintf(", ±%d for all %d values together", together, len(c.Spans))
 		}
@@ -200,9 +201,9 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	noise := fmt.Sprintf("discrete Laplace noise of scale %s", ratio(s.Noise))
-	if s.Noise.Kind == mechanisms.DiscreteGaussian {
-		noise = fmt.Sprintf("discrete Gaussian noise of variance %s", ratio(s.Noise))
+	noise := noiseText(s.Noise)
+	if s.Sums != nil {
+		noise = sumsText(s.Sums)
 	}
 	if s.Strategy.Kind == mechanisms.Identity {
 		if s.Cells > 1 {
@@ -216,6 +217,26 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
 	}
 	return text
+}
+
+func noiseText(n mechanisms.Noise) string {
+	if n.Kind == mechanisms.DiscreteGaussian {
+		return "discrete Gaussian noise of variance " + ratio(n)
+	}
+	return "discrete Laplace noise of scale " + ratio(n)
+}
+
+// sumsText tells the noise of each counter, which shares the cost with the others.
+func sumsText(sums []mechanisms.Sum) string {
+	texts := make([]string, len(sums))
+	for i, sum := range sums {
+		of := fmt.Sprintf("sum of whole numbers from %d to %d", sum.Low, sum.High)
+		if sum.Low == 0 && sum.High == 1 {
+			of = "count"
+		}
+		texts[i] = of + " with " + noiseText(sum.Noise)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // strategyText names how the cells of a range release are observed.

@@ -151,7 +151,7 @@ func leafErrorText(plan *planner.Plan, at string) string {
 			continue
 		}
 		for _, c := range leaf.Counts {
-			widest = max(widest, widestHalfWidth(plan.Measures[leaf.Measure].Spec, c.Spans, plan.Confidence))
+			widest = max(widest, widestHalfWidth(plan.Measures[leaf.Measure].Spec.Only(c.Counter), c.Spans, plan.Confidence))
 		}
 	}
 	if widest < 0 {

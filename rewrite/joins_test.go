@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -57,6 +58,10 @@ datasets:
         max_rows_per_unit: 9
         columns:
           - {name: drug, type: text, domain: {values: [x, y]}}
+      - name: wards
+        source: clinic.wards
+        public: true
+        columns: [{name: code, type: text}, {name: label, type: text}, {name: floor, type: integer}, {name: beds, type: "numeric(6,1)"}]
 `
 
 // joinStatements are compared with what the same SQL says on the database itself, where no bound is exceeded.
@@ -90,6 +95,24 @@ var joinStatements = []string{
 	`SELECT drugs, count(*) FROM (SELECT visit, count(*) AS drugs FROM doses GROUP BY visit) d GROUP BY 1`,
 }
 
+// lookupStatements join public tables.
+var lookupStatements = []string{
+	`SELECT w.label, count(*) FROM visits v JOIN wards w ON v.ward = w.code GROUP BY 1`,
+	`SELECT label, floor, count(*) FROM wards, visits WHERE ward = code AND floor < 3 AND minutes > 0 GROUP BY 1, 2`,
+	`SELECT w.label, count(*), count(w.code) FROM visits v LEFT JOIN wards w ON w.code = v.ward AND w.floor > 1 GROUP BY 1`,
+	`SELECT w.floor, p.sex, count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.code = v.ward GROUP BY 1, 2`,
+	`SELECT upper(w.label), count(*) FROM wards w JOIN visits v ON w.code = upper(v.ward) WHERE w.label LIKE '%r%' GROUP BY 1`,
+	`SELECT w.label, count(*) FROM visits v JOIN wards w ON v.minutes + 1 = w.floor GROUP BY 1`,
+}
+
+// publicWards are the rows of the public table.
+type publicWards struct{}
+
+func (publicWards) Rows(*policy.Table) ([][]policy.Value, bool) {
+	tenths := func(n int64) policy.Value { return policy.Numeric{Coefficient: big.NewInt(n), Scale: 1} }
+	return [][]policy.Value{{"A", "heart", int64(1), tenths(105)}, {"B", "bird", int64(2), tenths(5)}, {"D", "door", int64(3), nil}}, true
+}
+
 // sumStatements are compared value by value, in the groups that have rows.
 var sumStatements = []string{
 	`SELECT sex, sum(age), count(*), avg(age) FROM people GROUP BY 1`,
@@ -102,6 +125,7 @@ var sumStatements = []string{
 	`SELECT p.sex, sum(v.minutes), avg(v.cost), sum(p.age) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`,
 	`SELECT avg(s), sum(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`,
 	`SELECT sum(n * age) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t JOIN people p ON p.person_id = t.who`,
+	`SELECT sum(w.beds * v.minutes), avg(w.floor) FROM visits v JOIN wards w ON v.ward = w.code`,
 	`SELECT ward, round(100.0 * sum(minutes) / nullif(count(*), 0), 1), sum(minutes) * 2 FROM visits GROUP BY ward HAVING avg(minutes) > -100`,
 }
 
@@ -126,7 +150,9 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 func joinRows(r *rand.Rand) []string {
 	list := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int PRIMARY KEY, age int, sex text)",
 		"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date)",
-		"CREATE TABLE clinic.doses (visit int, drug text)"}
+		"CREATE TABLE clinic.doses (visit int, drug text)",
+		"CREATE TABLE clinic.wards (code text, label text, floor int, beds numeric(6,1))",
+		"INSERT INTO clinic.wards VALUES ('A', 'heart', 1, 10.5), ('B', 'bird', 2, 0.5), ('D', 'door', 3, NULL)"}
 	visit := 0
 	for person := range 60 {
 		sex := []string{"'f'", "'m'", "NULL"}[r.IntN(3)]
@@ -158,13 +184,13 @@ func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range append(joinStatements, sumStatements...) {
+	for _, text := range slices.Concat(joinStatements, lookupStatements, sumStatements) {
 		t.Run(text, func(t *testing.T) {
 			statements, refusal := planner.Parse(text)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0),
+			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicWards{},
 				Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)

@@ -48,9 +48,9 @@ var picture = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/mysql", "rewrite"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "sandbox", "cmd/dpproxy"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
-	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "proxy", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "sandbox", "proxy", "cmd/dpproxy"},
 	"github.com/duckdb":                {"backend", "sandbox", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger"},
 	"go.yaml.in/yaml":                  {"policy"},
