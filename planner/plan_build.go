@@ -13,7 +13,7 @@ import (
 // Build plans a Select with its parameters.
 func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) {
 	p, refusal := build(s, params, c)
-	return p, refusal.inCharacters(s.source)
+	return p, s.placed(refusal)
 }
 
 func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {

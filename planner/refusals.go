@@ -163,5 +163,6 @@ func catalogue() []*reason {
 		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }

@@ -17,6 +17,7 @@ import (
 // explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
 // without the private database.
 type explanation struct {
+	ReadAs     string            `json:"Read As,omitempty"`
 	Cost       string            `json:"Cost"`
 	Balance    string            `json:"Balance After,omitempty"`
 	Confidence float64           `json:"Confidence"`
@@ -285,7 +286,11 @@ func ratio(n mechanisms.Noise) string {
 
 // lines is the text form.
 func (e explanation) lines() []string {
-	out := []string{"Cost: " + e.Cost}
+	var out []string
+	if e.ReadAs != "" {
+		out = append(out, "Read as: "+e.ReadAs)
+	}
+	out = append(out, "Cost: "+e.Cost)
 	if e.Balance != "" {
 		out = append(out, "Balance after: "+e.Balance)
 	}
