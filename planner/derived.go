@@ -48,6 +48,7 @@ type PerUnit struct {
 	Where      Pred
 	Keys       []UnitKey
 	JoinKeys   []*policy.Column
+	Present    bool // rows with NULL in a join key are left out
 	Aggregates []UnitAggregate
 }
 
@@ -106,6 +107,9 @@ func (u *PerUnit) Meaning() []byte {
 	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
 	for _, k := range u.JoinKeys {
 		b = encodeText(b, k.Name)
+	}
+	if u.Present {
+		b = append(b, 'p')
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.Aggregates)))
 	for _, a := range u.Aggregates {

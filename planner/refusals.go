@@ -132,8 +132,12 @@ var (
 	wideAggregate  = &reason{"unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", ""}
 	limitedRows    = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
 	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_* and regr_* are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
-	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not available yet", "Use count(*), or GROUP BY the column.", `SELECT count(DISTINCT age) FROM people`}
-	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
+	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`}
+	distinctRow    = &reason{"distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`}
+	distinctKeys   = &reason{"distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", ""}
+	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", ""}
+	manySets       = &reason{"too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`}
+	notGrouped     = &reason{"grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`}
 	noForm         = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
 	unsupported    = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
 	rowSubquery    = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
@@ -156,8 +160,9 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }
