@@ -5,9 +5,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// specChoice marks the third form of a Spec's bytes: cells that are chosen instead of counted. Numbers are on disk: never
+// specChoice marks the fourth form of a Spec's bytes: cells that are chosen instead of counted. Numbers are on disk: never
 // change one.
-const specChoice int64 = -3
+const specChoice int64 = -4
 
 func (e *encoder) choiceSpec(s mechanisms.Spec) {
 	e.i64(specChoice)

@@ -14,11 +14,11 @@ import (
 )
 
 // Quantiles and the most frequent value do not add up: they are chosen among the cells of their argument, in each group.
-// A grouping asks for them by pickSets, one for each argument and condition, which are solved as questions of their own
+// A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
 // (picked.go); the leaf shows them in the places of counters.
 
-// pickSet is what is to be chosen of the values of one argument.
-type pickSet struct {
+// choiceSet is what is to be chosen of the values of one argument.
+type choiceSet struct {
 	kind   mechanisms.ChoiceKind
 	arg    *expr
 	where  []*expr // FILTER, and the argument's NOT NULL
@@ -235,13 +235,13 @@ func (g *grouping) pickFor(kind mechanisms.ChoiceKind, arg *expr, where []*expr,
 	}
 	slices.Sort(parts)
 	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.canon, strings.Join(slices.Compact(parts), " and "))
-	set := slices.IndexFunc(g.q.picks, func(s *pickSet) bool { return s.canon == canon })
+	set := slices.IndexFunc(g.q.choices, func(s *choiceSet) bool { return s.canon == canon })
 	if set < 0 {
-		set = len(g.q.picks)
-		g.q.picks = append(g.q.picks, &pickSet{kind: kind, arg: arg, where: where, canon: canon})
+		set = len(g.q.choices)
+		g.q.choices = append(g.q.choices, &choiceSet{kind: kind, arg: arg, where: where, canon: canon})
 	}
 	own := &choice{set: set, between: between, typ: typ}
-	if s := g.q.picks[set]; kind == mechanisms.Quantiles {
+	if s := g.q.choices[set]; kind == mechanisms.Quantiles {
 		if own.at = slices.Index(s.shares, share); own.at < 0 {
 			own.at, s.shares = len(s.shares), append(s.shares, share)
 		}

@@ -13,8 +13,9 @@ import (
 
 // chosen is what makes a question a choice: its cells are those of its argument within the groups of another question.
 type chosen struct {
-	of     int // the question that asks
-	set    int // in its picks
+	sheet  int // that shows it
+	set    int // of the sheet's
+	of     int // of the question's choices
 	kind   mechanisms.ChoiceKind
 	shares []mechanisms.Share // ascending
 	groups [][]int            // the question's cells, by group and then by value
@@ -23,25 +24,28 @@ type chosen struct {
 	blocks []mechanisms.Block
 }
 
-// solveChoices makes the questions of all choices: those of their argument's cells in each group.
-func (b *binder) solveChoices(questions []*solved, said *notes) ([]*solved, *Refusal) {
-	var out []*solved
-	for i, q := range b.questions {
-		for n, set := range q.picks {
-			own := &question{table: q.table, sql: q.sql}
-			own.where = append(slices.Clone(q.where), set.where...)
-			own.keys = append(slices.Clone(q.keys), set.arg)
-			own.counterFor(nil)
-			s, refusal := solve(own, b.env, said)
-			if refusal != nil {
-				return nil, refusal
+// choices makes a sheet for each choice of each grouping set: what is asked are the argument's cells in each group.
+func (v *sheeter) choices(sheets []*sheet) ([]*sheet, *Refusal) {
+	var out []*sheet
+	for i, sh := range sheets {
+		for at, keys := range sh.sets {
+			for n, from := range sh.question.choices {
+				own := sh.on(keys, nil, nil)
+				own.where = append(slices.Clone(own.where), from.where...)
+				own.keys = append(own.keys, from.arg)
+				own.counterFor(nil)
+				s, refusal := solve(own, v.b.env, v.notes)
+				if refusal != nil {
+					return nil, refusal
+				}
+				s.chosen = &chosen{sheet: i, set: at, of: n, kind: from.kind, shares: ascending(from.shares)}
+				a := &ask{solved: s, set: keys, fills: []fill{{0, 0, -1}}}
+				if a.wanted() {
+					s.group()
+					s.tellRules(v.notes)
+				}
+				out = append(out, &sheet{question: own, asks: []*ask{a}})
 			}
-			s.chosen = &chosen{of: i, set: n, kind: set.kind, shares: ascending(set.shares)}
-			if !s.empty {
-				s.group()
-				s.tellRules(said)
-			}
-			out = append(out, s)
 		}
 	}
 	return out, nil
@@ -65,7 +69,7 @@ func (s *solved) group() {
 	before := -1
 	for _, cell := range s.rowOrder() {
 		if before < 0 || s.differ(ranks, before, cell) {
-			c.byKeys[s.keysText(cell, last)] = len(c.groups)
+			c.byKeys[s.keysText(cell, identityOf(last))] = len(c.groups)
 			c.groups = append(c.groups, nil)
 		}
 		g := len(c.groups) - 1
@@ -90,18 +94,6 @@ func (s *solved) differ(ranks [][]int, a, b int) bool {
 		}
 	}
 	return false
-}
-
-// keysText tells groups apart: the values of the first keys in a cell.
-func (s *solved) keysText(cell, keys int) string {
-	values := make([]policy.Value, keys)
-	for k := range values {
-		values[k] = s.keyValue(k, cell)
-	}
-	if keys == 0 {
-		return ""
-	}
-	return keyText(values)
 }
 
 // choice is the Spec of a choice at a cost.

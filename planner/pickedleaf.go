@@ -9,64 +9,80 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Pick reads a column of a leaf from a choice, or from counts that tell it.
+// Pick reads rows of a leaf's column from a choice, or from counts that tell it.
 type Pick struct {
-	Measure int
-	Type    policy.Type
 	Kind    mechanisms.ChoiceKind
 	At      []int                 // by row: which observation names the candidate; −1: there is none, and the value is NULL
 	Values  [][]policy.Value      // by row: of the candidates
 	Spans   [][][]mechanisms.Span // by row and candidate, in order: whose counts tell it; nil: it was chosen
-	Counter int                   // of Spans
 	Share   mechanisms.Share      // of Quantiles read from counts
 	Between bool                  // of these: a value between two rows' is meant
 	Rank    float64               // how many rows it is off at most, at the plan's confidence
 	Rows    int64                 // the public guess of the rows of a group, 0: none
 }
 
-// addChoices puts the columns of choices into the leaves that show them.
-func (p *Plan) addChoices(questions []*solved, list []*solved, ways []*way) {
-	for i, s := range list {
-		measure := -1
-		if ways[i] != nil {
-			measure = p.measure(ways[i].measure)
+// addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
+func (p *Plan) addChoices(sheets, list []*sheet, ways [][]*way) {
+	for i, own := range list {
+		s, w := own.asks[0].solved, ways[i][0]
+		sh, leaf, measure := sheets[s.chosen.sheet], p.Leaves[s.chosen.sheet], -1
+		if w != nil {
+			measure = p.measure(w.measure)
 		}
-		leaf, of := p.Leaves[s.chosen.of], questions[s.chosen.of]
-		for n, c := range of.counters {
-			if c.choice != nil && c.choice.set == s.chosen.set {
-				leaf.Counts[n].Pick = s.column(of, c.choice, ways[i], measure, p.Confidence)
+		for n, c := range sh.counters {
+			if c.choice != nil && c.choice.set == s.chosen.of {
+				pick := s.column(sh, c.choice, w, p.Confidence)
+				run := &leaf.Counts[n].Runs[s.chosen.set]
+				if run.Measure, run.Pick = measure, pick; w != nil && w.reading != nil {
+					run.Counter = w.reading.counters[0]
+				}
+				leaf.Counts[n].Type = c.choice.typ
 			}
 		}
 	}
 }
 
-// column is one column of a choice, for the rows of the question that shows it.
-func (s *solved) column(of *solved, c *choice, w *way, measure int, confidence mechanisms.Confidence) *Pick {
-	order := of.rowOrder()
-	out := &Pick{Measure: measure, Type: c.typ, Kind: s.chosen.kind, Between: c.between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
+// column is one column of a choice, for the rows of the set that shows it.
+func (s *solved) column(sh *sheet, c *choice, w *way, confidence mechanisms.Confidence) *Pick {
+	frame, keys := sh.frames[s.chosen.set], identityOf(len(sh.sets[s.chosen.set]))
+	order := frame.rowOrder()
+	out := &Pick{Kind: s.chosen.kind, Between: c.between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
 	each, share := 1, 0
 	if out.Kind == mechanisms.Quantiles {
-		out.Share = of.picks[c.set].shares[c.at]
+		out.Share = sh.question.choices[c.set].shares[c.at]
 		each, share = len(s.chosen.shares), slices.Index(s.chosen.shares, out.Share)
 	}
 	if w != nil && w.reading != nil {
-		out.Spans, out.Counter = make([][][]mechanisms.Span, len(order)), w.reading.counters[0]
+		out.Spans = make([][][]mechanisms.Span, len(order))
+	}
+	var shown [][]policy.Value
+	if w != nil {
+		out.Rows, out.Rank = s.groupRows(), s.rank(w, confidence)
+		shown = s.candidates(c.typ)
 	}
 	for r, cell := range order {
-		g, known := s.chosen.byKeys[of.keysText(cell, len(of.keys))]
+		g, known := s.chosen.byKeys[frame.keysText(cell, keys)]
 		if out.At[r] = -1; w == nil || !known {
 			continue
 		}
-		out.At[r] = g*each + share
+		out.At[r], out.Values[r] = g*each+share, shown[g]
+		if out.Spans == nil {
+			continue
+		}
 		for _, own := range s.chosen.groups[g] {
-			out.Values[r] = append(out.Values[r], shownAs(c.typ, s.chosen.values[own], s.keys[len(s.keys)-1].Type()))
-			if out.Spans != nil {
-				out.Spans[r] = append(out.Spans[r], w.reading.spans[0][own])
-			}
+			out.Spans[r] = append(out.Spans[r], w.reading.spans[0][own])
 		}
 	}
-	if w != nil {
-		out.Rows, out.Rank = s.groupRows(), s.rank(w, confidence)
+	return out
+}
+
+// candidates are the values of each group's cells, in the type of their column.
+func (s *solved) candidates(typ policy.Type) [][]policy.Value {
+	out, from := make([][]policy.Value, len(s.chosen.groups)), s.keys[len(s.keys)-1].Type()
+	for g, cells := range s.chosen.groups {
+		for _, cell := range cells {
+			out[g] = append(out[g], shownAs(typ, s.chosen.values[cell], from))
+		}
 	}
 	return out
 }

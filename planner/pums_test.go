@@ -52,7 +52,7 @@ func TestPums(t *testing.T) {
 		fmt.Fprintf(&out, "  answered, cost %s: %s\n", plan.Cost, strings.Join(columns, ", "))
 	}
 	t.Logf("%d of %d answered", answered, all)
-	compareGolden(t, "testdata/pums.txt", out.String())
+	compareGolden(t, "testdata/pums.golden", out.String())
 }
 
 // compareGolden compares a text with a golden file, or writes it.

@@ -6,97 +6,62 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
-	"github.com/dpproxy/dpproxy/sandbox"
 )
-
-// picksOf lists a leaf's columns that are chosen, by place among its columns.
-func picksOf(leaf *planner.Leaf) map[int]*planner.Pick {
-	picks := map[int]*planner.Pick{}
-	for i, k := range leaf.Keys {
-		if k.Pick != nil {
-			picks[i] = k.Pick
-		}
-	}
-	for i, c := range leaf.Counts {
-		if c.Pick != nil {
-			picks[len(leaf.Keys)+i] = c.Pick
-		}
-	}
-	return picks
-}
 
 // hasPicks tells a plan that chooses.
 func hasPicks(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Leaves, func(l *planner.Leaf) bool { return len(picksOf(l)) > 0 })
+	return slices.ContainsFunc(plan.Leaves, func(l *planner.Leaf) bool {
+		return slices.ContainsFunc(l.Counts, func(c planner.CountColumn) bool { return c.Type != 0 })
+	})
 }
 
-// withPicks fills in the columns of a leaf that are chosen.
-func (a *Answerer) withPicks(s *Session, leaf *planner.Leaf, ids []int64, table sandbox.Table) (sandbox.Table, error) {
-	for at, pick := range picksOf(leaf) {
-		if pick.Measure < 0 {
-			continue // no row can be there: NULL
+// picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
+func picked(c *planner.CountColumn, row int, readings []saved) policy.Value {
+	for i := range c.Runs {
+		run := &c.Runs[i]
+		if row >= len(run.Spans) {
+			row -= len(run.Spans)
+			continue
 		}
-		saved, err := a.estimate(s, ids[pick.Measure])
-		if err != nil {
-			return sandbox.Table{}, err
-		}
-		value := chosenOf(pick, saved.noisy)
-		if pick.Spans != nil {
-			value = countedOf(pick, saved.estimate)
-		}
-		// What value reads was released: all of it is post-processing.
-		table.Rows = privacy.PostProcess(table.Rows, func(rows sandbox.Rows) sandbox.Rows {
-			for r, row := range rows.Data {
-				if row[at] = nil; pick.At[r] >= 0 {
-					row[at] = value(r)
-				}
-			}
-			return rows
-		})
-	}
-	return table, nil
-}
-
-// chosenOf reads the values of a column that was chosen.
-func chosenOf(p *planner.Pick, noisy privacy.Released[mechanisms.Noisy]) func(row int) policy.Value {
-	return func(row int) policy.Value {
-		all := noisy.Value().Observations
-		if p.At[row] >= len(all) {
+		p := run.Pick
+		if p == nil || run.Measure < 0 || p.At[row] < 0 {
 			return nil
 		}
-		if cell := all[p.At[row]]; cell >= 0 && cell < int64(len(p.Values[row])) {
-			return p.Values[row][cell]
+		if p.Spans != nil {
+			return countedOf(run, row, readings[run.Measure].estimate)
 		}
+		all := readings[run.Measure].noisy.Value().Observations
+		if p.At[row] >= len(all) || all[p.At[row]] < 0 || all[p.At[row]] >= int64(len(p.Values[row])) {
+			return nil
+		}
+		return p.Values[row][all[p.At[row]]]
+	}
+	return nil
+}
+
+// countedOf reads a value from counts.
+func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
+	p := run.Pick
+	values := p.Values[row]
+	if p.Kind == mechanisms.Largest {
+		best, most := policy.Value(nil), int64(0)
+		for i, spans := range p.Spans[row] {
+			if n := e.Sum(run.Counter, spans).Value(); n > most {
+				best, most = values[i], n
+			}
+		}
+		return best
+	}
+	cdf := e.CDF(run.Counter, p.Spans[row]).Value()
+	if cdf.Rows() < .5 {
 		return nil
 	}
-}
-
-// countedOf reads the values of a column from counts: NULL where there seem to be no rows.
-func countedOf(p *planner.Pick, e *mechanisms.Estimate) func(row int) policy.Value {
-	return func(row int) policy.Value {
-		values := p.Values[row]
-		if p.Kind == mechanisms.Largest {
-			best, most := policy.Value(nil), int64(0)
-			for i, spans := range p.Spans[row] {
-				if n := e.Sum(p.Counter, spans).Value(); n > most {
-					best, most = values[i], n
-				}
-			}
-			return best
-		}
-		cdf := e.CDF(p.Counter, p.Spans[row]).Value()
-		if cdf.Rows() < .5 {
-			return nil
-		}
-		if p.Between {
-			return cdf.Cont(p.Share, func(cell int) float64 { f, _ := values[cell].(float64); return f })
-		}
-		return values[cdf.Disc(p.Share)]
+	if p.Between {
+		return cdf.Cont(p.Share, func(cell int) float64 { f, _ := values[cell].(float64); return f })
 	}
+	return values[cdf.Disc(p.Share)]
 }
 
 // pickText says how far a chosen column is off.
@@ -119,47 +84,18 @@ func pickText(p *planner.Pick, at string) string {
 func pickErrors(plan *planner.Plan, at string) []string {
 	var lines []string
 	for _, leaf := range plan.Leaves {
-		for i := range len(leaf.Keys) + len(leaf.Counts) {
-			p := picksOf(leaf)[i]
-			if p == nil || p.Measure < 0 {
-				continue
-			}
-			if text := pickText(p, at); !slices.Contains(lines, text) {
-				lines = append(lines, text)
+		for _, c := range leaf.Counts {
+			for _, run := range c.Runs {
+				if run.Pick == nil || run.Measure < 0 {
+					continue
+				}
+				if text := pickText(run.Pick, at); !slices.Contains(lines, text) {
+					lines = append(lines, text)
+				}
 			}
 		}
 	}
 	return lines
-}
-
-// explainPicks describes the measures that a leaf's chosen columns are read from.
-func explainPicks(plan *planner.Plan, leaf *planner.Leaf, queries []rewrite.Query) []explainedLeaf {
-	var out []explainedLeaf
-	seen := map[int]int{}
-	picks := picksOf(leaf)
-	for i := range len(leaf.Keys) + len(leaf.Counts) {
-		p := picks[i]
-		if p == nil || p.Measure < 0 {
-			continue
-		}
-		line := nameOfColumn(leaf, i) + ": " + pickText(p, "at "+percent(plan.Confidence))
-		if at, known := seen[p.Measure]; known {
-			out[at].Errors = append(out[at].Errors, line)
-			continue
-		}
-		m := plan.Measures[p.Measure]
-		e := explainLeaf(plan, &planner.Leaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows}, m, queries[p.Measure])
-		e.Errors = []string{line}
-		seen[p.Measure], out = len(out), append(out, e)
-	}
-	return out
-}
-
-func nameOfColumn(leaf *planner.Leaf, at int) string {
-	if at < len(leaf.Keys) {
-		return leaf.Keys[at].Name
-	}
-	return leaf.Counts[at-len(leaf.Keys)].Name
 }
 
 // choiceText names a mechanism that chooses.

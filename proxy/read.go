@@ -17,53 +17,75 @@ import (
 
 // read makes the released table of each leaf from the saved releases.
 func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
-	tables := make([]sandbox.Table, len(plan.Leaves))
-	for i, leaf := range plan.Leaves {
+	readings, err := a.readings(s, plan, ids)
+	if err != nil {
+		return nil, err
+	}
+	return leafTables(plan, readings), nil
+}
+
+// readings are the saved releases of a plan's measures.
+func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]saved, error) {
+	readings := make([]saved, len(plan.Measures))
+	for i := range readings {
 		var err error
-		if leaf.Measure < 0 {
-			tables[i] = publicLeaf(leaf)
-		} else {
-			saved, err := a.estimate(s, ids[leaf.Measure])
-			if err != nil {
-				return nil, err
-			}
-			tables[i] = leafTable(leaf, saved.estimate, saved.noisy)
-		}
-		if tables[i], err = a.withPicks(s, leaf, ids, tables[i]); err != nil {
+		if readings[i], err = a.estimate(s, ids[i]); err != nil {
 			return nil, err
 		}
 	}
-	return tables, nil
+	return readings, nil
+}
+
+func leafTables(plan *planner.Plan, readings []saved) []sandbox.Table {
+	tables := make([]sandbox.Table, len(plan.Leaves))
+	for i, leaf := range plan.Leaves {
+		if measures := leaf.Measures(); len(measures) == 0 {
+			tables[i] = publicLeaf(leaf)
+		} else {
+			tables[i] = leafTable(leaf, readings, readings[measures[0]].noisy)
+		}
+	}
+	return tables
 }
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
 func publicLeaf(leaf *planner.Leaf) sandbox.Table {
-	none := func(*planner.CountColumn, int) int64 { return 0 }
+	none := func(c *planner.CountColumn, _ int) policy.Value {
+		if c.Type != 0 {
+			return nil
+		}
+		return int64(0)
+	}
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(leaf, none))}
 }
 
-// leafTable sums the cells of each row. The estimate is itself computed from noisy, so all of it is post-processing.
-func leafTable(leaf *planner.Leaf, e *mechanisms.Estimate, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	sum := func(c *planner.CountColumn, row int) int64 { return e.Sum(c.Counter, c.Spans[row]).Value() }
-	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, sum) })
+// leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
+func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	value := func(c *planner.CountColumn, row int) policy.Value {
+		run, spans := c.At(row)
+		switch {
+		case c.Type != 0:
+			return picked(c, row, readings)
+		case run == nil || run.Measure < 0:
+			return int64(0)
+		}
+		return readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+	}
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, value) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
 }
 
-func leafRows(leaf *planner.Leaf, count func(c *planner.CountColumn, row int) int64) sandbox.Rows {
+func leafRows(leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
 	columns := leafColumns(leaf)
 	data := make([][]policy.Value, leaf.Rows)
 	cells := make([]policy.Value, leaf.Rows*len(columns))
 	for r := range data {
 		row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
 		for k := range leaf.Keys {
-			if leaf.Keys[k].Pick == nil {
-				row[k] = leaf.Keys[k].Values[r]
-			}
+			row[k] = leaf.Keys[k].Values[r]
 		}
 		for c := range leaf.Counts {
-			if leaf.Counts[c].Pick == nil {
-				row[len(leaf.Keys)+c] = count(&leaf.Counts[c], r)
-			}
+			row[len(leaf.Keys)+c] = value(&leaf.Counts[c], r)
 		}
 		data[r] = row
 	}
@@ -77,8 +99,8 @@ func leafColumns(leaf *planner.Leaf) []sandbox.Column {
 	}
 	for _, c := range leaf.Counts {
 		column := sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1}
-		if c.Pick != nil {
-			column.Type = c.Pick.Type
+		if c.Type != 0 {
+			column.Type = c.Type
 		}
 		columns = append(columns, column)
 	}

@@ -126,8 +126,8 @@ func (b *binder) leaf(name string) []column {
 		}
 		for _, c := range l.Counts {
 			t := typed{oid: policy.Int8, mod: -1}
-			if c.Pick != nil {
-				t.oid = c.Pick.Type
+			if c.Type != 0 {
+				t.oid = c.Type
 			}
 			columns = append(columns, column{c.Name, QuoteName(c.Name), t})
 		}
