@@ -250,7 +250,7 @@ func planText(p *Plan) string {
 			held += " shared"
 		}
 		fmt.Fprintf(&b, "\nmeasure %d: %s %q cost %s%s cells %d counters %d strategy %v noise %v", i, m.Kind, m.Name, m.Cost, held, m.Spec.Cells, m.Spec.Counters, m.Spec.Strategy, m.Spec.Noise)
-		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Table.Contribution()))
+		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Table.ContributionTo(m.Spec.Cells)))
 		for _, g := range m.Grain {
 			fmt.Fprintf(&b, "\n  grain %s (%d cells)", g.Name, g.Domain.Size())
 		}

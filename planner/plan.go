@@ -58,6 +58,7 @@ type Measure struct {
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
+	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost // what she pays for it, zero when Held
 	Held     bool         // she has paid for it already: nothing is run
@@ -65,6 +66,16 @@ type Measure struct {
 	Why      string       // for EXPLAIN: why this way and not another
 
 	described []byte // the canonical encoding of its meaning
+}
+
+// Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
+// groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
+// of each grouping.
+type Grouping struct {
+	Columns int     // of the grain
+	Class   []int32 // by combination of their cells, the first column's slowest; −1: in no group
+	Classes int
+	Partly  bool // a counter leaves out some of the combinations
 }
 
 // Weighing is what one row adds to a counter, by the cells of its group. It is a function of public things alone.

@@ -69,7 +69,9 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 
 // tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
 func (s *solved) tellRules(said *notes) {
-	if unit := s.table.Dataset.Unit; !unit.Row && s.table.MaxRowsPerUnit > 1 {
+	if unit := s.table.Dataset.Unit; s.table.BoundsGroups(s.cells) {
+		said.add("at most " + textOf(s.table.MaxGroups) + " groups of each " + unit.Name + " are counted in " + s.table.Name + ", and " + textOf(s.table.MaxPerGroup) + " rows in each")
+	} else if !unit.Row && s.table.MaxRowsPerUnit > 1 {
 		said.add("at most " + textOf(s.table.MaxRowsPerUnit) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
 	} else if !unit.Row {
 		said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)

@@ -96,7 +96,7 @@ func (s *solved) weighing() Weighing {
 func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 	sums := s.summed()
 	if sums == nil {
-		return mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
+		return mechanisms.Plain(len(s.counts), s.cells, s.table.ContributionTo(s.cells), share)
 	}
 	counters := make([]mechanisms.Counter, len(sums))
 	for c, sum := range sums {
@@ -105,7 +105,7 @@ func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 			counters[c] = mechanisms.Counter{Bound: sum.Bound}
 		}
 	}
-	return mechanisms.Sums(counters, s.cells, s.table.Contribution(), share)
+	return mechanisms.Sums(counters, s.cells, s.table.ContributionTo(s.cells), share)
 }
 
 // countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their

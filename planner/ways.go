@@ -285,7 +285,7 @@ func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
 		}
 		variance := ch.worst(spec, reading)
 		if r.Kind == policy.HistogramRelease {
-			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), r.Cost)
+			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.table.ContributionTo(s.cells), r.Cost)
 			if err != nil || variance > 1.001*ch.variance(alone) {
 				continue
 			}
@@ -327,9 +327,9 @@ func hint(r *policy.Release) string {
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	if r.Kind == policy.RangeRelease {
-		return mechanisms.Ranges(cells, r.Table.Contribution(), r.Cost)
+		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
 	}
-	return mechanisms.Plain(1, cells, r.Table.Contribution(), r.Cost)
+	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), r.Cost)
 }
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
@@ -355,7 +355,7 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	if reading == nil {
 		return nil
 	}
-	spec, err := mechanisms.Ranges(held.cells, s.table.Contribution(), share)
+	spec, err := mechanisms.Ranges(held.cells, s.table.ContributionTo(held.cells), share)
 	if err != nil {
 		return nil
 	}

@@ -116,14 +116,14 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
 	}
-	contribution := m.Table.Contribution()
+	contribution := m.Table.ContributionTo(m.Spec.Cells)
 	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
 	d := m.Spec.Sensitivity(contribution)
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), of, contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
@@ -136,6 +136,13 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 		}
 	}
 	return e
+}
+
+func boundText(c mechanisms.Contribution) string {
+	if c.Groups > 0 {
+		return fmt.Sprintf("%d group%s a unit with %d row%s in each", c.Groups, plural(int(c.Groups)), c.PerGroup, plural(int(c.PerGroup)))
+	}
+	return fmt.Sprintf("%d row%s a unit", c.Rows, plural(int(c.Rows)))
 }
 
 // leafErrors gives, per count, the half-widths over the leaf's rows.
