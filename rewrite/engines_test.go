@@ -119,6 +119,10 @@ func duckEngine(t *testing.T, statements []string) engine {
 			t.Fatalf("%v\n%.300s", err, s)
 		}
 	}
+	return duckRuns(db)
+}
+
+func duckRuns(db *sql.DB) engine {
 	return func(t *testing.T, text string, args []any) [][]int64 {
 		rows, err := db.Query(text, args...)
 		if err != nil {
@@ -160,6 +164,11 @@ func postgresEngine(t *testing.T, statements []string) engine {
 			t.Fatal(err)
 		}
 	}
+	return postgresRuns(conn)
+}
+
+func postgresRuns(conn *pgx.Conn) engine {
+	ctx := context.Background()
 	return func(t *testing.T, text string, args []any) [][]int64 {
 		rows, err := conn.Query(ctx, text, append([]any{pgx.QueryExecModeExec}, args...)...)
 		if err != nil {
