@@ -127,14 +127,18 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 
 // equate finds the keys that the conditions equate. Same tells that they leave no pair of rows of two units.
 func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Node, refusal *Refusal) {
-	add := func(l, r *key) {
+	add := func(l, r *key) *Refusal {
+		if !l.column.Comparable(r.column) {
+			return keyTypes.at(j.pos, l.name, r.name)
+		}
 		if l.column.Unit && r.column.Unit {
 			same = true
-			return
+			return nil
 		}
 		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
 			p.On = append(p.On, e)
 		}
+		return nil
 	}
 	for _, name := range j.using {
 		l, refusal := left.key([]string{name}, j.pos)
@@ -148,7 +152,9 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 		if l == nil || r == nil {
 			return false, nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
 		}
-		add(l, r)
+		if refusal := add(l, r); refusal != nil {
+			return false, nil, refusal
+		}
 	}
 	for _, n := range j.quals {
 		l, r := equalKeys(n, left, right)
@@ -156,7 +162,9 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 			rest = append(rest, n)
 			continue
 		}
-		add(l, r)
+		if refusal := add(l, r); refusal != nil {
+			return false, nil, refusal
+		}
 	}
 	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
 	return same, rest, nil

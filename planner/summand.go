@@ -15,6 +15,7 @@ import (
 type Sum struct {
 	Factors []Factor
 	Bound   mechanisms.Bound
+	Values  int // above 0: different values of so many are counted, see mechanisms.Sum
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].

@@ -14,6 +14,9 @@ import (
 func (s *solved) summed() []*Sum {
 	sums, some := make([]*Sum, len(s.counts)), false
 	for c, sum := range s.sums {
+		if s.values[c] != nil {
+			some, sums[c] = true, &Sum{Bound: mechanisms.Bound{Low: 0, High: 1}, Values: s.shown(c)}
+		}
 		if sum == nil {
 			continue
 		}
@@ -96,7 +99,7 @@ func (s *solved) weighing() Weighing {
 func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 	sums := s.summed()
 	if sums == nil {
-		return mechanisms.Plain(len(s.counts), s.cells, s.table.ContributionTo(s.cells), share)
+		return mechanisms.Plain(len(s.counts), s.cells, s.contribution(), share)
 	}
 	counters := make([]mechanisms.Counter, len(sums))
 	for c, sum := range sums {
@@ -104,8 +107,11 @@ func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 		if sum != nil {
 			counters[c] = mechanisms.Counter{Bound: sum.Bound}
 		}
+		if sum != nil && sum.Values > 0 {
+			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: countWeight, Values: sum.Values}
+		}
 	}
-	return mechanisms.Sums(counters, s.cells, s.table.ContributionTo(s.cells), share)
+	return mechanisms.Sums(counters, s.cells, s.contribution(), share)
 }
 
 // countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -120,12 +121,13 @@ func (c *checker) databaseURL(url string, at place) string {
 func (c *checker) stores(f *fileT, at place) {
 	c.policy.Sandbox.URL = defaultSandbox
 	if f.Sandbox.URL != "" {
-		url := at.key("sandbox").key("url")
-		switch text := expand(f.Sandbox.URL, url, "url"); {
+		here := at.key("sandbox").key("url")
+		switch text := expand(f.Sandbox.URL, here, "url"); {
 		case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
-			url.problem("sandbox: a postgres:// twin is not available yet; duckdb: is")
+			c.policy.Sandbox.URL = text
+			c.twin(text, here)
 		case text != defaultSandbox:
-			url.problem("sandbox: url must be duckdb:")
+			here.problem("sandbox: url must be duckdb: or postgres://…/database")
 		}
 	}
 	text, url := defaultLedger, at.key("ledger").key("url")
@@ -140,6 +142,44 @@ func (c *checker) stores(f *fileT, at place) {
 		url.problem("ledger: url must be sqlite:file")
 	}
 	c.policy.Ledger.URL = "sqlite:" + c.resolve(file)
+}
+
+// twin checks the URL of a PostgreSQL sandbox, whose text is never repeated: it may hold a password.
+func (c *checker) twin(text string, at place) {
+	twin, err := url.Parse(text)
+	if err != nil {
+		at.problem("sandbox: url is not a URL")
+		return
+	}
+	database := strings.TrimPrefix(twin.Path, "/")
+	if database == "" || database == "postgres" || strings.HasPrefix(database, "template") {
+		at.problem("sandbox: url must name a database of its own, such as dpproxy_twin")
+		return
+	}
+	if private, err := url.Parse(c.policy.Backend.URL); err == nil && sameServer(twin, private) && database == strings.TrimPrefix(private.Path, "/") {
+		at.problem("sandbox: url names the backend's own database; the sandbox may hold no private rows")
+	}
+}
+
+// sameServer tells whether two URLs name one host and port.
+func sameServer(a, b *url.URL) bool {
+	address := func(u *url.URL) string {
+		host, port := u.Hostname(), u.Port()
+		if given := u.Query().Get("host"); host == "" {
+			host = given
+		}
+		if given := u.Query().Get("port"); port == "" {
+			port = given
+		}
+		if host == "" || host == "::1" || strings.HasPrefix(host, "127.") || strings.HasPrefix(host, "/") {
+			host = "localhost"
+		}
+		if port == "" {
+			port = "5432"
+		}
+		return host + " " + port
+	}
+	return strings.HasPrefix(b.Scheme, "postgres") && address(a) == address(b)
 }
 
 func (c *checker) users(users []userT, at place) {
@@ -175,6 +215,13 @@ func settings(s *settingsT, at place) map[string]string {
 	if s.Confidence != "" {
 		confidence(s.Confidence, at.key("confidence"))
 		set["confidence"] = string(s.Confidence)
+	}
+	switch s.Dialect {
+	case "":
+	case "postgres", "mysql":
+		set["dialect"] = s.Dialect
+	default:
+		at.key("dialect").problem("dialect is %.40q, must be postgres or mysql", s.Dialect)
 	}
 	for name, flag := range map[string]*bool{"error_columns": s.ErrorColumns, "release": s.Release} {
 		if flag != nil {

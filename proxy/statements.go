@@ -146,6 +146,7 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	e.ReadAs = stmt.Explain.Statement.Translation()
 	if !stmt.Explain.JSON {
 		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
 	}

@@ -3,8 +3,6 @@ package rewrite
 import (
 	"strings"
 
-	pg "github.com/pganalyze/pg_query_go/v6"
-
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -15,6 +13,7 @@ type OuterQuery struct {
 	Params    []string      // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting
 	Relations []string      // what it reads besides leaves, as schema.name
 	Columns   []OuterColumn // of the answer; nil for PostgreSQL, which says so itself
+	With      string        // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
 }
 
 // OuterColumn is a column of an outer query's answer.
@@ -24,7 +23,7 @@ type OuterColumn struct {
 	Typmod int32
 }
 
-// Outer regenerates the outer query of a plan: for PostgreSQL as it is, for DuckDB with names, operators, functions and
+// Outer regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
 // casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
 //
 // For DuckDB the tree is bound here: every column, operator, function and cast is resolved by PostgreSQL's rules, and
@@ -36,7 +35,7 @@ func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) 
 		return OuterQuery{}, planner.RefuseSandbox("this query has no outer query to run")
 	}
 	if d == PostgreSQL {
-		return deparsed(p)
+		return forTwin(p)
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -50,18 +49,6 @@ func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) 
 	b := newBinder(p)
 	sql, columns := b.statement(p.Outer.Tree)
 	return OuterQuery{SQL: sql, Params: b.params, Relations: b.relationNames(), Columns: columns}, nil
-}
-
-func deparsed(p *planner.Plan) (OuterQuery, *planner.Refusal) {
-	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
-	if err != nil {
-		return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
-	}
-	q := OuterQuery{SQL: text}
-	for _, r := range p.Outer.Relations {
-		q.Relations = append(q.Relations, r.Schema+"."+r.Name)
-	}
-	return q, nil
 }
 
 // refusing carries a refusal up from the depth of a tree.

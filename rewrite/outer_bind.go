@@ -258,7 +258,7 @@ func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *
 
 // mentions tells whether a query reads a table of that name anywhere in its FROM clauses.
 func mentions(s *pg.SelectStmt, name string) bool {
-	text, err := pg.Deparse(&pg.ParseResult{Stmts: []*pg.RawStmt{{Stmt: &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}}}})
+	text, err := deparsed(&pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}})
 	return err != nil || strings.Contains(strings.ToLower(text), strings.ToLower(name))
 }
 

@@ -67,9 +67,12 @@ func (n numbers) of(name string) int64 {
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
 
+// publicComment begins the comments of public tables.
+const publicComment = "public table: "
+
 func tableComment(t *policy.Table) string {
 	if t.Public {
-		return "public table: queries over it alone are exact and free"
+		return publicComment + "queries over it alone are exact and free"
 	}
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
@@ -201,7 +204,7 @@ func dpColumns(d *policy.Dataset) table {
 func sessionRows(p *policy.Policy, s Session, name string) (Rows, bool) {
 	schema, relation, _ := strings.Cut(name, ".")
 	var records []record
-	user := numbers{used: map[int64]bool{}}.of("role " + s.User)
+	user := roleOid(s.User)
 	switch name {
 	case "pg_catalog.pg_roles":
 		records = []record{role("rol", ownerName, oidOwner, false), role("rol", s.User, user, true)}
@@ -252,6 +255,8 @@ func databases(p *policy.Policy, s Session) []record {
 	}
 	return records
 }
+
+func roleOid(user string) int64 { return numbers{used: map[int64]bool{}}.of("role " + user) }
 
 func databaseOid(id string) int64 { return numbers{used: map[int64]bool{}}.of("database " + id) }
 

@@ -294,6 +294,8 @@ func parameter(s Session, name string, now int64) string {
 		return s.User
 	case "database":
 		return s.Database
+	case "useroid":
+		return itoa(roleOid(s.User))
 	case "pid":
 		return strconv.FormatUint(uint64(s.PID), 10)
 	case "now":

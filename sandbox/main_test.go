@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if shared.engine != nil {
 		_ = shared.engine.Close()
 	}
+	if sharedTwin.engine != nil {
+		_ = sharedTwin.engine.Close()
+	}
 	os.Exit(code)
 }
 

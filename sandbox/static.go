@@ -27,7 +27,7 @@ const (
 	oidTablespace  = int64(1663)
 	oidHeap        = int64(2)
 	firstUserOid   = int64(16384)
-	ownerName      = "dpproxy"
+	ownerName      = rewrite.OwnerName
 	typeNamesTable = "dpproxy.types"
 )
 
@@ -121,12 +121,15 @@ func ownSchema(database string) []table {
 	d.schema(database, "information_schema", oidInfoSchema)
 	d.schema(database, "dp", oidDP)
 	return append(d.tables(),
-		catalogTable("pg_catalog", "pg_tablespace",
-			record{"oid": oidTablespace, "spcname": "pg_default", "spcowner": oidOwner},
-			record{"oid": int64(1664), "spcname": "pg_global", "spcowner": oidOwner}),
+		catalogTable("pg_catalog", "pg_tablespace", tablespaces()...),
 		catalogTable("information_schema", "information_schema_catalog_name", record{"catalog_name": database}),
 		catalogTable("information_schema", "character_sets", record{"character_set_name": "UTF8", "character_repertoire": "UCS",
 			"form_of_use": "UTF8", "default_collate_catalog": database, "default_collate_schema": "pg_catalog", "default_collate_name": "C"}))
+}
+
+func tablespaces() []record {
+	return []record{{"oid": oidTablespace, "spcname": "pg_default", "spcowner": oidOwner},
+		{"oid": int64(1664), "spcname": "pg_global", "spcowner": oidOwner}}
 }
 
 // readRows reads a file of catalogFiles. Functions are named in it; procs gives their numbers, nil keeps them at 0.

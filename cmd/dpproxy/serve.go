@@ -176,7 +176,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		h.close()
 		return nil, err
 	}
-	if h.engine, err = sandbox.Start(ctx, sandbox.Options{Log: log}); err != nil {
+	if h.engine, err = sandbox.Open(ctx, p.Sandbox.URL, sandbox.Options{Log: log}); err != nil {
 		h.close()
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

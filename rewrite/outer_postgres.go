@@ -1,0 +1,281 @@
+package rewrite
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
+// everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
+// relations that Overlaid names are read from table expressions that the sandbox puts in front, functions of the session
+// and of the cluster are answered from the session's parameters.
+func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
+	defer func() {
+		if r := recover(); r != nil {
+			stop, ours := r.(*refusing)
+			if !ours {
+				panic(r)
+			}
+			q, refusal = OuterQuery{}, stop.refusal
+		}
+	}()
+	t := &twin{}
+	for _, r := range p.Outer.Relations {
+		t.reads(r.Schema + "." + r.Name)
+	}
+	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
+	t.rewrite(tree)
+	text, err := deparsed(tree)
+	if err != nil {
+		return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+	}
+	q = OuterQuery{SQL: text, Params: t.params, Relations: t.relations}
+	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
+		q.With = "WITH "
+		if w.GetRecursive() {
+			q.With = "WITH RECURSIVE "
+		}
+		rest, found := strings.CutPrefix(text, q.With)
+		if !found {
+			return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+		}
+		q.SQL = rest
+	}
+	return q, nil
+}
+
+// grammarVersion is what the grammar's printer asks of a tree that it did not parse itself.
+var grammarVersion = sync.OnceValue(func() int32 {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		panic("rewrite: grammar: " + err.Error())
+	}
+	return tree.GetVersion()
+})
+
+// deparsed prints a statement.
+func deparsed(tree *pg.Node) (string, error) {
+	return pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+}
+
+// overlays are the relations of pg_catalog whose rows are the cluster's or other sessions'. The sandbox shows rows of its
+// own in their place, or none.
+var overlays = words(`pg_auth_members pg_cursors pg_database pg_db_role_setting pg_group pg_parameter_acl pg_prepared_statements
+	pg_prepared_xacts pg_replication_origin pg_roles pg_seclabels pg_settings pg_shdepend pg_shdescription pg_shseclabel
+	pg_stat_activity pg_stat_user_tables pg_statio_all_tables pg_subscription pg_subscription_rel pg_tablespace pg_user`)
+
+// counted are columns of other relations that tell of sizes, of numbers that the whole cluster counts, or of roles.
+var counted = words(`relpages reltuples relallvisible relfilenode reltoastrelid relfrozenxid relminmxid tableowner viewowner matviewowner
+	sequenceowner last_value`)
+
+const typeACL policy.Type = 1034
+
+// Overlaid tells whether a PostgreSQL sandbox reads a relation through a table expression named schema.name instead of
+// as it is: all of dp and information_schema, and the relations of pg_catalog that show the cluster, its roles or its
+// counters.
+func Overlaid(schema, name string) bool {
+	switch schema {
+	case "dp", "information_schema":
+		return true
+	case "pg_catalog":
+		return overlays[name] || slices.ContainsFunc(columnsOf(schema, name), func(c CatalogColumn) bool { return Masked(c.Name, c.Type) })
+	}
+	return false
+}
+
+// Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some columns
+// masked.
+func Replaced(schema, name string) bool {
+	return schema == "dp" || schema == "pg_catalog" && overlays[name]
+}
+
+// Masked tells whether a column of pg_catalog is not shown as it is.
+func Masked(column string, t policy.Type) bool {
+	return counted[column] || t == typeACL || t == typeXid || t == typeOid && strings.HasSuffix(column, "owner")
+}
+
+func columnsOf(schema, name string) []CatalogColumn {
+	if rel := LookupCatalog(schema, name); rel != nil {
+		return rel.Columns
+	}
+	return nil
+}
+
+func words(text string) map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(text) {
+		set[w] = true
+	}
+	return set
+}
+
+// twin rewrites one statement for a PostgreSQL sandbox.
+type twin struct {
+	params    []string
+	relations []string
+	names     map[string]string // of tables in FROM: alias to schema.name
+}
+
+func (t *twin) reads(name string) {
+	if !slices.Contains(t.relations, name) {
+		t.relations = append(t.relations, name)
+	}
+}
+
+// rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
+func (t *twin) rewrite(tree *pg.Node) {
+	labels := map[*pg.ResTarget]string{}
+	t.names = map[string]string{}
+	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
+		switch v := n.GetNode().(type) {
+		case *pg.Node_ResTarget:
+			if v.ResTarget.GetName() == "" {
+				labels[v.ResTarget], _ = figure(v.ResTarget.GetVal())
+			}
+		case *pg.Node_RangeVar:
+			if v.RangeVar.GetSchemaname() != "" {
+				t.named(v.RangeVar)
+			}
+		}
+	})
+	eachNode(tree.ProtoReflect(), t.node)
+	for target, label := range labels {
+		if now, _ := figure(target.GetVal()); now != label {
+			target.Name = label
+		}
+	}
+}
+
+// named notes what an alias stands for; one that stands for several tables is not told apart.
+func (t *twin) named(v *pg.RangeVar) {
+	alias := v.GetRelname()
+	if a := v.GetAlias().GetAliasname(); a != "" {
+		alias = a
+	}
+	full := v.GetSchemaname() + "." + v.GetRelname()
+	if have, known := t.names[alias]; known && have != full {
+		full = ""
+	}
+	t.names[alias] = full
+}
+
+// eachNode visits the nodes of a tree, the inner ones first.
+func eachNode(m protoreflect.Message, visit func(*pg.Node)) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				eachNode(v.List().Get(i).Message(), visit)
+			}
+		default:
+			eachNode(v.Message(), visit)
+		}
+		return true
+	})
+	if n, ok := m.Interface().(*pg.Node); ok {
+		visit(n)
+	}
+}
+
+func (t *twin) node(n *pg.Node) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_RangeVar:
+		t.table(v.RangeVar)
+	case *pg.Node_RangeFunction:
+		for _, f := range v.RangeFunction.GetFunctions() {
+			if items := f.GetList().GetItems(); len(items) > 0 && !callable(items[0]) {
+				cannot("this function in FROM")
+			}
+		}
+	case *pg.Node_ColumnRef:
+		t.column(n, v.ColumnRef)
+	case *pg.Node_FuncCall:
+		if f, ok := twinFunctions[lastName(v.FuncCall.GetFuncname())]; ok {
+			n.Node = t.call(f, v.FuncCall).Node
+		}
+	case *pg.Node_SqlvalueFunction:
+		if name, ok := twinValues[v.SqlvalueFunction.GetOp()]; ok {
+			n.Node = t.expand(`CAST("$`+name+`" AS pg_catalog.name)`, nil).Node
+		}
+	case *pg.Node_TypeCast:
+		if lastName(v.TypeCast.GetTypeName().GetNames()) == "regrole" {
+			cannot("a cast to regrole")
+		}
+	}
+}
+
+// callable tells what may stand for a function in FROM.
+func callable(n *pg.Node) bool {
+	switch n.GetNode().(type) {
+	case *pg.Node_FuncCall, *pg.Node_SqlvalueFunction, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr:
+		return true
+	}
+	return false
+}
+
+// table has an overlaid relation read from the table expression of its full name.
+func (t *twin) table(v *pg.RangeVar) {
+	v.Catalogname = ""
+	if v.GetSchemaname() == "" || !Overlaid(v.GetSchemaname(), v.GetRelname()) {
+		return
+	}
+	if v.GetAlias() == nil {
+		v.Alias = &pg.Alias{Aliasname: v.GetRelname()}
+	}
+	v.Schemaname, v.Relname = "", v.GetSchemaname()+"."+v.GetRelname()
+}
+
+// column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
+// sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are frozen.
+func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
+	fields := c.GetFields()
+	if len(fields) > 3 {
+		fields = fields[len(fields)-3:]
+	}
+	if len(fields) == 3 && Overlaid(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
+		fields = fields[1:]
+	}
+	c.Fields = fields
+	switch name := lastName(fields); name {
+	case "xmin", "xmax":
+		n.Node = t.expand(`CAST('2' AS pg_catalog.xid)`, nil).Node
+	case "cmin", "cmax":
+		n.Node = t.expand(`CAST('0' AS pg_catalog.cid)`, nil).Node
+	case "ctid":
+		cannot("the column ctid")
+	case "tableoid":
+		t.tableOid(n, fields)
+	}
+}
+
+func (t *twin) tableOid(n *pg.Node, fields []*pg.Node) {
+	full := ""
+	if len(fields) > 1 {
+		full = t.names[fields[len(fields)-2].GetString_().GetSval()]
+	} else if len(t.names) == 1 {
+		for _, full = range t.names {
+		}
+	}
+	schema, name, _ := strings.Cut(full, ".")
+	rel := LookupCatalog(schema, name)
+	if rel == nil || schema == "dp" {
+		cannot("the column tableoid here")
+	}
+	n.Node = t.expand(`CAST(`+quoteText(full)+` AS pg_catalog.regclass)`, nil).Node
+	n.Node = castTo(n, "oid").Node
+}
+
+func castTo(n *pg.Node, name string) *pg.Node {
+	inner := &pg.Node{Node: n.Node}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: inner, Location: -1, TypeName: &pg.TypeName{
+		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}}}}
+}

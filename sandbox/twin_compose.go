@@ -1,0 +1,273 @@
+package sandbox
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// twinCatalog is what a twin's own catalogs say of themselves: the columns of each relation of pg_catalog and
+// information_schema, by schema.name.
+type twinCatalog map[string][]twinColumn
+
+type twinColumn struct {
+	name string
+	oid  policy.Type // of a domain: of its base type
+	text string      // the type as format_type writes it
+}
+
+// composer puts the table expressions of one query in front of it: released tables as arrays, and relations of the
+// catalogs that are not shown as they are.
+type composer struct {
+	session Session
+	policy  *policy.Policy
+	catalog twinCatalog
+	blank   bool // arrays are NULL: the query is only bound
+	args    [][]byte
+	parts   []string
+}
+
+// compose returns the whole text; args are its parameters.
+func (c *composer) compose(q rewrite.OuterQuery, tables []Table) string {
+	now := time.Now().UnixMicro()
+	for _, p := range q.Params {
+		c.args = append(c.args, []byte(parameter(c.session, p, now)))
+	}
+	given := map[string]bool{}
+	for _, t := range tables {
+		name := qualified(t.Schema, t.Name)
+		given[name] = true
+		c.table(name, t.Rows.Value())
+	}
+	for _, name := range q.Relations {
+		schema, relation, _ := strings.Cut(name, ".")
+		if given[name] || !rewrite.Overlaid(schema, relation) {
+			continue
+		}
+		given[name] = true
+		if rewrite.Replaced(schema, relation) {
+			c.table(name, c.shaped(name, c.own(name)))
+		} else {
+			c.masked(schema, relation)
+		}
+	}
+	if len(c.parts) == 0 {
+		return q.With + q.SQL
+	}
+	if q.With == "" {
+		return "WITH " + strings.Join(c.parts, ", ") + " " + q.SQL
+	}
+	return q.With + strings.Join(c.parts, ", ") + ", " + q.SQL
+}
+
+// own are the rows of a relation that the twin does not show as it is.
+func (c *composer) own(name string) Rows {
+	if rows, ok := sessionRows(c.policy, c.session, name); ok {
+		return rows
+	}
+	d := datasetOf(c.policy, c.session.Database)
+	switch {
+	case d == nil:
+	case name == "dp.tables":
+		return dpTables(d).rows
+	case name == "dp.columns":
+		return dpColumns(d).rows
+	}
+	schema, relation, _ := strings.Cut(name, ".")
+	if name == "pg_catalog.pg_tablespace" {
+		return catalogTable(schema, relation, tablespaces()...).rows
+	}
+	if rewrite.LookupCatalog(schema, relation) == nil {
+		return Rows{}
+	}
+	return catalogTable(schema, relation).rows
+}
+
+// shaped gives rows the columns that this server's version of the relation has.
+func (c *composer) shaped(name string, rows Rows) Rows {
+	columns := c.catalog[name]
+	if columns == nil {
+		return rows
+	}
+	at := map[string]int{}
+	for i, have := range rows.Columns {
+		at[have.Name] = i
+	}
+	out := Rows{Data: make([][]policy.Value, len(rows.Data))}
+	for i := range out.Data {
+		out.Data[i] = make([]policy.Value, len(columns))
+	}
+	for k, want := range columns {
+		out.Columns = append(out.Columns, Column{Name: want.name, Type: want.oid, Typmod: -1})
+		if i, ok := at[want.name]; ok {
+			for r := range out.Data {
+				out.Data[r][k] = rows.Data[r][i]
+			}
+		}
+	}
+	return out
+}
+
+// table writes a table expression that reads arrays.
+func (c *composer) table(name string, rows Rows) {
+	head := rewrite.QuoteName(name)
+	if len(rows.Columns) == 0 {
+		c.parts = append(c.parts, head+" AS (SELECT FROM pg_catalog.generate_series(1, "+strconv.Itoa(len(rows.Data))+"))")
+		return
+	}
+	env := scalar.Env{Zone: time.UTC}
+	var items, arrays, names []string
+	for k, col := range rows.Columns {
+		u := "c" + strconv.Itoa(k+1)
+		shown, array := typeText(col), "pg_catalog.text[]"
+		item := "u." + u
+		if simple(col.Type) {
+			array = shown + "[]"
+			if col.Typmod >= 0 {
+				array = typeText(Column{Type: col.Type, Typmod: -1}) + "[]"
+				item = "CAST(" + item + " AS " + shown + ")"
+			}
+		} else {
+			item = "CAST(" + item + " AS " + shown + ")"
+		}
+		if c.blank {
+			c.args = append(c.args, nil)
+		} else {
+			c.args = append(c.args, arrayText(env, col.Type, rows.Data, k))
+		}
+		items = append(items, item+" AS "+rewrite.QuoteName(col.Name))
+		arrays = append(arrays, "pg_catalog.unnest(CAST($"+strconv.Itoa(len(c.args))+" AS "+array+"))")
+		names = append(names, u)
+	}
+	c.parts = append(c.parts, head+" AS (SELECT "+strings.Join(items, ", ")+" FROM ROWS FROM ("+strings.Join(arrays, ", ")+
+		") AS u("+strings.Join(names, ", ")+"))")
+}
+
+// simple tells the types whose arrays are sent as such; values of others travel as text.
+func simple(t policy.Type) bool {
+	switch t {
+	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.NumericType, policy.Text, policy.Varchar,
+		policy.DateType, policy.TimestampT, policy.TimestampTZ, policy.IntervalT, policy.UUID:
+		return true
+	}
+	return false
+}
+
+// typeText names a type of PostgreSQL's own.
+func typeText(c Column) string {
+	if c.Typmod >= 0 {
+		switch c.Type {
+		case policy.NumericType, policy.Varchar:
+			return c.Type.Format(c.Typmod)
+		}
+	}
+	if name, ok := typeNames()[c.Type]; ok {
+		return name
+	}
+	return "text"
+}
+
+// arrayText writes column k of some rows as an array literal.
+func arrayText(env scalar.Env, t policy.Type, data [][]policy.Value, k int) []byte {
+	out := append(make([]byte, 0, 8*len(data)+2), '{')
+	for i, row := range data {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendElement(out, env, t, row[k])
+	}
+	return append(out, '}')
+}
+
+func appendElement(out []byte, env scalar.Env, t policy.Type, v policy.Value) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(out, "NULL"...)
+	case int64:
+		return strconv.AppendInt(out, v, 10)
+	case []policy.Value:
+		element, _ := rewrite.ArrayElement(t)
+		inner := []byte{'{'}
+		for i, one := range v {
+			if i > 0 {
+				inner = append(inner, ',')
+			}
+			inner = appendElement(inner, env, element, one)
+		}
+		return appendQuoted(out, string(append(inner, '}')))
+	case string:
+		return appendQuoted(out, v)
+	}
+	return appendQuoted(out, env.FormatText(t, v))
+}
+
+func appendQuoted(out []byte, s string) []byte {
+	out = append(out, '"')
+	for i := range len(s) {
+		switch s[i] {
+		case '"', '\\':
+			out = append(out, '\\')
+		case 0: // PostgreSQL's text has no such byte
+			continue
+		}
+		out = append(out, s[i])
+	}
+	return append(out, '"')
+}
+
+// masked writes a table expression that shows a relation without what it tells of the cluster.
+func (c *composer) masked(schema, relation string) {
+	var items []string
+	for _, col := range c.catalog[schema+"."+relation] {
+		name := rewrite.QuoteName(col.name)
+		item := name
+		switch {
+		case schema == "information_schema":
+			item = c.ownName(col, name)
+		case rewrite.Masked(col.name, col.oid):
+			item = maskedValue(col)
+		}
+		items = append(items, item+" AS "+name)
+	}
+	c.parts = append(c.parts, rewrite.QuoteName(schema+"."+relation)+" AS NOT MATERIALIZED (SELECT "+strings.Join(items, ", ")+" FROM "+
+		schema+"."+rewrite.QuoteName(relation)+")")
+}
+
+// ownName replaces the names of the database and of its roles in a column of information_schema.
+func (c *composer) ownName(col twinColumn, name string) string {
+	as := func(value string) string {
+		return "CAST(CASE WHEN " + name + " IS NOT NULL THEN " + value + " END AS " + col.text + ")"
+	}
+	text := func(v string) string { return "'" + strings.ReplaceAll(v, "'", "''") + "'" }
+	switch {
+	case strings.HasSuffix(col.name, "_catalog") || col.name == "catalog_name":
+		return as(text(c.session.Database))
+	case col.name == "grantor" || strings.HasSuffix(col.name, "_owner"):
+		return as(text(ownerName))
+	case col.name == "grantee" || col.name == "role_name" || col.name == "authorization_identifier":
+		return as("CASE WHEN " + name + " = 'PUBLIC' THEN 'PUBLIC' ELSE " + text(c.session.User) + " END")
+	}
+	return name
+}
+
+// maskedValue is what stands for a column that is not shown.
+func maskedValue(col twinColumn) string {
+	value := "NULL"
+	switch {
+	case col.name == "reltuples":
+		value = "-1"
+	case strings.HasSuffix(col.name, "owner") && col.oid == 26:
+		value = itoa(oidOwner)
+	case strings.HasSuffix(col.name, "owner"):
+		value = "'" + ownerName + "'"
+	case col.oid == 28:
+		value = "'2'"
+	case strings.HasPrefix(col.name, "rel") && col.oid != 1034:
+		value = "0"
+	}
+	return "CAST(" + value + " AS " + col.text + ")"
+}

@@ -1,0 +1,321 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// twinStep brings one twin database in step with its dataset, in one transaction.
+type twinStep struct {
+	tx      pgx.Tx
+	session string
+	have    map[string]*twinTable
+}
+
+// twinTable is a table or view as the twin has it.
+type twinTable struct {
+	schema, name, kind, comment string
+	columns                     []twinField
+}
+
+type twinField struct {
+	name, text, comment string
+	notNull             bool
+}
+
+func (s *twinStep) exec(ctx context.Context, format string, args ...any) error {
+	sql := fmt.Sprintf(format, args...)
+	if _, err := s.tx.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("%w (%s)", err, strings.SplitN(sql, " (", 2)[0])
+	}
+	return nil
+}
+
+func (s *twinStep) step(ctx context.Context, database string, d *policy.Dataset) error {
+	name, role := pgx.Identifier{database}.Sanitize(), pgx.Identifier{s.session}.Sanitize()
+	for _, sql := range []string{"REVOKE ALL ON DATABASE " + name + " FROM PUBLIC", "REVOKE ALL ON DATABASE " + name + " FROM " + role,
+		"REVOKE CREATE ON SCHEMA public FROM PUBLIC", "COMMENT ON DATABASE " + name + " IS " + literal(twinMark)} {
+		if err := s.exec(ctx, "%s", sql); err != nil {
+			return err
+		}
+	}
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	wanted := wantedTables(d)
+	if err := s.dropUnwanted(ctx, wanted); err != nil {
+		return err
+	}
+	schemas := map[string]bool{"dp": true}
+	for _, t := range wanted {
+		schemas[t.schema] = true
+	}
+	for _, schema := range sortedSet(schemas) {
+		quoted := rewrite.QuoteName(schema)
+		if err := s.exec(ctx, "CREATE SCHEMA IF NOT EXISTS %s", quoted); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "GRANT USAGE ON SCHEMA %s TO %s", quoted, role); err != nil {
+			return err
+		}
+	}
+	for _, t := range wanted {
+		if err := s.table(ctx, t); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "GRANT SELECT ON %s TO %s", t.full(), role); err != nil {
+			return err
+		}
+	}
+	return s.dropSchemas(ctx, schemas)
+}
+
+func (t *twinTable) full() string {
+	return rewrite.QuoteName(t.schema) + "." + rewrite.QuoteName(t.name)
+}
+
+// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query.
+func wantedTables(d *policy.Dataset) []*twinTable {
+	var wanted []*twinTable
+	for _, t := range d.Tables {
+		w := &twinTable{schema: t.Schema, name: t.Name, kind: "r", comment: tableComment(t)}
+		for _, c := range t.Columns {
+			w.columns = append(w.columns, twinField{name: c.Name, text: c.Type.Format(c.Typmod), comment: columnComment(c),
+				notNull: !t.Public && c.Nulls == policy.NullExclude})
+		}
+		wanted = append(wanted, w)
+	}
+	for _, rel := range rewrite.CatalogRelations() {
+		if rel.Schema != "dp" {
+			continue
+		}
+		w := &twinTable{schema: "dp", name: rel.Name, kind: "v"}
+		for _, c := range rel.Columns {
+			w.columns = append(w.columns, twinField{name: c.Name, text: c.Type.Name()})
+		}
+		wanted = append(wanted, w)
+	}
+	return wanted
+}
+
+// read reads what the twin has.
+func (s *twinStep) read(ctx context.Context) error {
+	rows, err := s.tx.Query(ctx, `SELECT n.nspname::text, c.relname::text, c.relkind::text, COALESCE(pg_catalog.obj_description(c.oid, 'pg_class'), ''),
+		COALESCE(a.attname::text, ''), COALESCE(pg_catalog.format_type(a.atttypid, a.atttypmod), ''), COALESCE(a.attnotnull, false),
+		COALESCE(pg_catalog.col_description(c.oid, a.attnum), '')
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1, 2, a.attnum`)
+	if err != nil {
+		return err
+	}
+	s.have = map[string]*twinTable{}
+	var t twinTable
+	var f twinField
+	_, err = pgx.ForEachRow(rows, []any{&t.schema, &t.name, &t.kind, &t.comment, &f.name, &f.text, &f.notNull, &f.comment}, func() error {
+		here := s.have[t.full()]
+		if here == nil {
+			here = &twinTable{schema: t.schema, name: t.name, kind: t.kind, comment: t.comment}
+			s.have[t.full()] = here
+		}
+		if f.name != "" {
+			here.columns = append(here.columns, f)
+		}
+		return nil
+	})
+	return err
+}
+
+// dropUnwanted drops tables that the policy no longer lists. A table with rows is only dropped or changed where its own
+// comment says that they are public: else somebody has put rows where none belong.
+func (s *twinStep) dropUnwanted(ctx context.Context, wanted []*twinTable) error {
+	keep := map[string]*twinTable{}
+	for _, t := range wanted {
+		keep[t.full()] = t
+	}
+	for full, t := range s.have {
+		if t.kind != "r" && t.kind != "v" {
+			return fmt.Errorf("it holds %s.%s, which is no table of dpproxy's", t.schema, t.name)
+		}
+		want := keep[full]
+		if t.kind == "r" && !strings.HasPrefix(t.comment, publicComment) {
+			var filled bool
+			if err := s.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+full+")").Scan(&filled); err != nil {
+				return err
+			}
+			if filled {
+				return fmt.Errorf("its table %s.%s holds rows; the tables of a twin are empty", t.schema, t.name)
+			}
+		}
+		if want != nil && want.kind == t.kind && strings.HasPrefix(want.comment, publicComment) == strings.HasPrefix(t.comment, publicComment) {
+			continue
+		}
+		if err := s.drop(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *twinStep) drop(ctx context.Context, t *twinTable) error {
+	delete(s.have, t.full())
+	if t.kind == "v" {
+		return s.exec(ctx, "DROP VIEW %s", t.full())
+	}
+	return s.exec(ctx, "DROP TABLE %s", t.full())
+}
+
+// dropSchemas drops the schemas that no table of the policy lies in.
+func (s *twinStep) dropSchemas(ctx context.Context, keep map[string]bool) error {
+	rows, err := s.tx.Query(ctx, `SELECT n.nspname::text FROM pg_catalog.pg_namespace n
+		WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT IN ('information_schema', 'public')`)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !keep[name] {
+			if err := s.exec(ctx, "DROP SCHEMA %s", rewrite.QuoteName(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// table makes a table, or alters it in place: its object id stays, so that clients that remember it are right.
+func (s *twinStep) table(ctx context.Context, want *twinTable) error {
+	have := s.have[want.full()]
+	if have != nil && !sameFields(have, want) && (want.kind == "v" || !s.alterable(have, want)) {
+		if err := s.drop(ctx, have); err != nil {
+			return err
+		}
+		have = nil
+	}
+	if have == nil {
+		if err := s.create(ctx, want); err != nil {
+			return err
+		}
+		have = &twinTable{columns: make([]twinField, len(want.columns))}
+	} else if err := s.alter(ctx, have, want); err != nil {
+		return err
+	}
+	what := map[string]string{"r": "TABLE", "v": "VIEW"}[want.kind]
+	if have.comment != want.comment {
+		if err := s.exec(ctx, "COMMENT ON %s %s IS %s", what, want.full(), literal(want.comment)); err != nil {
+			return err
+		}
+	}
+	for i, c := range want.columns {
+		if i < len(have.columns) && have.columns[i].comment == c.comment {
+			continue
+		}
+		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), rewrite.QuoteName(c.name), literal(c.comment)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *twinStep) create(ctx context.Context, t *twinTable) error {
+	var items []string
+	for _, c := range t.columns {
+		if t.kind == "v" {
+			items = append(items, "CAST(NULL AS "+c.text+") AS "+rewrite.QuoteName(c.name))
+			continue
+		}
+		items = append(items, rewrite.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
+	}
+	if t.kind == "v" {
+		return s.exec(ctx, "CREATE VIEW %s AS SELECT %s WHERE false", t.full(), strings.Join(items, ", "))
+	}
+	return s.exec(ctx, "CREATE TABLE %s (%s)", t.full(), strings.Join(items, ", "))
+}
+
+func sameFields(a, b *twinTable) bool {
+	if len(a.columns) != len(b.columns) {
+		return false
+	}
+	for i := range a.columns {
+		x, y := a.columns[i], b.columns[i]
+		if x.name != y.name || x.text != y.text || x.notNull != y.notNull {
+			return false
+		}
+	}
+	return true
+}
+
+// alterable tells whether dropping columns, changing types and adding columns at the end leads to the wanted order.
+func (s *twinStep) alterable(have, want *twinTable) bool {
+	if strings.HasPrefix(have.comment, publicComment) {
+		return false // its rows are copied anew anyway
+	}
+	at := 0
+	for _, c := range have.columns {
+		k := fieldIndex(want, c.name)
+		if k < 0 {
+			continue
+		}
+		if k != at {
+			return false
+		}
+		at++
+	}
+	return true
+}
+
+func fieldIndex(t *twinTable, name string) int {
+	for i, c := range t.columns {
+		if c.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// alter changes the columns of an empty table; have is then as wanted but for comments.
+func (s *twinStep) alter(ctx context.Context, have, want *twinTable) error {
+	var steps []string
+	var now []twinField
+	for _, c := range have.columns {
+		k, quoted := fieldIndex(want, c.name), rewrite.QuoteName(c.name)
+		if k < 0 {
+			steps = append(steps, "DROP COLUMN "+quoted)
+			continue
+		}
+		w := want.columns[k]
+		if w.text != c.text {
+			steps = append(steps, "ALTER COLUMN "+quoted+" TYPE "+w.text+" USING NULL")
+		}
+		if w.notNull != c.notNull {
+			steps = append(steps, "ALTER COLUMN "+quoted+map[bool]string{true: " SET NOT NULL", false: " DROP NOT NULL"}[w.notNull])
+		}
+		now = append(now, c)
+	}
+	for _, w := range want.columns[len(now):] {
+		steps = append(steps, "ADD COLUMN "+rewrite.QuoteName(w.name)+" "+w.text+map[bool]string{true: " NOT NULL"}[w.notNull])
+		now = append(now, twinField{name: w.name})
+	}
+	have.columns = now
+	if len(steps) == 0 {
+		return nil
+	}
+	return s.exec(ctx, "ALTER TABLE %s %s", want.full(), strings.Join(steps, ", "))
+}
+
+func sortedSet(m map[string]bool) []string {
+	keys := map[string]string{}
+	for k := range m {
+		keys[k] = ""
+	}
+	return sortedKeys(keys)
+}
