@@ -152,7 +152,7 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) databas
 				}
 			}
 			store(t, "ATTACH ':memory:' AS private", "USE private", "SET threads = 1", visitTables)
-			return database{store, duckRuns(db)}
+			return database{store, duckQueries(db)}
 		},
 		rewrite.PostgreSQL: func(t *testing.T) database {
 			server := pgtest.Shared(t)
@@ -171,7 +171,7 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) databas
 					}
 				}
 			}
-			return database{store, postgresRuns(conn)}
+			return database{store, postgresQueries(conn)}
 		},
 	}
 }
