@@ -88,21 +88,26 @@ func (a *Answerer) planContext(s *Session) planner.Context {
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
 func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	return render(plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+}
+
+// render writes a plan's SQL for a private database and a sandbox.
+func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if m.Held {
 			continue
 		}
 		var err error
-		if queries[i], err = rewrite.Render(m, a.backend.Dialect()); err != nil {
-			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+		if queries[i], err = rewrite.Render(m, private); err != nil {
+			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
 	}
 	if plan.Outer.Direct != nil {
 		return queries, rewrite.OuterQuery{}, nil
 	}
-	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
+	outer, refusal := rewrite.Outer(plan, sandboxed)
 	return queries, outer, refusal
 }
 

@@ -58,11 +58,17 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	e := explained(plan, queries, outer)
+	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	return e, nil
+}
+
+// explained describes a plan and its SQL.
+func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery) explanation {
 	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: outer.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
-	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	for _, leaf := range plan.Leaves {
 		measures := leaf.Measures()
 		if len(measures) == 0 {
@@ -80,7 +86,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 		}
 		e.Columns = append(e.Columns, column)
 	}
-	return e, nil
+	return e
 }
 
 func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
