@@ -102,7 +102,7 @@ func (s *solved) choice(cost privacy.Cost) (mechanisms.Spec, error) {
 	if ch.Kind != mechanisms.Quantiles {
 		ch.Most = 1
 	}
-	return mechanisms.NewChoice(ch, s.table.Contribution(), cost)
+	return mechanisms.NewChoice(ch, s.contribution(), cost)
 }
 
 // choiceMeasure is the measure of a choice: the same counts as the question's, placed in the order of groups and values.

@@ -84,7 +84,7 @@ func (ch *chooser) boughtForChoice(s *solved, fresh mechanisms.Spec, share priva
 		}
 		return ch.ownPrefixes(s, w, fresh, share)
 	}
-	spec, err := mechanisms.Plain(1, s.cells, s.table.Contribution(), share)
+	spec, err := mechanisms.Plain(1, s.cells, s.contribution(), share)
 	if err != nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (ch *chooser) boughtForChoice(s *solved, fresh mechanisms.Spec, share priva
 // ownPrefixes turns a range release of the argument into one that is best for prefixes, where quantiles read from it are
 // expected to be nearer than the choice. It is no release by name: she has not asked for one.
 func (ch *chooser) ownPrefixes(s *solved, w *way, fresh mechanisms.Spec, share privacy.Cost) *way {
-	spec, err := mechanisms.RangesFor(mechanisms.AllPrefixes, w.measure.Spec.Cells, s.table.Contribution(), share)
+	spec, err := mechanisms.RangesFor(mechanisms.AllPrefixes, w.measure.Spec.Cells, w.measure.Contribution(), share)
 	if err != nil || !ch.nearer(s, fresh, ch.prefixVariance(s, spec, w.reading)) {
 		return nil
 	}

@@ -69,7 +69,11 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 		case run == nil || run.Measure < 0:
 			return int64(0)
 		}
-		return readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+		if run.Most > 0 {
+			n = min(max(n, 0), run.Most)
+		}
+		return n
 	}
 	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, value) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
