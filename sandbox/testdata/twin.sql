@@ -85,7 +85,7 @@ SELECT 'abc' LIKE 'a%', 'abc' LIKE 'A%', 'abc' ILIKE 'A%', 'a_c' LIKE 'a\_c', 'a
 SELECT 'abc' ~ '^a', 'abc' ~* 'B', 'abc' !~ 'z', regexp_replace('foobar', 'o+', '0'), regexp_replace('foobar', 'o', '0', 'g'), substring('foobar' from 'o(.)b'), regexp_match('foobar', 'o(.)')
 SELECT regexp_split_to_array('a1b22c', '[0-9]+'), string_to_array('a,b,,c', ','), array_to_string(ARRAY['a', NULL, 'b'], ',', '*'), md5('a'), encode('abc', 'hex'), to_hex(255), quote_ident('a b'), quote_literal('a''b')
 SELECT 'b' > 'a', 'B' > 'a', 'Ä' > 'z', 'a' < 'a ', 'a'::char(3) = 'a', 'a'::varchar = 'a ', 'abc'::char(2), 'abcdef'::varchar(3), length('ab '::char(5))
-SELECT E'a\nb', 'it''s', U&'\0041', 'a' 'b', $$x$$, 'a\b'
+SELECT E'a\nb', 'it''s', U&'\0041', $$x$$, 'a\b'
 SELECT k || ':' || n::text || ':' || (n > 5)::text || ':' || 1.50::text FROM leaf_1 ORDER BY n
 -- windows
 SELECT n, sum(n) OVER (ORDER BY n), avg(n) OVER (ORDER BY n ROWS 1 PRECEDING), count(*) OVER (ORDER BY k), rank() OVER (ORDER BY k DESC), dense_rank() OVER (ORDER BY k) FROM leaf_1 ORDER BY n
@@ -154,3 +154,11 @@ SELECT 5 & 3, 5 | 3, 5 # 3, ~5, 1 << 4, 16 >> 2, 2 ^ 3, |/ 16, @ -5, 5 !~~ 'a'
 SELECT bit_and(n), bit_or(n), bit_xor(n) FROM leaf_1
 SELECT n BETWEEN 0 AND 12, n NOT BETWEEN SYMMETRIC 12 AND 0 FROM leaf_1 ORDER BY n
 SELECT '550e8400-e29b-41d4-a716-446655440000'::uuid, 'x'::bytea, B'101', '1 day'::interval, '192.168.0.1'::inet, '{1,2}'::int[]
+SELECT concat_ws(',', true, 1, NULL, 'x'), concat(true, false), format('%s', true), array_to_string(ARRAY[true,false], ','), 'a' || true
+SELECT pg_typeof(max(g)) FROM leaf_1
+SELECT g / 0 FROM leaf_1 WHERE g IS NULL
+SELECT '{"b":1, "a":2}'::jsonb, '{"b":1, "a":2}'::json, '192.168.000.001'::inet, 'abc  '::bpchar, 'ab'::char(5) || '|', 'a'::"char", 'abc'::name, 'ABCDEF00-0000-0000-0000-000000000000'::uuid, '  12 '::oid, 'a b'::tsvector, '08:00:2b:01:02:03'::macaddr, '(1,2)'::point, '12.5'::money
+SELECT '{ 1 , 2}'::int[], '{a,"b c",NULL}'::text[], '{{1,2},{3,4}}'::int[], '[1,5)'::int4range, '1 2 3'::int2vector, 'pg_class'::regclass, 'int4'::regtype
+SELECT 'pg_class'::regclass::oid, 1259::regclass, 23::regtype::text, '1259'::regclass
+SELECT '10:00'::time, '2024-01-01 10:00+02'::timestamptz, '20240101'::date, 'Jan 5, 2024'::date, 'today'::date = current_date, '1/8/1999'::date, 'epoch'::timestamp
+SELECT '1e3'::numeric, '.5'::numeric, '0x10'::int, '1_000'::int, '+5'::int, '1e2'::int
