@@ -32,7 +32,7 @@ var sharedTwin struct {
 func makeOwner(t testing.TB, s *pgtest.Server) {
 	t.Helper()
 	s.Exec(t, "postgres", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+twinOwner+`') THEN
-		CREATE ROLE `+twinOwner+` LOGIN CREATEDB CREATEROLE; END IF; END $$`)
+		CREATE ROLE `+twinOwner+` LOGIN CREATEDB CREATEROLE; GRANT SET ON PARAMETER temp_file_limit TO `+twinOwner+`; END IF; END $$`)
 }
 
 // twinEngine is a twin of the census policy.
@@ -129,4 +129,12 @@ func TestTwinIsPostgreSQL(t *testing.T) {
 		}
 	}
 	t.Logf("%d queries, %v each on both", n, time.Since(start)/time.Duration(n))
+}
+
+// newServer is a server of a test's own: roles and databases that it makes are gone with it.
+func newServer(t testing.TB) *pgtest.Server {
+	t.Helper()
+	server := pgtest.Start(t)
+	makeOwner(t, server)
+	return server
 }
