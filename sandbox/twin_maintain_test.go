@@ -114,7 +114,9 @@ func TestTwinPublicTables(t *testing.T) {
 	if err := e.Catalog(ctx, p); err != nil {
 		t.Fatal(err)
 	}
-	count := func() string { return inTwin(t, server, "public_twin", "SELECT string_agg(code || weight, ' ' ORDER BY code) FROM lookup.codes") }
+	count := func() string {
+		return inTwin(t, server, "public_twin", "SELECT string_agg(code || weight, ' ' ORDER BY code) FROM lookup.codes")
+	}
 	for _, step := range []struct {
 		rows [][]policy.Value
 		want string
