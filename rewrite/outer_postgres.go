@@ -236,6 +236,7 @@ func (t *twin) table(v *pg.RangeVar) {
 		v.Alias = &pg.Alias{Aliasname: v.GetRelname()}
 	}
 	v.Schemaname, v.Relname = "", v.GetSchemaname()+"."+v.GetRelname()
+	t.reads(v.Relname)
 }
 
 // column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
