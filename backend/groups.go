@@ -41,8 +41,8 @@ func (c *collector) add(cells []int32, counts []int64) error {
 		}
 		key = binary.BigEndian.AppendUint32(key, uint32(cell))
 	}
-	for _, n := range counts {
-		if n < 0 {
+	for i, n := range counts {
+		if n < 0 && !c.query.Signed(i) {
 			return errResult
 		}
 	}

@@ -94,7 +94,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 		return nil, ErrUnavailable
 	}
 	if !fatal(findings) {
-		findings = append(findings, b.probe(ctx, d)...)
+		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}
 	b.mu.Lock()
 	b.pinned[d.ID] = have

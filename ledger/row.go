@@ -70,7 +70,10 @@ func (e *encoder) cost(c privacy.Cost) {
 // The forms of a Spec's bytes. The first one has no mark: it begins with the number of counters, which is above 0. It
 // knows counts with one noise, observed by cells or by an unweighted tree, and is still written for those. The second
 // begins with its mark, below 0, and knows everything. Numbers are on disk: never change one.
-const specFull int64 = -2
+const (
+	specFull   int64 = -2
+	specValues int64 = -3 // the second form, with the values of each sum: written where a sum has some
+)
 
 func (e *encoder) spec(s mechanisms.Spec) {
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
@@ -88,7 +91,11 @@ func (e *encoder) spec(s mechanisms.Spec) {
 }
 
 func (e *encoder) fullSpec(s mechanisms.Spec) {
-	e.i64(specFull)
+	mark := specFull
+	if slices.ContainsFunc(s.Sums, func(sum mechanisms.Sum) bool { return sum.Values > 0 }) {
+		mark = specValues
+	}
+	e.i64(mark)
 	e.i64(int64(s.Counters))
 	e.i64(int64(s.Cells))
 	y := s.Strategy
@@ -107,6 +114,9 @@ func (e *encoder) fullSpec(s mechanisms.Spec) {
 		e.i64(sum.Low)
 		e.i64(sum.High)
 		e.noise(sum.Noise)
+		if mark == specValues {
+			e.i64(int64(sum.Values))
+		}
 	}
 }
 
@@ -182,7 +192,8 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
-	full := first == specFull
+	values := first == specValues
+	full := values || first == specFull
 	if full {
 		first = d.i64()
 	}
@@ -201,7 +212,11 @@ func (d *decoder) spec() mechanisms.Spec {
 	s.Noise = d.noise()
 	if full {
 		for range d.count() {
-			s.Sums = append(s.Sums, mechanisms.Sum{Bound: mechanisms.Bound{Low: d.i64(), High: d.i64()}, Noise: d.noise()})
+			sum := mechanisms.Sum{Bound: mechanisms.Bound{Low: d.i64(), High: d.i64()}, Noise: d.noise()}
+			if values {
+				sum.Values = int(d.i64())
+			}
+			s.Sums = append(s.Sums, sum)
 		}
 	}
 	return s

@@ -38,6 +38,7 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 	specs := []mechanisms.Spec{
 		firstSpec,
 		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: firstSpec.Noise}}},
+		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: count, Noise: laplace, Values: 12}}},
 		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}, Weights: []int64{9, 7}}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},

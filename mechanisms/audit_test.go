@@ -28,7 +28,7 @@ func audited(t *testing.T, s Spec, one, other []privacy.Group, delta float64, an
 	if s.Sums != nil {
 		silentSpec.Noise, silentSpec.Sums = Noise{}, nil
 		for _, sum := range s.Sums {
-			silentSpec.Sums = append(silentSpec.Sums, Sum{sum.Bound, Noise{DiscreteLaplace, 1, 1_000_000}})
+			silentSpec.Sums = append(silentSpec.Sums, Sum{sum.Bound, Noise{DiscreteLaplace, 1, 1_000_000}, sum.Values})
 		}
 	}
 	a, b := mustRelease(t, silentSpec, one, seeded(20)).Value().Observations, mustRelease(t, silentSpec, other, seeded(20)).Value().Observations
@@ -82,6 +82,13 @@ func sums(cells int, bounds ...Bound) func(Contribution, privacy.Cost) (Spec, er
 	return func(c Contribution, cost privacy.Cost) (Spec, error) { return Sums(counters, cells, c, cost) }
 }
 
+// different counts the values of each cell, of so many.
+func different(cells, values int) func(Contribution, privacy.Cost) (Spec, error) {
+	return func(c Contribution, cost privacy.Cost) (Spec, error) {
+		return Sums([]Counter{{Bound: counted, Values: values}}, cells, c, cost)
+	}
+}
+
 // twice lets a second counter count the same.
 func twice(groups []privacy.Group) []privacy.Group {
 	for i := range groups {
@@ -122,6 +129,8 @@ func neighboring(kind privacy.Neighbors) []neighbors {
 			{"p-identity", pIdentity16, two, groupsOf(1, 0, 2, 0, 0, 0, 4), groupsOf(1, 0, 2, 2, 0, 0, 4)},
 			{"sum", sums(1, income), two, groupsOf(1000), groupsOf(1200)},
 			{"average", sums(2, counted, income), two, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(11, 5), 400, 80)},
+			{"values", different(2, 3), two, groupsOf(4, 0, 0, 1, 1, 0), groupsOf(4, 1, 0, 1, 1, 1)},
+			{"few values", different(2, 1), two, groupsOf(0, 0), groupsOf(1, 1)},
 		}
 	}
 	return []neighbors{
@@ -134,6 +143,7 @@ func neighboring(kind privacy.Neighbors) []neighbors {
 		{"p-identity", pIdentity16, two, groupsOf(2, 1, 2, 0, 0, 0, 4), groupsOf(0, 1, 2, 0, 0, 0, 6)},
 		{"sum", sums(1, income), two, groupsOf(1000), groupsOf(1280)},
 		{"average", sums(2, counted, income), two, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(8, 6), 100, 180)},
+		{"values", different(2, 3), two, groupsOf(4, 1, 1, 1, 0, 0), groupsOf(4, 0, 0, 1, 1, 1)},
 	}
 }
 
@@ -213,6 +223,10 @@ func TestAuditsCatchPlantedFaults(t *testing.T) {
 		shared.Sums[i].Noise.Den *= 2 // each counter pays with the whole cost
 	}
 	accused("two counters, the cost paid once for each", shared, beside(groupsOf(10, 4), 300, -20), beside(groupsOf(11, 5), 400, 80), audits)
+
+	fewer := must(different(1, 1)(Contribution{Rows: 2, Neighbors: privacy.AddRemove}, e))
+	fewer.Sums[0].Values = 3 // planned for one value, of which a unit can bring one
+	accused("more values than were planned for", fewer, groupsOf(4, 0, 0), groupsOf(4, 1, 1), audits)
 
 	spread := must(plain(1, 3)(Contribution{Rows: 2, Groups: 2, PerGroup: 1, Neighbors: privacy.AddRemove}, e))
 	accused("one group too many", spread, groupsOf(5, 0, 3), groupsOf(6, 1, 4), audits)

@@ -28,10 +28,11 @@ func NewConfidence(p float64) (Confidence, error) {
 func (c Confidence) Float() float64 { return c.p }
 
 // Counter is a counter to plan: what one row adds to it, and how much its squared error matters. Weight 0 stands for
-// 1/max(|Low|, |High|)², by which all counters are equally exact for their size.
+// 1/max(|Low|, |High|)², by which all counters are equally exact for their size. Values is Sum's.
 type Counter struct {
 	Bound
 	Weight float64
+	Values int
 }
 
 // Sums returns the Spec that adds up each counter in each cell once, with the least weighted sum of squared errors at the
@@ -39,7 +40,7 @@ type Counter struct {
 func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	s := Spec{Counters: len(counters), Cells: cells, Strategy: Strategy{Kind: Identity}, Sums: make([]Sum, len(counters))}
 	for i, counter := range counters {
-		s.Sums[i].Bound = counter.Bound
+		s.Sums[i].Bound, s.Sums[i].Values = counter.Bound, counter.Values
 	}
 	if err := s.checkPublic(c); err != nil {
 		return Spec{}, err
@@ -49,7 +50,7 @@ func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spe
 		return Spec{}, err
 	}
 	for i := range s.Sums {
-		if s.Sums[i].Noise, err = calibrate(s.moves(c, s.Sums[i].Bound), cost, shares[i]); err != nil {
+		if s.Sums[i].Noise, err = calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i]); err != nil {
 			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
@@ -73,7 +74,7 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 		if !(w > 0) || math.IsInf(w, 1) {
 			return nil, fmt.Errorf("weight of counter %d is %g, must be greater than 0 and finite", i+1, counter.Weight)
 		}
-		m := s.moves(c, counter.Bound)
+		m := s.movesOf(c, Sum{Bound: counter.Bound, Values: counter.Values})
 		l1, _ := m.l1.Float64()
 		squared, _ := m.squared.Float64()
 		if wanted[i] = math.Cbrt(l1 * l1 * w); cost.Epsilon.Micro() == 0 {
@@ -118,6 +119,8 @@ var whole = big.NewRat(1, 1)
 
 // calibrate returns the noise by which so much movement costs a share of the cost: scale t = L1/ε, or σ² = L2²/(2ρ).
 // Where the exact rational does not fit into two int64, it is rounded up by at most 2^-29 of it.
+// A count takes no δ: the δ of a conversion from ρ is the ledger's, once for all releases. Whoever sells one Gaussian
+// release by itself at (ε, δ) would calibrate here by the analytic Gaussian of package accounting instead.
 func calibrate(m moves, cost privacy.Cost, share *big.Rat) (Noise, error) {
 	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
 	switch {
@@ -186,7 +189,10 @@ func (s Spec) Only(counter int) Spec {
 	return one
 }
 
-// check refuses every Spec that this package would not make.
+// Check refuses every Spec that this package would not make, such as one saved by a later version with a strategy that
+// this one does not know.
+func (s Spec) Check() error { return s.check() }
+
 func (s Spec) check() error {
 	if err := s.checkShape(); err != nil {
 		return err
@@ -221,6 +227,9 @@ func (s Spec) checkShape() error {
 		}
 		if sum.signed() && s.matrix() != nil {
 			return fmt.Errorf("counter %d: bound of a sum is from %d to %d, must not be below 0 in strategy %s", i+1, sum.Low, sum.High, s.Strategy.Kind)
+		}
+		if err := s.checkValues(sum); err != nil {
+			return fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
 	if n := s.Counters * s.observed(); n > MostObservations {

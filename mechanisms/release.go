@@ -23,14 +23,14 @@ const (
 //
 // Claim: the release is ε-DP (discrete Laplace) or ρ-zCDP (discrete Gaussian) for the contribution and the cost that
 // the spec was made of.
-// Neighbours and sensitivity: those of the contribution; see moves, which bounds the observations' change.
+// Neighbours and sensitivity: those of the contribution; see moves and movesOf, which bound the observations' change.
 // Theorem: discrete Laplace of scale t on each of integers that move by at most L1 together is L1/t-DP (Ghosh,
 // Roughgarden, Sundararajan 2009); discrete Gaussian of variance parameter σ² is L2²/(2σ²)-zCDP (Canonne, Kamath,
 // Steinke 2020, Theorem 4 with independent coordinates). Counters with noises of their own are mechanisms side by side:
 // L1/t and L2²/(2σ²) add up over them, and the shares of the cost that they were given add up to it.
 // Proof: a value enters the cells by addition, a cell its nodes by addition. Values of one sign are cut at MostCount on
 // the way, others when their exact sum is known: both are functions of the exact sum of the cells, or nodes, which bring
-// no two values further apart, so the sensitivity of the exact observations holds. The noise is drawn before the groups
+// no two values further apart, so the sensitivity of the exact observations holds. Different values are counted exactly. The noise is drawn before the groups
 // are opened and added to every observation; cutting at ±MostNoisy afterwards is post-processing.
 // Limits: the time that the samplers take depends on the noise, and the time of observing on the number of groups;
 // privacy of timing is the proxy's. A placement that panics leaves its group out.
@@ -54,6 +54,9 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 		cells, add := make([]int64, spec.Cells), tally
 		if spec.bound(counter).signed() {
 			add = tallySigned
+		}
+		if n := spec.values(counter); n > 0 {
+			add = tallyValues(n)
 		}
 		add(sealed.Open(truth), place, counter, cells)
 		spec.observe(cells, observations[counter*width:(counter+1)*width])

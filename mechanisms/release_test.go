@@ -122,7 +122,7 @@ func TestSaturation(t *testing.T) {
 // same in whatever order the groups come.
 func TestSignedSums(t *testing.T) {
 	quiet := Noise{DiscreteLaplace, 1, 1_000_000}
-	both := []Sum{{counted, quiet}, {Bound{-5, 5}, quiet}}
+	both := []Sum{{Bound: counted, Noise: quiet}, {Bound: Bound{-5, 5}, Noise: quiet}}
 	for _, s := range []Spec{
 		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Identity}, Sums: both},
 		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Sums: both},

@@ -12,7 +12,7 @@ import (
 func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
 	total := moves{new(big.Int), new(big.Int)}
 	for _, sum := range s.Sums {
-		total.add(s.moves(c, sum.Bound))
+		total.add(s.movesOf(c, sum))
 	}
 	if len(s.Sums) == 0 {
 		total.add(s.moves(c, counted).times(int64(s.Counters)))

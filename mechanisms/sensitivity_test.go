@@ -36,8 +36,12 @@ func contents(cells int, c Contribution, b Bound) [][]int64 {
 	return lists
 }
 
-// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells.
+// weighedOf is observedOf for a vector of cells: each observation is its level's weight times the sum of its cells. What a
+// matrix observes has its own twin in package ranges.
 func weighedOf(s Spec, cells []int64) []int64 {
+	if s.Strategy.Kind > Tree {
+		return s.matrix().Observe(cells)
+	}
 	all, spans := []int64{}, spansOf(s)
 	level := 0
 	for i, span := range spans {
@@ -89,6 +93,12 @@ func TestSensitivityAgainstEveryContribution(t *testing.T) {
 		{6, Strategy{Kind: Tree, Radices: []int{2, 3}, Weights: []int64{3, 2}}, Contribution{Rows: 3, PerGroup: 1}, counted, true},
 		{4, Strategy{Kind: Tree, Radices: []int{2, 2}}, Contribution{Rows: 2}, Bound{-1, 2}, true},
 		{4, Strategy{Kind: Tree, Radices: []int{2, 2}, Weights: []int64{1, 5}}, Contribution{Rows: 2, PerGroup: 1}, Bound{-2, 1}, false},
+		{4, Strategy{Kind: Sine, Bits: 16, Version: 1}, Contribution{Rows: 3}, counted, false},
+		{4, Strategy{Kind: Cosine, Bits: 16, Version: 1}, Contribution{Rows: 2}, Bound{0, 3}, false},
+		{4, Strategy{Kind: Sine, Bits: 16, Version: 1}, Contribution{Rows: 4, Groups: 2, PerGroup: 2}, counted, false},
+		{12, Strategy{Kind: PIdentity, Version: 1}, Contribution{Rows: 2, PerGroup: 1}, Bound{1, 2}, false},
+		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3}, counted, true},
+		{3, Strategy{Kind: Matrix, Matrix: []int64{1, -2, 0, 3, 3, 1, -1, 0, 5}}, Contribution{Rows: 3, Groups: 3, PerGroup: 1}, Bound{0, 2}, false},
 	} {
 		s := Spec{Counters: 1, Cells: k.cells, Strategy: k.strategy, Sums: []Sum{{Bound: k.b}}}
 		all := [][]int64{}
@@ -180,7 +190,7 @@ func TestSumsSplitTheCostBest(t *testing.T) {
 	c := Contribution{Rows: 2, Neighbors: privacy.AddRemove}
 	for _, weights := range [][2]float64{{1, 1e-8}, {1, 1}, {100, 1e-12}, {0, 0}} {
 		for _, cost := range []privacy.Cost{epsilon(100_000), rho(5_000_000_000)} {
-			s, err := Sums([]Counter{{counted, weights[0]}, {Bound{-2_000, 10_000}, weights[1]}}, 1, c, cost)
+			s, err := Sums([]Counter{{counted, weights[0], 0}, {Bound{-2_000, 10_000}, weights[1], 0}}, 1, c, cost)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,15 +230,15 @@ func TestSumsRefuse(t *testing.T) {
 		{[]Counter{{Bound: counted}, {}}, "counter 2: bound of a sum is from 0 to 0, must hold another number"},
 		{[]Counter{{Bound: Bound{0, mostMagnitude + 1}}}, "counter 1: bound of a sum is from 0 to 1099511627777, must be within ±1099511627776"},
 		{[]Counter{{Bound: Bound{-mostMagnitude - 1, 0}}}, "counter 1: bound of a sum is from -1099511627777 to 0, must be within ±1099511627776"},
-		{[]Counter{{counted, -1}}, "weight of counter 1 is -1, must be greater than 0 and finite"},
-		{[]Counter{{counted, 1 / zero}}, "weight of counter 1 is +Inf, must be greater than 0 and finite"},
-		{[]Counter{{counted, zero / zero}}, "weight of counter 1 is NaN, must be greater than 0 and finite"},
+		{[]Counter{{Bound: counted, Weight: -1}}, "weight of counter 1 is -1, must be greater than 0 and finite"},
+		{[]Counter{{Bound: counted, Weight: 1 / zero}}, "weight of counter 1 is +Inf, must be greater than 0 and finite"},
+		{[]Counter{{Bound: counted, Weight: zero / zero}}, "weight of counter 1 is NaN, must be greater than 0 and finite"},
 	} {
 		if _, err := Sums(k.counters, 2, oneRow, epsilon(1e6)); err == nil || err.Error() != k.want {
 			t.Errorf("%+v: %v, want %s", k.counters, err, k.want)
 		}
 	}
-	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{counted, Noise{DiscreteLaplace, 1, 1}}}}
+	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{DiscreteLaplace, 1, 1}}}}
 	for want, change := range map[string]func(s *Spec){
 		"number of sums is 1, must be the number of counters, 2":   func(s *Spec) { s.Counters = 2 },
 		"noise is {1 1 1}, must be absent: each sum has its own":   func(s *Spec) { s.Noise = Noise{DiscreteLaplace, 1, 1} },

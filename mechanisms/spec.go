@@ -57,10 +57,13 @@ type Spec struct {
 	Sums     []Sum    // one for each counter; none where all of them count rows
 }
 
-// Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1.
+// Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values
+// above 0 it is the number of different values, of so many, that the rows of a cell have: the placement then says cell and
+// value at once, cell·Values + value, and the Bound is that of a count. Values are told apart in cells counted once each.
 type Sum struct {
 	Bound
-	Noise Noise // of every observation of this counter
+	Noise  Noise // of every observation of this counter
+	Values int
 }
 
 // Bound says what one row adds to a counter: a whole number in [Low, High], or nothing where the row is filtered out.
@@ -70,8 +73,8 @@ type Bound struct{ Low, High int64 }
 // counted is the bound of a count.
 var counted = Bound{0, 1}
 
-// Placement maps one group to the cell that its count belongs to, for one counter; −1 leaves it out. It is a function
-// of public things alone, total, and says the same each time.
+// Placement maps one group to the cell that its count belongs to, for one counter (see Sum for counters of values); −1
+// leaves it out. It is a function of public things alone, total, and says the same each time.
 type Placement func(cells []int32, counter int) int
 
 // Contribution bounds what one unit puts into a measure. Its groups are the cells of the Spec: where a placement puts

@@ -77,6 +77,9 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
 	}
+	if number == "numeric" {
+		variance = "round(" + variance + ", 16)" // the digits that PostgreSQL shows
+	}
 	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
 }
 

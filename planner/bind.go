@@ -77,14 +77,14 @@ func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
 // fromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
 func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 	var found *rows
-	released := -1
-	for i, n := range sel.FromClause {
+	var others []*pg.Node
+	for _, n := range sel.FromClause {
 		r, refusal := b.itemRows(n, scope)
 		switch {
 		case refusal != nil:
 			return nil, refusal
 		case r == nil:
-			released = i
+			others = append(others, n)
 		case found == nil:
 			found = r
 		default:
@@ -96,8 +96,11 @@ func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 	if found == nil {
 		return nil, nil
 	}
-	if released >= 0 {
-		return nil, privateJoin.at(found.pos, found.table.Name)
+	for _, n := range others {
+		var refusal *Refusal
+		if found, refusal = b.lookUp(found, n, scope, joining{quals: conjunctNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
+			return nil, refusal
+		}
 	}
 	out := *found
 	out.scope = scope

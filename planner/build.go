@@ -18,6 +18,7 @@ type Context struct {
 	User     string
 	Settings Settings
 	Holdings Holdings
+	Public   PublicRows // nil: no public table has been copied
 	Now      time.Time
 }
 
@@ -53,6 +54,7 @@ type Holding struct {
 type Statement struct {
 	Kind StatementKind
 	Text string // as written, without the separating semicolon
+	From int    // where the statement begins in the text of the message, in bytes
 
 	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what
 	Values    []string // Set: its values; Begin, and Set of a transaction's modes: name, value, name, value, …
@@ -69,6 +71,7 @@ type Statement struct {
 	ParamTypes []policy.Type
 
 	source  string   // the text of the whole message: locations in node count its bytes
+	written string   // as the analyst wrote it, where Text is a translation; else empty
 	node    *pg.Node // shared between plans, never changed
 	refusal *Refusal // Other: why
 }

@@ -29,6 +29,7 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 		if c.sum != nil {
 			key += "|sum " + c.sum.canon
 		}
+		key += c.values.name()
 		for _, e := range residual {
 			key += "|" + e.canon
 		}
@@ -36,7 +37,7 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 		if !seen {
 			at = len(v.s.counts)
 			index[key] = at
-			v.s.counts, v.s.sums = append(v.s.counts, pred), append(v.s.sums, c.sum)
+			v.s.counts, v.s.sums, v.s.values = append(v.s.counts, pred), append(v.s.sums, c.sum), append(v.s.values, c.values)
 			if len(residual) > 0 {
 				only[at] = residual
 			}
@@ -104,6 +105,10 @@ func (s *solved) orderCounters() {
 		if s.sums[c] != nil {
 			b = encodeText(append(b, 's'), s.sums[c].canon)
 		}
+		if s.values[c] != nil {
+			b = encodeText(append(b, 'v'), s.values[c].name())
+			counts = counts && s.shown(c) > 0
+		}
 		if keys[c] = string(b); counts {
 			order = append(order, c)
 		}
@@ -125,9 +130,9 @@ func (s *solved) orderCounters() {
 			s.counting[i] = place[c]
 		}
 	}
-	s.counts, s.sums = pick(s.counts, kept), pick(s.sums, kept)
+	s.counts, s.sums, s.values = pick(s.counts, kept), pick(s.sums, kept), pick(s.values, kept)
 	for _, p := range s.parts {
-		p.masks, p.weights = pick(p.masks, kept), pick(p.weights, kept)
+		p.masks, p.weights, p.shows = pick(p.masks, kept), pick(p.weights, kept), pick(p.shows, kept)
 	}
 }
 

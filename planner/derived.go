@@ -48,6 +48,7 @@ type PerUnit struct {
 	Where      Pred
 	Keys       []UnitKey
 	JoinKeys   []*policy.Column
+	Present    bool // rows with NULL in a join key are left out
 	Aggregates []UnitAggregate
 }
 
@@ -106,6 +107,9 @@ func (u *PerUnit) Meaning() []byte {
 	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
 	for _, k := range u.JoinKeys {
 		b = encodeText(b, k.Name)
+	}
+	if u.Present {
+		b = append(b, 'p')
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.Aggregates)))
 	for _, a := range u.Aggregates {
@@ -319,6 +323,9 @@ func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *poli
 func addKey(t *policy.Table, k *policy.Column, in *policy.Table) {
 	same := *k
 	same.Table, same.Source, same.Name = t, "", ownName(t, k, in)
+	if same.Refers == nil {
+		same.Refers = k
+	}
 	t.Keys = append(t.Keys, &same)
 }
 

@@ -20,7 +20,7 @@ func Describe(s Statement, given []policy.Type, c Context) (d Description, ask b
 	b.text, b.top = s.Text, s.node.GetSelectStmt()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
-		return d, false, refusal.inCharacters(s.source)
+		return d, false, s.placed(refusal)
 	}
 	if outer.Tree != nil {
 		b.inferInTree()

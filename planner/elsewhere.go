@@ -132,6 +132,9 @@ func (m *Marked) equate(own, others *key, r, other *rows, pos int) *Refusal {
 	if others.present > 0 {
 		return outerCondition.at(pos)
 	}
+	if !own.column.Comparable(others.column) {
+		return keyTypes.at(pos, own.name, others.name)
+	}
 	if !(own.column.Unit && others.column.Unit) {
 		m.On = append(m.On, Equal{own.column, others.column})
 		slices.SortFunc(m.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })

@@ -250,7 +250,7 @@ func planText(p *Plan) string {
 			held += " shared"
 		}
 		fmt.Fprintf(&b, "\nmeasure %d: %s %q cost %s%s cells %d counters %d strategy %v noise %v", i, m.Kind, m.Name, m.Cost, held, m.Spec.Cells, m.Spec.Counters, m.Spec.Strategy, m.Spec.Noise)
-		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Table.Contribution()))
+		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Contribution()))
 		for _, g := range m.Grain {
 			fmt.Fprintf(&b, "\n  grain %s (%d cells)", g.Name, g.Domain.Size())
 		}
@@ -293,18 +293,19 @@ func planText(p *Plan) string {
 }
 
 func leafText(b *strings.Builder, l *Leaf) {
-	fmt.Fprintf(b, "\n%s from measure %d: %d rows", l.Name, l.Measure, l.Rows)
+	fmt.Fprintf(b, "\n%s from measures %v: %d rows", l.Name, l.Measures(), l.Rows)
 	show := func(r int) {
 		var cells []string
 		for _, k := range l.Keys {
 			cells = append(cells, fmt.Sprintf("%s=%s", k.Name, textOf(k.Values[r])))
 		}
 		for _, n := range l.Counts {
-			text := fmt.Sprint(n.Spans[r])
+			run, spans := n.At(r)
+			text := fmt.Sprint(spans)
 			if len(text) > 120 {
 				text = text[:120] + "…"
 			}
-			cells = append(cells, fmt.Sprintf("%s=%d%s", n.Name, n.Counter, text))
+			cells = append(cells, fmt.Sprintf("%s=%d.%d%s", n.Name, run.Measure, run.Counter, text))
 		}
 		fmt.Fprintf(b, "\n  %s", strings.Join(cells, " "))
 	}

@@ -1,12 +1,10 @@
 package planner
 
 import (
-	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -107,19 +105,10 @@ func (g *grouping) findKeys() *Refusal {
 		return nil
 	}
 	g.above = len(g.sel.DistinctClause) > 0
-	for _, n := range g.sel.GroupClause {
-		if n.GetGroupingSet() != nil {
-			return noSets.at(int(n.GetGroupingSet().Location))
-		}
-		node, refusal := g.groupItem(n)
-		if refusal != nil {
-			return refusal
-		}
-		if refusal := g.addKey(node); refusal != nil {
-			return refusal
-		}
+	if refusal := g.groupClause(); refusal != nil {
+		return refusal
 	}
-	return nil
+	return g.findLevels()
 }
 
 // groupItem finds the expression that a GROUP BY item stands for.
@@ -144,17 +133,23 @@ func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
 }
 
 func (g *grouping) addKey(n *pg.Node) *Refusal {
+	_, refusal := g.key(n)
+	return refusal
+}
+
+// key is the index of a key, added at first use.
+func (g *grouping) key(n *pg.Node) (int, *Refusal) {
 	if hasAggregate(n) {
-		return aggregateIn.at(locationOf(n), "GROUP BY")
+		return 0, aggregateIn.at(locationOf(n), "GROUP BY")
 	}
 	e, refusal := g.below("GROUP BY").expr(n)
 	if refusal != nil {
-		return refusal
+		return 0, refusal
 	}
 	if e.Type() == policy.Unknown {
 		s, err := g.b.env.Coerce(e.Expr, policy.Text)
 		if err != nil {
-			return scalarRefusal(err, e.pos)
+			return 0, scalarRefusal(err, e.pos)
 		}
 		typed := *e
 		typed.Expr = s
@@ -164,7 +159,7 @@ func (g *grouping) addKey(n *pg.Node) *Refusal {
 		g.keyAt[e.canon] = len(g.q.keys)
 		g.q.keys = append(g.q.keys, e)
 	}
-	return nil
+	return g.keyAt[e.canon], nil
 }
 
 // found is what a node above the leaf reads from it: a key, or a counter with the type that SQL gives its aggregate.
@@ -185,6 +180,9 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 	switch n.GetNode().(type) {
 	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
 		return nil, nil
+	}
+	if f := n.GetGroupingFunc(); f != nil {
+		return g.level(f)
 	}
 	isColumn := n.GetColumnRef() != nil
 	if !isColumn && (hasAggregate(n) || hasWindow(n)) {
@@ -232,127 +230,6 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 	return node(formOther, "cast:"+f.typ.Name(), s, pos, e), nil
 }
 
-// aggregate binds an aggregate call to a counter.
-func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
-	pos := int(f.Location)
-	name, refusal := functionName(f)
-	if refusal != nil {
-		return nil, refusal
-	}
-	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if hasAggregate(a) {
-			return nil, nested.at(locationOf(a))
-		}
-		if hasWindow(a) {
-			return nil, windowIn.at(locationOf(a), "an aggregate")
-		}
-	}
-	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
-		return nil, noAggregate.at(pos, name)
-	}
-	if f.AggDistinct {
-		return nil, noDistinct.at(pos, name)
-	}
-	var where []*expr
-	t := g.below("FILTER")
-	if f.AggFilter != nil {
-		e, refusal := t.condition(f.AggFilter, "FILTER")
-		if refusal != nil {
-			return nil, refusal
-		}
-		where = append(where, conjuncts([]*expr{e})...)
-	}
-	t.place = "an aggregate"
-	typ := policy.Int8
-	switch {
-	case name == "count" && f.AggStar:
-	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
-		y, refusal := t.expr(f.Args[0])
-		if refusal != nil {
-			return nil, refusal
-		}
-		x, refusal := t.expr(f.Args[1])
-		if refusal != nil {
-			return nil, refusal
-		}
-		return g.pair(name, y, x, where, pos)
-	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
-		return nil, unknownFunction.at(pos, name)
-	case name == "count" && g.isKey(f.Args[0]):
-		k, _ := g.rows.keyNode(f.Args[0])
-		if !k.column.Unit && k.present == 0 {
-			return nil, keyOnly.at(locationOf(f.Args[0]), k.name, g.rows.table.Dataset.Unit.Name)
-		}
-		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
-			where = append(where, present)
-		}
-	case name == "count":
-		arg, refusal := t.expr(f.Args[0])
-		if refusal != nil {
-			return nil, refusal
-		}
-		present, refusal := t.not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
-		if refusal != nil {
-			return nil, refusal
-		}
-		if !(arg.isConstant() && !g.b.params.describing && mustConstant(arg) != nil) {
-			where = append(where, present)
-		}
-	default:
-		var holds *expr
-		if name == "sum" {
-			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
-				return nil, refusal
-			}
-		}
-		if holds == nil {
-			return g.summed(name, f.Args[0], where, t, pos)
-		}
-		if !holds.isConstant() || mustConstant(holds) != true {
-			where = append(where, holds)
-		}
-	}
-	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
-}
-
-// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
-func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *Refusal) {
-	if name == "sum" {
-		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
-			w := c.Args[0].GetCaseWhen()
-			holds, refusal := t.condition(w.Expr, "CASE/WHEN")
-			if refusal != nil {
-				return nil, refusal
-			}
-			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && arg.form == formColumn {
-				return g.moment(name, arg, append(slices.Clone(where), conjuncts([]*expr{holds})...), pos)
-			}
-		}
-	}
-	arg, refusal := t.expr(n)
-	if refusal != nil {
-		return nil, refusal
-	}
-	return g.moment(name, arg, where, pos)
-}
-
-// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
-func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
-	if n == nil {
-		return true
-	}
-	e, refusal := t.expr(n)
-	if refusal != nil || !e.isConstant() || e.parameter > 0 {
-		return false
-	}
-	v := mustConstant(e)
-	if v == nil {
-		return true
-	}
-	x, ok := ratOf(v)
-	return ok && x.Sign() == 0
-}
-
 // leafColumn resolves a column of the leaf in a formula.
 func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 	for i := range g.q.counters {
@@ -387,16 +264,6 @@ func (g *grouping) findCentred() {
 	for _, n := range g.sel.SortClause {
 		holds(n, note)
 	}
-}
-
-// isKey tells a reference to a join key that is not a column with a domain as well.
-func (g *grouping) isKey(n *pg.Node) bool {
-	k, refusal := g.rows.keyNode(n)
-	if k == nil || refusal != nil {
-		return false
-	}
-	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
-	return refusal != nil
 }
 
 // deparsed writes a SELECT for people.

@@ -71,7 +71,7 @@ func TestTwinSum(t *testing.T) {
 				want += i
 			}
 		}
-		counts := answer(p.Leaves[0], measureOn(t, p.Measures[0], rows))[""]
+		counts := answer(p.Leaves[0], trueVectors(t, p, rows))[""]
 		if counts[0] != want || counts[len(counts)-1] != 40 { // one column where both mean the same
 			t.Errorf("seed %d: sum(%s), count(*) are %v, want %d and 40", seed, text, counts, want)
 		}

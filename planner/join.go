@@ -29,12 +29,10 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	case left == nil && right == nil:
 		return nil, nil
-	case left == nil:
-		return nil, privateJoin.at(right.pos, right.table.Name)
-	case right == nil:
-		return nil, privateJoin.at(left.pos, left.table.Name)
 	case j.IsNatural:
-		return nil, construct.at(right.pos, "NATURAL JOIN of private tables")
+		return nil, construct.at(locationOf(j.Rarg), "NATURAL JOIN of private tables")
+	case left == nil || right == nil:
+		return b.joinPublic(j, left, right, scope)
 	}
 	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), pos: right.pos}
 	switch j.Jointype {
@@ -53,6 +51,27 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 	}
 	if j.Jointype == pg.JoinType_JOIN_RIGHT { // * shows the relations in the order of FROM
 		n := len(left.parts)
+		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
+	}
+	return out.aliased(j.Alias)
+}
+
+// joinPublic joins private rows with a table that is not private, of which every private row keeps or finds its row.
+func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
+	private, public, kept := left, j.Rarg, pg.JoinType_JOIN_LEFT
+	if left == nil {
+		private, public, kept = right, j.Larg, pg.JoinType_JOIN_RIGHT
+	}
+	if j.Jointype != pg.JoinType_JOIN_INNER && j.Jointype != kept {
+		return nil, keptPublic.at(private.pos, private.table.Name)
+	}
+	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), outer: j.Jointype == kept, pos: private.pos}
+	out, refusal := b.lookUp(private, public, scope, how)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if left == nil { // * shows the relations in the order of FROM
+		n := len(private.parts)
 		out.parts = append(slices.Clone(out.parts[n:]), out.parts[:n]...)
 	}
 	return out.aliased(j.Alias)
@@ -108,14 +127,18 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 
 // equate finds the keys that the conditions equate. Same tells that they leave no pair of rows of two units.
 func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Node, refusal *Refusal) {
-	add := func(l, r *key) {
+	add := func(l, r *key) *Refusal {
+		if !l.column.Comparable(r.column) {
+			return keyTypes.at(j.pos, l.name, r.name)
+		}
 		if l.column.Unit && r.column.Unit {
 			same = true
-			return
+			return nil
 		}
 		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
 			p.On = append(p.On, e)
 		}
+		return nil
 	}
 	for _, name := range j.using {
 		l, refusal := left.key([]string{name}, j.pos)
@@ -129,7 +152,9 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 		if l == nil || r == nil {
 			return false, nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
 		}
-		add(l, r)
+		if refusal := add(l, r); refusal != nil {
+			return false, nil, refusal
+		}
 	}
 	for _, n := range j.quals {
 		l, r := equalKeys(n, left, right)
@@ -137,7 +162,9 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 			rest = append(rest, n)
 			continue
 		}
-		add(l, r)
+		if refusal := add(l, r); refusal != nil {
+			return false, nil, refusal
+		}
 	}
 	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
 	return same, rest, nil

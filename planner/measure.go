@@ -68,7 +68,9 @@ func (s *solved) meaning() []byte {
 		}
 	}
 	for c, sum := range s.summed() {
-		if sum != nil {
+		if sum != nil && sum.Values > 0 {
+			b = s.encodeValues(binary.AppendUvarint(append(b, '#'), uint64(c)), c)
+		} else if sum != nil {
 			b = encodeSum(binary.AppendUvarint(append(b, '+'), uint64(c)), sum)
 			b = s.encodeWeights(b, c)
 		}
@@ -119,7 +121,7 @@ func encodeMask(b []byte, mask []bool) []byte {
 
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
-	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), described: s.meaning()}
+	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), PerGroup: s.perGroup, described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
@@ -139,7 +141,7 @@ func (m *Measure) Describe() []byte {
 
 // identity is the measure over every cell of some columns: what a declared release holds.
 func identity(t *policy.Table, columns []*policy.Column) *solved {
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, cells: 1}
+	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	for _, c := range columns {
 		at := columnIndex(t, c)
 		p := &part{columns: []int{at}, sizes: []int{c.Domain.Size()}, class: make([]int32, c.Domain.Size()), classes: c.Domain.Size(), masks: make([][]bool, 1)}
@@ -189,7 +191,7 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 	if r.byte() != 't' || r.number() != 1 || r.byte() != 't' {
 		return nil
 	}
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, cells: 1}
+	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		p := r.part(t)
 		if p == nil {

@@ -104,6 +104,8 @@ func childrenOf(n *pg.Node) []*pg.Node {
 		return append([]*pg.Node{v.AIndirection.Arg}, v.AIndirection.Indirection...)
 	case *pg.Node_AIndices:
 		return []*pg.Node{v.AIndices.Lidx, v.AIndices.Uidx}
+	case *pg.Node_GroupingFunc:
+		return v.GroupingFunc.Args
 	case *pg.Node_ResTarget:
 		return []*pg.Node{v.ResTarget.Val}
 	case *pg.Node_SortBy:

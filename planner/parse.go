@@ -29,9 +29,9 @@ func Parse(text string) ([]Statement, *Refusal) {
 		if raw.StmtLen > 0 {
 			to = from + int(raw.StmtLen)
 		}
-		s := Statement{Text: strings.TrimSpace(text[from:to]), source: text, node: raw.Stmt}
+		s := Statement{Text: strings.TrimSpace(text[from:to]), From: from, source: text, node: raw.Stmt}
 		s.classify()
-		s.refusal.inCharacters(text)
+		s.refusal = s.placed(s.refusal)
 		statements = append(statements, s)
 	}
 	return statements, nil

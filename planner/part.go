@@ -46,6 +46,14 @@ func (v *solver) classify(p *part) *Refusal {
 		}
 	}
 	p.classes = len(seen)
+	p.shows = make([][]int32, len(v.s.counts))
+	for c, values := range v.s.values {
+		if columns := values.columns(); len(columns) > 0 && shares(p.columns, columns) {
+			if refusal := v.show(p, c); refusal != nil {
+				return refusal
+			}
+		}
+	}
 	return nil
 }
 
@@ -79,6 +87,9 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 		value, refusal := v.key(v.s.keys[k])
 		if refusal != nil {
 			return refusal
+		}
+		if k >= len(v.s.keys)-v.s.conditions {
+			value = value == true
 		}
 		values[i] = value
 	}
@@ -220,9 +231,9 @@ func decode(at int, sizes []int, cells []int) {
 
 // placement maps the cells of the grain to a cell of the measure.
 func (s *solved) placement() mechanisms.Placement {
-	parts := s.parts
+	parts, values := s.parts, s.shownValues()
 	return func(cells []int32, counter int) int {
-		out, from := 0, 0
+		out, from, shown := 0, 0, int32(0)
 		for _, p := range parts {
 			at := 0
 			for i, size := range p.sizes {
@@ -240,7 +251,15 @@ func (s *solved) placement() mechanisms.Placement {
 			if class < 0 || counter < len(p.masks) && counter >= 0 && p.masks[counter] != nil && !p.masks[counter][at] {
 				return -1
 			}
+			if counter >= 0 && counter < len(p.shows) && p.shows[counter] != nil {
+				if shown = p.shows[counter][at]; shown < 0 {
+					return -1
+				}
+			}
 			out = out*p.classes + int(class)
+		}
+		if counter >= 0 && counter < len(values) && values[counter] > 0 {
+			return out*values[counter] + int(shown)
 		}
 		return out
 	}

@@ -9,16 +9,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// perUnit binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
+// unitRows binds a sub-query whose groups lie within a unit: SELECT person_id, sum(x) s FROM visits GROUP BY person_id. Its
 // rows are private, and counted above.
 type unitRows struct {
 	b      *binder
 	source *rows
-	table  *policy.Table // of the derived rows; nil while they are bound
 	u      *PerUnit
 	exprs  []*expr // of the keys that are not join keys, by derived column
 	keys   []key
-	where  []*expr
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.

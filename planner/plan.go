@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"slices"
 	"sync/atomic"
 )
 
@@ -58,6 +59,7 @@ type Measure struct {
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
+	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as the table has
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost // what she pays for it, zero when Held
 	Held     bool         // she has paid for it already: nothing is run
@@ -67,17 +69,23 @@ type Measure struct {
 	described []byte // the canonical encoding of its meaning
 }
 
+// Contribution is what one unit can put into the measure.
+func (m *Measure) Contribution() mechanisms.Contribution {
+	c := m.Table.Contribution()
+	c.PerGroup = m.PerGroup
+	return c
+}
+
 // Weighing is what one row adds to a counter, by the cells of its group. It is a function of public things alone.
 type Weighing func(cells []int32, counter int) int64
 
-// Leaf is a released table that the outer query reads: constant key columns and counts read from one measure.
+// Leaf is a released table that the outer query reads: constant key columns, and counts read from measures.
 type Leaf struct {
-	Name    string
-	Measure int         // index into Plan.Measures; −1: no counts, the keys alone, which are public
-	Keys    []KeyColumn // values by row
-	Counts  []CountColumn
-	Rows    int
-	SQL     string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+	Name   string
+	Keys   []KeyColumn // values by row
+	Counts []CountColumn
+	Rows   int
+	SQL    string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
 // KeyColumn is one group key; Values has one entry a row.
@@ -88,11 +96,43 @@ type KeyColumn struct {
 	Values []policy.Value
 }
 
-// CountColumn is one bigint column: for each row, the sum of cells of one counter.
+// CountColumn is one bigint column. Its rows are read in runs.
 type CountColumn struct {
-	Name    string
+	Name string
+	Runs []Run
+}
+
+// Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
+// measure.
+type Run struct {
+	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+}
+
+// Measures lists the measures that a leaf is read from, none where the leaf is public.
+func (l *Leaf) Measures() []int {
+	var list []int
+	for _, c := range l.Counts {
+		for _, r := range c.Runs {
+			if r.Measure >= 0 && !slices.Contains(list, r.Measure) {
+				list = append(list, r.Measure)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// At is how a row of the column is read.
+func (c *CountColumn) At(row int) (run *Run, spans []mechanisms.Span) {
+	for i := range c.Runs {
+		if run = &c.Runs[i]; row < len(run.Spans) {
+			return run, run.Spans[row]
+		}
+		row -= len(run.Spans)
+	}
+	return nil, nil
 }
 
 // Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has

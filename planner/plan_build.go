@@ -13,7 +13,7 @@ import (
 // Build plans a Select with its parameters.
 func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) {
 	p, refusal := build(s, params, c)
-	return p, refusal.inCharacters(s.source)
+	return p, s.placed(refusal)
 }
 
 func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
@@ -34,21 +34,24 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	var said notes
-	questions := make([]*solved, len(b.questions))
+	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
+	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
 	for i, q := range b.questions {
-		if questions[i], refusal = solve(q, b.env, &said); refusal != nil {
+		if sheets[i], refusal = v.sheet(q); refusal != nil {
 			return nil, refusal
 		}
+		v.tellKeys(q)
 	}
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
-	ways, refusal := ch.choose(questions)
+	ways, refusal := ch.choose(sheets)
 	if refusal != nil {
 		return nil, refusal
 	}
-	for i, q := range questions {
-		plan.addLeaf(i, q, ways[i])
-		if q.measured() {
-			q.tellRules(&said)
+	for i, sh := range sheets {
+		plan.addLeaf(i, sh, ways[i])
+		for _, a := range sh.asks {
+			if a.wanted() {
+				a.tellRules(&said)
+			}
 		}
 	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
@@ -82,32 +85,65 @@ func (s *solved) tellRules(said *notes) {
 	}
 }
 
-// addLeaf puts a question's answer into the plan.
-func (p *Plan) addLeaf(i int, s *solved, w *way) {
-	leaf := &Leaf{Name: leafName(i), Measure: -1, SQL: s.sql}
-	if w != nil {
-		leaf.Measure = p.measure(w.measure)
+// addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
+func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
+	leaf := &Leaf{Name: leafName(i), SQL: sh.sql}
+	for k, e := range sh.keys {
+		leaf.Keys = append(leaf.Keys, KeyColumn{Name: keyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
-	order := s.rowOrder()
-	leaf.Rows = len(order)
-	for k, e := range s.keys {
-		key := KeyColumn{Name: keyName(k), Type: e.Type(), Typmod: e.Typmod(), Values: make([]policy.Value, len(order))}
-		for r, cell := range order {
-			key.Values[r] = s.keyValue(k, cell)
-		}
-		leaf.Keys = append(leaf.Keys, key)
+	for n := range sh.counters {
+		leaf.Counts = append(leaf.Counts, CountColumn{Name: countName(n)})
 	}
-	for n, c := range s.counting {
-		count := CountColumn{Name: countName(n), Spans: make([][]mechanisms.Span, len(order))}
-		if c >= 0 && w != nil {
-			count.Counter = w.reading.counters[c]
-			for r, cell := range order {
-				count.Spans[r] = w.reading.spans[c][cell]
+	for s, keys := range sh.sets {
+		order := sh.frames[s].rowOrder()
+		leaf.Rows += len(order)
+		for k := range sh.keys {
+			for _, cell := range order {
+				leaf.Keys[k].Values = append(leaf.Keys[k].Values, sh.valueOf(k, sh.frames[s], keys, cell))
 			}
 		}
-		leaf.Counts = append(leaf.Counts, count)
+		for n := range leaf.Counts {
+			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
+		}
+		for j, a := range sh.asks {
+			if ways[j] != nil && slices.Contains(a.reads, s) {
+				p.fill(leaf, a, ways[j], sh.frames[s], keys, order)
+			}
+		}
 	}
 	p.Leaves = append(p.Leaves, leaf)
+}
+
+// valueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
+func (sh *sheet) valueOf(k int, frame *solved, keys set, cell int) policy.Value {
+	if level, ok := sh.levels[k]; ok {
+		return levelOf(level, keys)
+	}
+	if at := slices.Index(keys, k); at >= 0 {
+		return frame.keyValue(at, cell)
+	}
+	return nil
+}
+
+// fill reads the last runs of the columns that an ask fills.
+func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order []int) {
+	measure, spots := p.measure(w.measure), a.spots(frame, keys)
+	for _, f := range a.fills {
+		c := a.counting[f.counter]
+		if c < 0 {
+			continue
+		}
+		runs := leaf.Counts[f.of].Runs
+		run := &runs[len(runs)-1]
+		run.Measure, run.Counter = measure, w.reading.counters[c]
+		for r, row := range order {
+			var list [][]mechanisms.Span
+			for _, cell := range a.cellsOf(f, row, spots) {
+				list = append(list, w.reading.spans[c][cell])
+			}
+			run.Spans[r] = joinSpans(list)
+		}
+	}
 }
 
 // measure adds a measure once and returns its index.
@@ -134,8 +170,13 @@ func (p *Plan) tellErrors() {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
-		if leaf.Measure >= 0 {
-			e = largestError(p.Measures[leaf.Measure].Spec.Only(leaf.Counts[source].Counter), leaf.Counts[source].Spans, p.Confidence)
+		for _, run := range leaf.Counts[source].Runs {
+			if run.Measure < 0 {
+				continue
+			}
+			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
+				e = own
+			}
 		}
 		p.Columns[i].Error = &e
 	}

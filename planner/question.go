@@ -19,14 +19,21 @@ type question struct {
 	keys     []*expr
 	counters []counter
 	sql      string
+
+	sets       []set       // GROUPING SETS, in keys; nil: one of all
+	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
+	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
+	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
 }
 
 // counter is one count of rows, or a sum over them.
 type counter struct {
-	where  []*expr // FILTER and the argument's NOT NULL; empty: every row
-	sum    *summand
-	weight float64 // see mechanisms.Counter
-	canon  string
+	where []*expr // FILTER and the argument's NOT NULL; empty: every row
+	sum   *summand
+	canon string
+
+	values *values // of which different ones are counted; nil: rows are
+	units  *units  // of which different ones are counted
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -34,22 +41,31 @@ func (q *question) counterFor(where []*expr) int { return q.sumFor(where, nil) }
 
 // sumFor returns the index of a sum, adding it at first use.
 func (q *question) sumFor(where []*expr, sum *summand) int {
+	return q.add(counter{where: where, sum: sum})
+}
+
+// add returns the index of a counter, adding it at first use.
+func (q *question) add(c counter) int {
+	if c.canon = whereText(c.where); c.sum != nil || c.values != nil || c.units != nil {
+		c.canon = c.sum.name() + c.values.name() + c.units.name() + " where " + c.canon
+	}
+	for i, have := range q.counters {
+		if have.canon == c.canon {
+			return i
+		}
+	}
+	q.counters = append(q.counters, c)
+	return len(q.counters) - 1
+}
+
+// whereText names a conjunction.
+func whereText(where []*expr) string {
 	parts := make([]string, len(where))
 	for i, e := range where {
 		parts[i] = e.canon
 	}
 	slices.Sort(parts)
-	canon := strings.Join(slices.Compact(parts), " and ")
-	if sum != nil {
-		canon = sum.canon + " where " + canon
-	}
-	for i, c := range q.counters {
-		if c.canon == canon {
-			return i
-		}
-	}
-	q.counters = append(q.counters, counter{where: where, sum: sum, canon: canon})
-	return len(q.counters) - 1
+	return strings.Join(slices.Compact(parts), " and ")
 }
 
 // solved is a question in cells: what the private database is asked, and which cells make up each row of the answer.
@@ -58,6 +74,7 @@ type solved struct {
 	filter   Pred
 	counts   []Pred     // by measured counter
 	sums     []*summand // by measured counter: nil counts rows
+	values   []*values  // by measured counter: nil counts rows, or adds up
 	counting []int      // question's counter → measured counter, −1: it can count nothing
 	grain    []int      // column positions, by name
 	parts    []*part
@@ -74,6 +91,7 @@ type part struct {
 	classes int
 	masks   [][]bool  // by measured counter (nil: all) and combination: whether the counter counts there
 	weights [][]int64 // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	shows   [][]int32 // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
 	keys    []int     // question's keys decided here
 	values  [][]policy.Value
 	filters []*expr
@@ -112,6 +130,9 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 		} else if v.s.cells *= p.classes; v.s.cells > maxCells {
 			return nil, tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
 		}
+	}
+	if refusal := v.withinCells(); refusal != nil {
+		return nil, refusal
 	}
 	v.s.orderCounters()
 	return v.s, nil
@@ -173,12 +194,20 @@ func (v *solver) split(residual []*expr, only map[int][]*expr) []*part {
 			items = append(items, item{sum.expr.cols, func(*part) {}})
 		}
 	}
+	for _, values := range v.s.values {
+		if columns := values.columns(); len(columns) > 0 {
+			items = append(items, item{columns, func(*part) {}})
+		}
+	}
 	for c := range v.s.counts {
 		for _, e := range only[c] {
 			items = append(items, item{e.cols, func(p *part) { p.only[c] = append(p.only[c], e) }})
 		}
 	}
 	lists := [][]*expr{v.s.keys, residual}
+	for _, values := range v.s.values {
+		lists = append(lists, values.parts())
+	}
 	for _, list := range only {
 		lists = append(lists, list)
 	}

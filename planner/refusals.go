@@ -115,10 +115,15 @@ var (
 // What has no private form, or none yet.
 var (
 	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
-	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with tables that are not private are not available yet", "Count in a sub-query, and join the counts.", `SELECT count(*) FROM people, dp.tables`}
+	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`}
+	noPublicKey    = &reason{"public-join-key", "DP002", "joining public table %s needs a condition that equates one of its columns with an expression over the private rows", "Write ON private.column = %[1]s.column.", `SELECT count(*) FROM people, regions`}
+	fanOut         = &reason{"public-join-fan-out", "DP002", "public table %s has several rows with the same %s: each private row would be counted several times", "Join a key that is unique in the public table, or narrow it to one row a key in ON.", ""}
+	notCopied      = &reason{"public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", ""}
+	keptPublic     = &reason{"public-outer-join", "DP002", "an outer join that keeps rows of the public table beside private table %s is not answered", "Keep the private rows instead: private LEFT JOIN public. Keys of declared domains are shown with their zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`}
 	crossUnit      = &reason{"cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
 	rowUnits       = &reason{"rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", ""}
 	keyOnly        = &reason{"join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`}
+	keyTypes       = &reason{"key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`}
 	computedOuter  = &reason{"computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", ""}
 	outerCondition = &reason{"outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", ""}
 	belowJoin      = &reason{"condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", ""}
@@ -127,8 +132,12 @@ var (
 	wideAggregate  = &reason{"unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", ""}
 	limitedRows    = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
 	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_* and regr_* are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
-	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows is not available yet", "Use count(*), or GROUP BY the column.", `SELECT count(DISTINCT age) FROM people`}
-	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over private rows are not available yet", "Ask for each grouping by itself and UNION ALL the answers.", `SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)`}
+	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`}
+	distinctRow    = &reason{"distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`}
+	distinctKeys   = &reason{"distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", ""}
+	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", ""}
+	manySets       = &reason{"too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`}
+	notGrouped     = &reason{"grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`}
 	noForm         = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
 	unsupported    = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
 	rowSubquery    = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
@@ -151,8 +160,9 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, crossUnit, rowUnits, keyOnly, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, noSets, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }

@@ -9,7 +9,11 @@ import (
 
 // refused runs the text as a session would, up to the first refusal.
 func refused(c Context, text string) *Refusal {
-	statements, r := Parse(text)
+	dialect := PostgreSQL
+	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
+		dialect, text = MySQL, rest
+	}
+	statements, r := ParseAs(text, dialect, c.Dataset)
 	if r != nil {
 		return r
 	}

@@ -15,7 +15,7 @@ import (
 type Sum struct {
 	Factors []Factor
 	Bound   mechanisms.Bound
-	Weight  float64 // see mechanisms.Counter
+	Values  int // above 0: different values of so many are counted, see mechanisms.Sum
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
@@ -38,7 +38,6 @@ type summand struct {
 	factors []Factor
 	expr    *expr
 	weights weights // of expr, by combination of its columns' cells
-	weight  float64 // see mechanisms.Counter
 	canon   string
 }
 

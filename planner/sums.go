@@ -14,11 +14,14 @@ import (
 func (s *solved) summed() []*Sum {
 	sums, some := make([]*Sum, len(s.counts)), false
 	for c, sum := range s.sums {
+		if s.values[c] != nil {
+			some, sums[c] = true, &Sum{Bound: mechanisms.Bound{Low: 0, High: 1}, Values: s.shown(c)}
+		}
 		if sum == nil {
 			continue
 		}
 		some = true
-		sums[c] = &Sum{Factors: sum.factors, Weight: sum.weight}
+		sums[c] = &Sum{Factors: s.ownFactors(sum.factors)}
 		if sums[c].Bound = sum.weights.bound; sum.expr == nil {
 			sums[c].Bound = boundOf(sum.factors)
 		}
@@ -27,6 +30,18 @@ func (s *solved) summed() []*Sum {
 		return nil
 	}
 	return sums
+}
+
+// ownFactors are factors over the question's table. When they were made it may have been another, to which a condition has
+// added a column since: the columns of that are the first here.
+func (s *solved) ownFactors(factors []Factor) []Factor {
+	own := slices.Clone(factors)
+	for i, f := range own {
+		if t := f.Column.Table; t != s.table {
+			own[i].Column = s.table.Columns[columnIndex(t, f.Column)]
+		}
+	}
+	return own
 }
 
 // encodeWeights adds the weights of a counter to a description.
@@ -96,16 +111,19 @@ func (s *solved) weighing() Weighing {
 func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 	sums := s.summed()
 	if sums == nil {
-		return mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), share)
+		return mechanisms.Plain(len(s.counts), s.cells, s.contribution(), share)
 	}
 	counters := make([]mechanisms.Counter, len(sums))
 	for c, sum := range sums {
 		counters[c] = mechanisms.Counter{Bound: mechanisms.Bound{Low: 0, High: 1}, Weight: countWeight}
 		if sum != nil {
-			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: sum.Weight}
+			counters[c] = mechanisms.Counter{Bound: sum.Bound}
+		}
+		if sum != nil && sum.Values > 0 {
+			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: countWeight, Values: sum.Values}
 		}
 	}
-	return mechanisms.Sums(counters, s.cells, s.table.Contribution(), share)
+	return mechanisms.Sums(counters, s.cells, s.contribution(), share)
 }
 
 // countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,7 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 		out[c] = make([]int64, m.Spec.Cells)
 	}
 	cells := make([]int32, len(m.Grain))
+	seen := map[[2]int]bool{} // values that a counter of different ones has seen, with their cells
 	for _, row := range rows {
 		if !holdsOn(t, m.Where, row, at) {
 			continue
@@ -96,16 +98,34 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 			if !holdsOn(t, p, row, at) {
 				continue
 			}
-			if place := m.Place(cells, c); place >= 0 {
+			place, values := m.Place(cells, c), 0
+			if m.Sums != nil && m.Sums[c] != nil {
+				values = m.Sums[c].Values
+			}
+			switch {
+			case place < 0:
+			case values == 0:
 				out[c][place]++
+			case !seen[[2]int{c, place}]:
+				seen[[2]int{c, place}] = true
+				out[c][place/values]++
 			}
 		}
 	}
 	return out
 }
 
-// answer reads a leaf from true vectors.
-func answer(l *Leaf, truth [][]int64) map[string][]int64 {
+// trueVectors are those of a plan's measures.
+func trueVectors(t *testing.T, p *Plan, rows []scalar.Row) [][][]int64 {
+	out := make([][][]int64, len(p.Measures))
+	for i, m := range p.Measures {
+		out[i] = measureOn(t, m, rows)
+	}
+	return out
+}
+
+// answer reads a leaf from the true vectors of its measures.
+func answer(l *Leaf, truth [][][]int64) map[string][]int64 {
 	out := map[string][]int64{}
 	for r := 0; r < l.Rows; r++ {
 		values := make([]policy.Value, len(l.Keys))
@@ -114,9 +134,10 @@ func answer(l *Leaf, truth [][]int64) map[string][]int64 {
 		}
 		counts := make([]int64, len(l.Counts))
 		for i, c := range l.Counts {
-			for _, s := range c.Spans[r] {
+			run, spans := c.At(r)
+			for _, s := range spans {
 				for cell := s.From; cell < s.To; cell++ {
-					counts[i] += truth[c.Counter][cell]
+					counts[i] += truth[run.Measure][run.Counter][cell]
 				}
 			}
 		}
@@ -161,30 +182,51 @@ func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]
 		}
 		return true
 	}
-	out := map[string][]int64{}
+	low := func(e *expr, row scalar.Row) policy.Value {
+		v, err := e.Eval(row)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.form == formColumn {
+			d := g.q.table.Columns[e.cols[0]].Domain
+			cell, _ := d.Cell(v)
+			v = d.Low(cell)
+		}
+		return v
+	}
+	out, seen := map[string][]int64{}, map[string]bool{}
 	for _, row := range rows {
 		if !all(g.q.where, row) {
 			continue
 		}
-		values := make([]policy.Value, len(g.q.keys))
-		for k, e := range g.q.keys {
-			v, err := e.Eval(row)
-			if err != nil {
-				t.Fatal(err)
+		for s, grouped := range g.q.groupingSets() {
+			values := make([]policy.Value, len(g.q.keys))
+			for k, e := range g.q.keys {
+				if args, ok := g.q.levels[k]; ok {
+					values[k] = levelOf(args, grouped)
+				} else if slices.Contains(grouped, k) {
+					values[k] = low(e, row)
+				}
 			}
-			if e.form == formColumn {
-				d := g.q.table.Columns[e.cols[0]].Domain
-				cell, _ := d.Cell(v)
-				v = d.Low(cell)
+			key := keyText(values)
+			if out[key] == nil {
+				out[key] = make([]int64, len(g.q.counters))
 			}
-			values[k] = v
-		}
-		key := keyText(values)
-		if out[key] == nil {
-			out[key] = make([]int64, len(g.q.counters))
-		}
-		for i, n := range g.q.counters {
-			if all(n.where, row) {
+			for i, n := range g.q.counters {
+				if !all(n.where, row) {
+					continue
+				}
+				if n.values != nil {
+					var list []policy.Value
+					for _, e := range n.values.of {
+						list = append(list, low(e, row))
+					}
+					name := fmt.Sprint(s, i, key, keyText(list))
+					if seen[name] || !n.values.row && list[0] == nil {
+						continue
+					}
+					seen[name] = true
+				}
 				out[key][i]++
 			}
 		}
@@ -203,9 +245,11 @@ var (
 		"score < 2.5", "score >= 7.25", "seen::date = '2024-02-03'", "extract(hour FROM seen) < 12", "COALESCE(age, 0) = 0", "true", "age IS DISTINCT FROM 4",
 	}
 	someKeys = []string{"", "", "sex", "age", "age / 10", "kids", "active", "sex, active", "width_bucket(age, 0, 120, 6)", "extract(year FROM hired)", "income",
-		"floor(income / 50000)", "CASE WHEN age < 18 THEN 'young' ELSE sex END", "age > kids, sex", "kids, kids > 3", "seen::date", "score", "extract(dow FROM seen)"}
+		"floor(income / 50000)", "CASE WHEN age < 18 THEN 'young' ELSE sex END", "age > kids, sex", "kids, kids > 3", "seen::date", "ROLLUP (sex, active)", "CUBE (sex, kids)", "GROUPING SETS ((age / 10), (sex), (age / 10, sex))", "sex, ROLLUP (active)", "score", "extract(dow FROM seen)"}
 	someCounts = []string{"count(*)", "count(sex)", "count(age)", "count(*) FILTER (WHERE active)", "count(*) FILTER (WHERE age > kids)", "sum(CASE WHEN age > 40 THEN 1 ELSE 0 END)",
-		"sum((sex = 'Male')::int)", "count(NULLIF(sex, 'Male'))", "sum(CASE WHEN age < 10 THEN 0 WHEN age < 20 THEN 1 END)", "count(*) FILTER (WHERE income > 999.5)"}
+		"sum((sex = 'Male')::int)", "count(NULLIF(sex, 'Male'))", "sum(CASE WHEN age < 10 THEN 0 WHEN age < 20 THEN 1 END)", "count(*) FILTER (WHERE income > 999.5)",
+		"count(DISTINCT age)", "count(DISTINCT sex) FILTER (WHERE active)", "count(DISTINCT age % 7)", "count(DISTINCT (sex, kids))", "count(DISTINCT kids) FILTER (WHERE age > kids)",
+		"count(*) FILTER (WHERE age < 18)", "count(*) FILTER (WHERE age BETWEEN 18 AND 64)", "count(*) FILTER (WHERE age >= 65)", "count(*) FILTER (WHERE NOT active)"}
 )
 
 func condition(r *rand.Rand, depth int) string {
@@ -229,6 +273,9 @@ func randomSQL(r *rand.Rand) string {
 		items = append(items, someCounts[r.Intn(len(someCounts))])
 	}
 	sql := "SELECT " + strings.Join(items, ", ") + " FROM people WHERE " + condition(r, 2)
+	if args := map[string]string{"ROLLUP (sex, active)": "sex, active", "CUBE (sex, kids)": "kids, sex", "GROUPING SETS ((age / 10), (sex), (age / 10, sex))": "age / 10, sex", "sex, ROLLUP (active)": "active"}[keys]; args != "" {
+		sql = "SELECT grouping(" + args + "), " + strings.TrimPrefix(sql, "SELECT ") // tells NULL from NULL
+	}
 	if keys != "" {
 		sql += " GROUP BY " + keys
 	}
@@ -268,11 +315,7 @@ func TestTwinFresh(t *testing.T) {
 		}
 		answered++
 		rows := randomRows(r, people, 60)
-		var truth [][]int64
-		if m := p.Leaves[0].Measure; m >= 0 {
-			truth = measureOn(t, p.Measures[m], rows)
-		}
-		agree(t, sql, answer(p.Leaves[0], truth), naive(t, c, sql, rows))
+		agree(t, sql, answer(p.Leaves[0], trueVectors(t, p, rows)), naive(t, c, sql, rows))
 	}
 	if answered < 200 {
 		t.Errorf("seed %d: only %d of 400 statements were answered", seed, answered)
@@ -312,13 +355,21 @@ func TestTwinHeld(t *testing.T) {
 	for n := 0; n < 600; n++ {
 		sql := randomSQL(r)
 		p := planOrRefusal(t, c, sql)
-		if p == nil || p.Leaves[0].Measure < 0 || !p.Measures[p.Leaves[0].Measure].Held {
+		if p == nil {
 			continue
 		}
-		m := p.Measures[p.Leaves[0].Measure]
-		reused[m.Name]++
+		held := 0
+		for _, m := range p.Measures {
+			if m.Held {
+				reused[m.Name]++
+				held++
+			}
+		}
+		if held == 0 {
+			continue
+		}
 		rows := randomRows(r, people, 60)
-		agree(t, sql, answer(p.Leaves[0], measureOn(t, m, rows)), naive(t, c, sql, rows))
+		agree(t, sql, answer(p.Leaves[0], trueVectors(t, p, rows)), naive(t, c, sql, rows))
 	}
 	if len(reused) < 4 {
 		t.Errorf("seed %d: releases re-used: %v", seed, reused)
@@ -386,16 +437,17 @@ func checkPlan(t *testing.T, text string, p *Plan) {
 	}
 	for _, l := range p.Leaves {
 		for _, n := range l.Counts {
-			if len(n.Spans) != l.Rows {
-				t.Fatalf("%q: %d spans for %d rows", text, len(n.Spans), l.Rows)
+			if run, _ := n.At(l.Rows); run != nil {
+				t.Fatalf("%q: more spans than %d rows", text, l.Rows)
 			}
-			for _, spans := range n.Spans {
-				if len(spans) > 0 && l.Measure < 0 {
+			for r := range l.Rows {
+				run, spans := n.At(r)
+				if run == nil || len(spans) > 0 && run.Measure < 0 {
 					t.Fatalf("%q: counts without a measure", text)
 				}
 				last := 0
 				for _, s := range spans {
-					if s.From < last || s.To <= s.From || s.To > p.Measures[l.Measure].Spec.Cells {
+					if s.From < last || s.To <= s.From || s.To > p.Measures[run.Measure].Spec.Cells {
 						t.Fatalf("%q: span %v", text, s)
 					}
 					last = s.To

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -35,23 +36,23 @@ type heldOn struct {
 	declared *policy.Release
 }
 
-// choose picks the ways of all questions for at most the session's epsilon: k measures bought get an equal share each, and
-// k is the smallest number for which that works out.
-func (ch *chooser) choose(questions []*solved) ([]*way, *Refusal) {
+// choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
+// equal share each, and k is the smallest number for which that works out.
+func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
 	most := 0
-	for _, s := range questions {
-		if s.measured() {
+	for _, sh := range sheets {
+		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
 			most++
 		}
 	}
 	// What was bought for this statement before is found at the share that it was bought for.
-	before, bought, refusal := ch.attempt(questions, max(most, 1))
+	before, bought, refusal := ch.attempt(sheets, max(most, 1))
 	free, hints, dates := refusal == nil && bought == 0, ch.hints, ch.dates
 	if free && len(ch.dates) == 0 {
 		return before, nil
 	}
 	for k := 1; ; k++ {
-		ways, bought, refusal := ch.attempt(questions, k)
+		ways, bought, refusal := ch.attempt(sheets, k)
 		if refusal == nil && bought > k && k < most {
 			continue
 		}
@@ -63,34 +64,57 @@ func (ch *chooser) choose(questions []*solved) ([]*way, *Refusal) {
 	}
 }
 
-// attempt picks the ways when each purchase may cost a k-th of the session's epsilon.
-func (ch *chooser) attempt(questions []*solved, k int) (ways []*way, bought int, refusal *Refusal) {
+// attempt picks the ways when each sheet may cost a k-th of the session's epsilon, of which each of its asks has a part.
+func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, refusal *Refusal) {
 	share := ch.share(k)
 	ch.hints, ch.dates, ch.renewals = nil, nil, 0
-	ways = make([]*way, len(questions))
+	ways = make([][]*way, len(sheets))
 	buying := map[Digest]*Measure{}
-	for i, s := range questions {
-		if !s.measured() {
-			continue
-		}
-		if share.IsZero() {
-			return nil, 0, epsilonSmall.at(-1, ch.c.Settings.Epsilon.String(), k)
-		}
-		w, refusal := ch.one(s, share)
-		if refusal != nil {
-			return nil, 0, refusal
-		}
-		if m := w.measure; !m.Held {
-			if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
-				w.measure = same
-			} else {
-				buying[m.Digest] = m
-				bought++
+	for i, sh := range sheets {
+		ways[i] = make([]*way, len(sh.asks))
+		parts, buys := (&sheeter{ch: ch}).shares(sh.asks), false
+		for j, a := range sh.asks {
+			if !a.wanted() {
+				continue
 			}
+			own := partOfCost(share, parts[j])
+			if own.IsZero() {
+				return nil, 0, epsilonSmall.at(-1, ch.c.Settings.Epsilon.String(), k*len(sh.asks))
+			}
+			w, refusal := ch.one(a.solved, own)
+			if refusal != nil {
+				return nil, 0, refusal
+			}
+			if m := w.measure; !m.Held {
+				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
+					if same.Cost.Fits(m.Cost) {
+						same.Spec, same.Cost = m.Spec, m.Cost
+					}
+					w.measure = same
+				} else {
+					buying[m.Digest] = m
+					buys = true
+				}
+			}
+			ways[i][j] = w
 		}
-		ways[i] = w
+		if buys {
+			bought++
+		}
 	}
 	return ways, bought, nil
+}
+
+// partOfCost is so many 2^-20ths of a cost, rounded down.
+func partOfCost(c privacy.Cost, part int64) privacy.Cost {
+	if part == wholeShare {
+		return c
+	}
+	of := func(n int64) int64 {
+		high, low := bits.Mul64(uint64(n), uint64(part))
+		return int64(high<<44 | low>>20)
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(of(c.Epsilon.Micro())), Rho: privacy.PicoRho(of(c.Rho.Pico()))}
 }
 
 // share is a k-th of what a statement may cost, rounded down.
@@ -285,7 +309,7 @@ func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
 		}
 		variance := ch.worst(spec, reading)
 		if r.Kind == policy.HistogramRelease {
-			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.table.Contribution(), r.Cost)
+			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.contribution(), r.Cost)
 			if err != nil || variance > 1.001*ch.variance(alone) {
 				continue
 			}
@@ -355,7 +379,7 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	if reading == nil {
 		return nil
 	}
-	spec, err := mechanisms.Ranges(held.cells, s.table.Contribution(), share)
+	spec, err := mechanisms.Ranges(held.cells, s.contribution(), share)
 	if err != nil {
 		return nil
 	}

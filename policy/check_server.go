@@ -216,6 +216,13 @@ func settings(s *settingsT, at place) map[string]string {
 		confidence(s.Confidence, at.key("confidence"))
 		set["confidence"] = string(s.Confidence)
 	}
+	switch s.Dialect {
+	case "":
+	case "postgres", "mysql":
+		set["dialect"] = s.Dialect
+	default:
+		at.key("dialect").problem("dialect is %.40q, must be postgres or mysql", s.Dialect)
+	}
 	for name, flag := range map[string]*bool{"error_columns": s.ErrorColumns, "release": s.Release} {
 		if flag != nil {
 			set[name] = map[bool]string{false: "off", true: "on"}[*flag]

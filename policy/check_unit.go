@@ -38,6 +38,47 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 			}
 		}
 	}
+	for _, t := range d.Tables {
+		if t.Via != nil {
+			t.sourceKey(t.Via.Column).Refers = t.Via.Table.sourceKey(t.Via.Key)
+		}
+	}
+}
+
+// sourceKey is the join key of a source column.
+func (t *Table) sourceKey(source string) *Column {
+	for _, k := range t.Keys {
+		if k.Source == source {
+			return k
+		}
+	}
+	return nil
+}
+
+// Comparable tells whether join keys may be compared: both name units, one leads to the other, or both are declared with
+// types that compare. Of other keys nothing is known, and a comparison that the database refuses would be found too late.
+func (c *Column) Comparable(other *Column) bool {
+	a, b := c.origin(), other.origin()
+	return a == b || a.Unit && b.Unit || a.Type != 0 && b.Type != 0 && a.Type.family() == b.Type.family()
+}
+
+// origin is the key that c's values lead to.
+func (c *Column) origin() *Column {
+	for c.Refers != nil {
+		c = c.Refers
+	}
+	return c
+}
+
+// family is one of the types that compare with each other in every database.
+func (t Type) family() Type {
+	switch {
+	case t.Integer():
+		return Int8
+	case t.Textual():
+		return Text
+	}
+	return t
 }
 
 // addKey makes a source column a join key, if it is not one.

@@ -62,9 +62,9 @@ type settingsT struct {
 	Confidence   decimal `yaml:"confidence" jsonschema_description:"dp.confidence: of error bars, in (0, 1)."`
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
+	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
 	MaxError     later   `yaml:"max_error"`
 	Freshness    later   `yaml:"freshness"`
-	Dialect      later   `yaml:"dialect"`
 }
 
 type datasetT struct {

@@ -143,11 +143,12 @@ type Column struct {
 	Domain  *Domain // never nil in a private table; nil in a public one
 	Nulls   NullRule
 	Outside OutsideRule
-	Snap    bool   // offgrid: snap
-	Join    bool   // one of Table.Keys: rows may be joined by it, and nothing else
-	Unit    bool   // of Keys: it names the row's unit
-	Hidden  bool   // of Keys: the policy does not list it, so that catalogs do not show it
-	Comment string // description for the catalog
+	Snap    bool    // offgrid: snap
+	Join    bool    // one of Table.Keys: rows may be joined by it, and nothing else
+	Unit    bool    // of Keys: it names the row's unit
+	Hidden  bool    // of Keys: the policy does not list it, so that catalogs do not show it
+	Refers  *Column // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
+	Comment string  // description for the catalog
 }
 
 // NullRule says what a NULL becomes.

@@ -30,12 +30,13 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
+	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics}
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}}
 }
 
 // Drain waits until every purchase under way is saved.
@@ -78,7 +79,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings.
 func (a *Answerer) planContext(s *Session) planner.Context {
-	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Now: a.ledger.Now()}
+	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
@@ -87,21 +88,26 @@ func (a *Answerer) planContext(s *Session) planner.Context {
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
 func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	return render(plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+}
+
+// render writes a plan's SQL for a private database and a sandbox.
+func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if m.Held {
 			continue
 		}
 		var err error
-		if queries[i], err = rewrite.Render(m, a.backend.Dialect()); err != nil {
-			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+		if queries[i], err = rewrite.Render(m, private); err != nil {
+			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
 	}
 	if plan.Outer.Direct != nil {
 		return queries, rewrite.OuterQuery{}, nil
 	}
-	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
+	outer, refusal := rewrite.Outer(plan, sandboxed)
 	return queries, outer, refusal
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // command is a statement with what a session must know to run it itself.
@@ -36,9 +37,14 @@ func (k *command) own() bool {
 // returnsRows tells whether the command has columns.
 func (k *command) returnsRows() bool { return k.Kind == planner.KindShow || !k.own() }
 
-// parseCommands reads the text of a message.
+// parseCommands reads the text of a message in PostgreSQL's SQL.
 func parseCommands(text string) ([]command, *planner.Refusal) {
-	statements, refusal := planner.Parse(text)
+	return parseCommandsAs(text, planner.PostgreSQL, nil)
+}
+
+// parseCommandsAs reads it in a dialect.
+func parseCommandsAs(text string, dialect planner.Dialect, d *policy.Dataset) ([]command, *planner.Refusal) {
+	statements, refusal := planner.ParseAs(text, dialect, d)
 	if refusal != nil {
 		return nil, refusal
 	}

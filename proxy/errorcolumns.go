@@ -60,19 +60,14 @@ func needsRedraws(plan *planner.Plan) bool {
 
 // redraw runs the outer query once more on fresh noise around the released values.
 func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, ids []int64) (privacy.Released[sandbox.Rows], error) {
-	tables := make([]sandbox.Table, len(plan.Leaves))
-	for i, leaf := range plan.Leaves {
-		if leaf.Measure < 0 {
-			tables[i] = publicLeaf(leaf)
-			continue
-		}
-		saved, err := a.estimate(s, ids[leaf.Measure])
-		if err != nil {
-			return privacy.Released[sandbox.Rows]{}, err
-		}
-		tables[i] = leafTable(leaf, saved.estimate.Redraw(a.random), saved.noisy)
+	readings, err := a.readings(s, plan, ids)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.postProcess(ctx, s, plan, outer, tables)
+	for i := range readings {
+		readings[i].estimate = readings[i].estimate.Redraw(a.random)
+	}
+	return a.postProcess(ctx, s, plan, outer, leafTables(plan, readings))
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

@@ -17,6 +17,7 @@ import (
 // explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
 // without the private database.
 type explanation struct {
+	ReadAs     string            `json:"Read As,omitempty"`
 	Cost       string            `json:"Cost"`
 	Balance    string            `json:"Balance After,omitempty"`
 	Confidence float64           `json:"Confidence"`
@@ -57,17 +58,26 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	e := explained(plan, queries, outer)
+	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	return e, nil
+}
+
+// explained describes a plan and its SQL.
+func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery) explanation {
 	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: outer.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}
-	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	for _, leaf := range plan.Leaves {
-		if leaf.Measure < 0 {
+		measures := leaf.Measures()
+		if len(measures) == 0 {
 			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
 			continue
 		}
-		e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, plan.Measures[leaf.Measure], queries[leaf.Measure]))
+		for _, m := range measures { // a leaf that is read from several measures has an entry for each
+			e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, m, queries[m]))
+		}
 	}
 	for _, c := range plan.Columns {
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
@@ -76,7 +86,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 		}
 		e.Columns = append(e.Columns, column)
 	}
-	return e, nil
+	return e
 }
 
 func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
@@ -105,7 +115,8 @@ func outerText(plan *planner.Plan) string {
 	return "run in the sandbox on released values; costs nothing"
 }
 
-func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q rewrite.Query) explainedLeaf {
+func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.Query) explainedLeaf {
+	m := plan.Measures[measure]
 	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
 	e.Source = "a fresh count"
 	switch {
@@ -116,19 +127,23 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
 	}
-	contribution := m.Table.Contribution()
+	contribution := m.Contribution()
 	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
 	d := m.Spec.Sensitivity(contribution)
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %d row%s a unit)", d.L1, root(d.L2Squared), of, contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)))
+	each := ""
+	if contribution.PerGroup > 0 && contribution.PerGroup < contribution.Rows {
+		each = fmt.Sprintf(", %d in a group", contribution.PerGroup)
+	}
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %d row%s a unit%s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)), each)
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
 	}
-	e.Errors = leafErrors(leaf, m, plan.Confidence)
+	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
 	if !m.Held {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
@@ -138,23 +153,41 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, m *planner.Measure, q r
 	return e
 }
 
-// leafErrors gives, per count, the half-widths over the leaf's rows.
-func leafErrors(leaf *planner.Leaf, m *planner.Measure, confidence mechanisms.Confidence) []string {
+// leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
+func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
 	for _, c := range leaf.Counts {
-		own := m.Spec.Only(c.Counter)
-		widest := widestHalfWidth(own, c.Spans, confidence)
-		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
-		if len(c.Spans) > 1 {
-			together := widest
-			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(len(c.Spans))); err == nil {
-				together = max(together, own.Error(widestSpans(c.Spans), each).HalfWidth)
+		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
+		for _, run := range c.Runs {
+			if run.Measure != measure || len(run.Spans) == 0 {
+				continue
 			}
-			line += fmt.Sprintf(", ±%d for all %d values together", together, len(c.Spans))
+			own := m.Spec.Only(run.Counter)
+			widest = max(widest, widestHalfWidth(own, run.Spans, confidence))
+			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil {
+				together = max(together, widest, own.Error(widestSpans(run.Spans), each).HalfWidth)
+			}
+		}
+		if widest < 0 {
+			continue
+		}
+		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if rows > 1 {
+			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// rowsOf is the number of a column's rows that are read from a measure.
+func rowsOf(c planner.CountColumn, measure int) (rows int) {
+	for _, run := range c.Runs {
+		if run.Measure == measure {
+			rows += len(run.Spans)
+		}
+	}
+	return rows
 }
 
 // mostHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
@@ -259,7 +292,11 @@ func ratio(n mechanisms.Noise) string {
 
 // lines is the text form.
 func (e explanation) lines() []string {
-	out := []string{"Cost: " + e.Cost}
+	var out []string
+	if e.ReadAs != "" {
+		out = append(out, "Read as: "+e.ReadAs)
+	}
+	out = append(out, "Cost: "+e.Cost)
 	if e.Balance != "" {
 		out = append(out, "Balance after: "+e.Balance)
 	}

@@ -47,7 +47,7 @@ func publicParts(plan *planner.Plan) []string {
 		if len(leaf.Counts) > 0 {
 			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
 		}
-		if leaf.Measure < 0 && !slices.Contains(parts, text) {
+		if len(leaf.Measures()) == 0 && !slices.Contains(parts, text) {
 			parts = append(parts, text)
 		}
 	}
@@ -147,11 +147,12 @@ func percent(c mechanisms.Confidence) string {
 func leafErrorText(plan *planner.Plan, at string) string {
 	var widest int64 = -1
 	for _, leaf := range plan.Leaves {
-		if leaf.Measure < 0 {
-			continue
-		}
 		for _, c := range leaf.Counts {
-			widest = max(widest, widestHalfWidth(plan.Measures[leaf.Measure].Spec.Only(c.Counter), c.Spans, plan.Confidence))
+			for _, run := range c.Runs {
+				if run.Measure >= 0 {
+					widest = max(widest, widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, plan.Confidence))
+				}
+			}
 		}
 	}
 	if widest < 0 {

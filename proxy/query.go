@@ -3,9 +3,12 @@ package proxy
 import (
 	"context"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/planner"
 )
 
 // flushAt is how many bytes of rows are gathered before they are sent.
@@ -27,22 +30,56 @@ func (c *session) query(text string) error {
 	return c.ready()
 }
 
+// statementsOf runs the statements of a text. Each is read in the dialect that those before it leave in force.
 func (c *session) statementsOf(ctx context.Context, text string) error {
-	commands, err := c.read(text)
-	if err != nil {
-		return err
-	}
-	if len(commands) == 0 {
-		c.back.Send(&pgproto3.EmptyQueryResponse{})
-		return nil
-	}
-	c.several = len(commands) > 1
-	for i := range commands {
-		if err := c.answer(ctx, &commands[i]); err != nil {
+	for from, some := 0, false; ; {
+		part := c.readable(text[from:])
+		blank := utf8.RuneCountInString(text[:from]) // keeps positions in errors those of the whole text
+		commands, err := c.read(strings.Repeat(" ", blank) + part)
+		if err != nil {
 			return err
 		}
+		some = some || len(commands) > 0
+		c.several = c.several || len(commands) > 1 || len(commands) > 0 && from+len(part) < len(text)
+		next, err := c.runAll(ctx, commands)
+		if err != nil {
+			return err
+		}
+		if next > 0 {
+			from += commands[next].From - blank
+			continue
+		}
+		if from += len(part); from == len(text) {
+			if !some {
+				c.back.Send(&pgproto3.EmptyQueryResponse{})
+			}
+			return nil
+		}
 	}
-	return nil
+}
+
+// readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first statement.
+func (c *session) readable(text string) string {
+	if strings.Contains(strings.ToLower(text), "dp.dialect") {
+		if pieces := planner.Split(text, c.settings.dialect()); len(pieces) > 1 {
+			return text[:pieces[1].From]
+		}
+	}
+	return text
+}
+
+// runAll answers commands up to one after which the dialect is another, and returns the index of the next then, else 0.
+func (c *session) runAll(ctx context.Context, commands []command) (next int, err error) {
+	dialect := c.settings.dialect()
+	for i := range commands {
+		if i > 0 && c.settings.dialect() != dialect {
+			return i, nil
+		}
+		if err := c.answer(ctx, &commands[i]); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
 }
 
 // read parses the text of a message.
@@ -50,7 +87,13 @@ func (c *session) read(text string) ([]command, error) {
 	if !utf8.ValidString(text) {
 		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
-	commands, refusal := c.server.parse(text)
+	var commands []command
+	var refusal *planner.Refusal
+	if dialect := c.settings.dialect(); dialect == planner.PostgreSQL {
+		commands, refusal = c.server.parse(text)
+	} else {
+		commands, refusal = parseCommandsAs(text, dialect, c.dataset)
+	}
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -17,19 +17,35 @@ import (
 
 // read makes the released table of each leaf from the saved releases.
 func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
-	tables := make([]sandbox.Table, len(plan.Leaves))
-	for i, leaf := range plan.Leaves {
-		if leaf.Measure < 0 {
-			tables[i] = publicLeaf(leaf)
-			continue
-		}
-		saved, err := a.estimate(s, ids[leaf.Measure])
-		if err != nil {
+	readings, err := a.readings(s, plan, ids)
+	if err != nil {
+		return nil, err
+	}
+	return leafTables(plan, readings), nil
+}
+
+// readings are the saved releases of a plan's measures.
+func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]saved, error) {
+	readings := make([]saved, len(plan.Measures))
+	for i := range readings {
+		var err error
+		if readings[i], err = a.estimate(s, ids[i]); err != nil {
 			return nil, err
 		}
-		tables[i] = leafTable(leaf, saved.estimate, saved.noisy)
 	}
-	return tables, nil
+	return readings, nil
+}
+
+func leafTables(plan *planner.Plan, readings []saved) []sandbox.Table {
+	tables := make([]sandbox.Table, len(plan.Leaves))
+	for i, leaf := range plan.Leaves {
+		if measures := leaf.Measures(); len(measures) == 0 {
+			tables[i] = publicLeaf(leaf)
+		} else {
+			tables[i] = leafTable(leaf, readings, readings[measures[0]].noisy)
+		}
+	}
+	return tables
 }
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
@@ -38,9 +54,15 @@ func publicLeaf(leaf *planner.Leaf) sandbox.Table {
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(leaf, none))}
 }
 
-// leafTable sums the cells of each row. The estimate is itself computed from noisy, so all of it is post-processing.
-func leafTable(leaf *planner.Leaf, e *mechanisms.Estimate, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	sum := func(c *planner.CountColumn, row int) int64 { return e.Sum(c.Counter, c.Spans[row]).Value() }
+// leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
+func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	sum := func(c *planner.CountColumn, row int) int64 {
+		run, spans := c.At(row)
+		if run == nil || run.Measure < 0 {
+			return 0
+		}
+		return readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+	}
 	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, sum) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
 }
@@ -166,6 +188,9 @@ func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) plan
 	}
 	index := &heldIndex{from: releases, byDigest: map[planner.Digest][]planner.Holding{}, byTable: map[string][]planner.Holding{}}
 	for _, r := range releases {
+		if r.Item.Spec.Check() != nil {
+			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
+		}
 		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described}
 		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
 		if r.Item.Spec.Cells > 1 {

@@ -134,7 +134,7 @@ func unknownSetting(name string, readable ...string) *Failure {
 	if nearest != "" {
 		return f.withHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
-	return f.withHint("There are dp.epsilon, dp.confidence, dp.error_columns and dp.release.")
+	return f.withHint("There are dp.epsilon, dp.confidence, dp.error_columns, dp.release and dp.dialect.")
 }
 
 func customName(name string) bool {
@@ -322,6 +322,12 @@ func (s *settings) typed() planner.Settings {
 		}
 	}
 	return t
+}
+
+// dialect is the SQL that the session's SELECTs are written in.
+func (s *settings) dialect() planner.Dialect {
+	d, _ := planner.ParseDialect(s.value("dp.dialect"))
+	return d
 }
 
 // milliseconds reads a whole variable in milliseconds.

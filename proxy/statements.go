@@ -126,7 +126,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.
 	if s.Dataset == nil {
 		return a.answer(ctx, s, stmt, params, func(*planner.Plan, purchase, Result) {})
 	}
-	key, held := answerKey(s, stmt, params), a.ledger.Holdings(s.User, s.Dataset.ID)
+	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
 	if r, ok := a.answers.find(key, s.Policy, held); ok {
 		return r, nil
 	}
@@ -146,6 +146,7 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	e.ReadAs = stmt.Explain.Statement.Translation()
 	if !stmt.Explain.JSON {
 		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
 	}

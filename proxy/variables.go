@@ -4,6 +4,8 @@ import (
 	"math"
 	"sort"
 	"strings"
+
+	"github.com/dpproxy/dpproxy/planner"
 )
 
 // variable is one run-time parameter of PostgreSQL, or one of ours.
@@ -51,10 +53,11 @@ var dpVariables = []variable{
 	{name: "dp.confidence", kind: special, about: "The probability that a stated interval holds the true value."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", about: "Adds x_low and x_high to each aggregate x."},
 	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
+	{name: "dp.dialect", kind: choice, standard: "postgres", choices: planner.Dialects, about: "The SQL that SELECTs are written in."},
 }
 
 // laterVariables are announced and not there yet.
-var laterVariables = map[string]bool{"dp.max_error": true, "dp.dialect": true, "dp.offgrid": true, "dp.freshness": true}
+var laterVariables = map[string]bool{"dp.max_error": true, "dp.offgrid": true, "dp.freshness": true}
 
 // meant are variables that change what a session does.
 var meant = []variable{

@@ -165,9 +165,18 @@ func (w *writer) perUnit(u *planner.PerUnit) string {
 			items = append(items, a.unitAggregate(g, w.table.Columns[at])+" AS n"+strconv.Itoa(at+1))
 		}
 	}
-	where := ""
+	var conditions []string
 	if u.Where != nil {
-		where = "\n  WHERE " + a.predicate(u.Where)
+		conditions = append(conditions, a.predicate(u.Where))
+	}
+	for _, k := range u.JoinKeys {
+		if u.Present {
+			conditions = append(conditions, a.useKey(k)+" IS NOT NULL")
+		}
+	}
+	where := ""
+	if len(conditions) > 0 {
+		where = "\n  WHERE " + strings.Join(conditions, " AND ")
 	}
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + where + "\n  GROUP BY " + strings.Join(groups, ", ") + ")"
 }

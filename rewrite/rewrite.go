@@ -41,6 +41,7 @@ type Query struct {
 	digest   planner.Digest
 	sizes    []int
 	counters int
+	signed   []bool // by counter, those that may be below 0; nil: none
 	table    *policy.Table
 	provable []*policy.Table
 	dialect  Dialect
@@ -69,6 +70,9 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 		if provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
 			q.provable = append(q.provable, t)
 		}
+	}
+	for _, sum := range m.Sums {
+		q.signed = append(q.signed, sum != nil && sum.Bound.Low < 0)
 	}
 	var err error
 	if q.text, err = statement(m, d, nil); err != nil {
@@ -139,6 +143,9 @@ func (q Query) Digest() planner.Digest { return q.digest }
 
 // Grain is the number of leading cell columns, Counters the number of counts after them.
 func (q Query) Grain() int { return len(q.sizes) }
+
+// Signed tells whether a counter may be below 0: the database adds up what may be.
+func (q Query) Signed(counter int) bool { return q.signed != nil && q.signed[counter] }
 
 // Counters is described at Grain.
 func (q Query) Counters() int { return q.counters }

@@ -33,7 +33,8 @@ var picture = map[string][]string{
 	"mechanisms":                 {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting"},
 	"policy":                     {"mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
 	"planner/scalar":             {"policy"},
-	"planner":                    {"planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"planner/mysql":              {"policy"},
+	"planner":                    {"planner/scalar", "planner/mysql", "policy", "mechanisms", "mechanisms/privacy"},
 	"rewrite":                    {"planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
 	"ledger":                     {"mechanisms", "mechanisms/privacy"},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
@@ -45,7 +46,8 @@ var picture = map[string][]string{
 
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.
 var foreign = map[string][]string{
-	"github.com/pganalyze/pg_query_go": {"planner", "rewrite"},
+	"github.com/pganalyze/pg_query_go": {"planner", "planner/mysql", "rewrite"},
+	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
 	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "sandbox", "cmd/dpproxy"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "sandbox", "proxy", "cmd/dpproxy"},

@@ -1,5 +1,6 @@
 // Command dpproxy is a differential-privacy proxy that speaks the PostgreSQL protocol. This package only wires the
-// others: flags, files, signals, exit codes. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check or verify found a fault.
+// others: flags, files, signals, exit codes. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check, price or
+// verify found a fault.
 package main
 
 import (
@@ -82,7 +83,7 @@ Every flag can also be set by the environment: --policy by DPPROXY_POLICY, and s
 	}
 	root.PersistentFlags().String("log-level", "info", "debug, info, warn or error")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exitCode{2, err} })
-	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), budgetCommand(), ledgerCommand(), queryCommand(), schemaCommand())
+	root.AddCommand(demoCommand(), serveCommand(), checkCommand(), initCommand(), userCommand(), priceCommand(), budgetCommand(), ledgerCommand(), queryCommand(), schemaCommand())
 	strictUsage(root)
 	return root
 }

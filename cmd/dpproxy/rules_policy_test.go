@@ -44,7 +44,7 @@ func TestRule9UnitStandsAtTheDataset(t *testing.T) {
 		"unit: row with two private tables":     {"unit: row", "", "row"},
 		"a table without a path to the unit":    {"", "", "unit"},
 		"a row with two paths":                  {"", `unit: "events.sender = people.uid or events.receiver = people.uid"`, "unit"},
-		"a path to another column than the key": {"", "unit: events.age = people.age", "unit"},
+		"a path through a column that is no key": {"", "unit: events.age = people.age", "no unique, NOT NULL constraint"},
 	} {
 		path := duckFixture(t, budgets{"5", "50"}, 0)
 		edit(t, path, `        releases:
@@ -55,7 +55,7 @@ func TestRule9UnitStandsAtTheDataset(t *testing.T) {
 			edit(t, path, "unit: {name: person, key: people.uid}", c.unit)
 		}
 		out := dpproxy(t, "", "check", "--policy", path)
-		if out.code != 3 || !strings.Contains(out.stderr, c.complaint) || !regexp.MustCompile(`policy\.yaml:\d+:\d+: `).MatchString(out.stderr) {
+		if out.code != 3 || !strings.Contains(out.stderr+out.stdout, c.complaint) || !regexp.MustCompile(`policy\.yaml:\d+:\d+: |dataset lab: table events: `).MatchString(out.stderr+out.stdout) {
 			t.Errorf("%s: exit %d: %s%s", name, out.code, out.stdout, out.stderr)
 		}
 	}

@@ -80,6 +80,7 @@ type house struct {
 	ledger  ledger.Ledger
 	backend backend.Backend
 	engine  sandbox.Engine
+	public  proxy.PublicRows
 }
 
 // serve runs a proxy until ctx ends; listening is told the address once clients can connect.
@@ -98,6 +99,7 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 	}
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
+	answers.UsePublic(&h.public)
 	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret, Pad: o.pad})
 	if err != nil {
 		return err
@@ -268,6 +270,7 @@ func (h *house) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Tab
 	if err != nil {
 		return err
 	}
+	h.public.Set(t, rows)
 	return h.engine.Load(ctx, d.ID, publicTable(t, rows))
 }
 

@@ -101,3 +101,21 @@ func TestExactPrivacyOfOneKey(t *testing.T) {
 		t.Errorf("Gaussian, calibrated: delta is %g of 0.01", got)
 	}
 }
+
+// TestTruncationIsPaidForAllMovedKeys: under replace-one a unit's keys may fall on one side and rise on the other, each out
+// of the other's support, so twice as many take a part of δ.
+func TestTruncationIsPaidForAllMovedKeys(t *testing.T) {
+	for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
+		for _, k := range []int64{1, 3} {
+			r := made(t, Truncated, privacy.Contribution{Rows: k, Groups: k, Neighbors: neighbors}, pure(1e6, 1e13))
+			share, moved := float64(r.mixed)/mixture, float64(k)
+			if neighbors == privacy.ReplaceOne {
+				moved *= 2
+			}
+			each := share*r.lost(r.threshold-2) + (1-share)*r.lost(r.threshold-1)
+			if all := -math.Expm1(moved * math.Log1p(-each)); all > 1e-5 || all < .999e-5 {
+				t.Errorf("%s, %d keys: takes %g of a δ of 1e-5", neighbors, k, all)
+			}
+		}
+	}
+}

@@ -83,8 +83,15 @@ func (l Ladder) Noise(level int) (noise.Distribution, error) {
 	return l.laplace(l.levels[level].Micro())
 }
 
-// Cost returns what it costs to see a level: ε of it, less that of the finest level already paid for (−1: none). A level
-// no finer than that is free. Under zCDP, ε²/2 of each.
+// Cost returns what it costs to see a level, the finest level already paid for being another (−1: none). A level no finer
+// than that is free.
+//
+// Pure: ε of it, less that of the one paid for. On every outcome the loss of all levels seen is at most ε of the finest,
+// whatever made one go on to it, and losses on an outcome are what a pure budget adds up.
+// Under zCDP: ε²/2 of it each time, nothing taken off. Given the levels seen, with a loss L of theirs, the loss of the finer
+// one beside them lies in [−ε−L, ε−L], of length 2ε: ε²/2-zCDP (Cesar and Rogers 2021). The difference of two ε²/2 would not
+// do for who goes on only where the coarse answer was of a kind and spends the difference elsewhere if not: a test has the
+// loss, exactly. Observer has no such loss to bear.
 func (l Ladder) Cost(paid, wanted int, a privacy.Accountant) (privacy.Cost, error) {
 	if err := l.check(wanted); err != nil {
 		return privacy.Cost{}, err
@@ -92,17 +99,19 @@ func (l Ladder) Cost(paid, wanted int, a privacy.Accountant) (privacy.Cost, erro
 	if paid < -1 || paid >= len(l.levels) {
 		return privacy.Cost{}, fmt.Errorf("paid level is %d, must be from -1 to %d", paid, len(l.levels)-1)
 	}
-	before := privacy.Epsilon{}
-	if paid >= 0 {
-		before = l.levels[min(paid, wanted)]
+	if a != privacy.Pure && a != privacy.ZCDP {
+		return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
 	}
-	switch e := l.levels[wanted]; a {
-	case privacy.Pure:
-		return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() - before.Micro())}, nil
-	case privacy.ZCDP:
-		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() - before.Rho().Pico())}, nil
+	e := l.levels[wanted]
+	switch {
+	case paid >= wanted:
+		return privacy.Cost{}, nil
+	case a == privacy.ZCDP:
+		return privacy.Cost{Rho: e.Rho()}, nil
+	case paid >= 0:
+		e = privacy.MicroEpsilon(e.Micro() - l.levels[paid].Micro())
 	}
-	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
+	return privacy.Cost{Epsilon: e}, nil
 }
 
 func (l Ladder) check(level int) error {

@@ -266,7 +266,8 @@ func TestCosts(t *testing.T) {
 		want         string
 	}{
 		{-1, 0, privacy.Pure, "ε 0.1"}, {-1, 2, privacy.Pure, "ε 1"}, {0, 2, privacy.Pure, "ε 0.9"}, {1, 2, privacy.Pure, "ε 0.7"},
-		{2, 0, privacy.Pure, "ε 0"}, {1, 1, privacy.Pure, "ε 0"}, {0, 2, privacy.ZCDP, "ρ 0.495"},
+		{2, 0, privacy.Pure, "ε 0"}, {1, 1, privacy.Pure, "ε 0"},
+		{-1, 2, privacy.ZCDP, "ρ 0.5"}, {0, 2, privacy.ZCDP, "ρ 0.5"}, {2, 2, privacy.ZCDP, "ε 0"},
 		{0, 3, privacy.Pure, "level is 3, must be from 0 to 2"}, {3, 0, privacy.Pure, "paid level is 3, must be from -1 to 2"},
 		{0, 1, 0, "accountant is 0, must be pure or zcdp"},
 	} {
@@ -274,6 +275,39 @@ func TestCosts(t *testing.T) {
 		if err == nil && got.String() != c.want || err != nil && err.Error() != c.want {
 			t.Errorf("from %d to %d: %s (%v), want %s", c.paid, c.wanted, got, err, c.want)
 		}
+	}
+}
+
+// TestRefiningUnderZCDP looks at an analyst who has seen the coarse level and, by its outcome, goes on to the fine one or
+// spends the same on Gaussian noise, whichever tells more: the divergence of the whole, exactly, for counts of 0 and 1. With
+// ε²/2 of the fine level for going on it stays below all that was paid; with the difference of the two it is above.
+func TestRefiningUnderZCDP(t *testing.T) {
+	const coarse, fine, order, reach = .2, .4, 2., 120
+	y := mass(math.Exp(-coarse), math.Exp(-fine))
+	laplace := func(k int) float64 { return math.Tanh(fine/2) * math.Exp(-fine*math.Abs(float64(k))) }
+	steps := make([]float64, 2*reach+1)
+	for d := range steps {
+		steps[d] = y(int64(d))
+	}
+	divergence := func(goingOn float64) (all, paid float64) {
+		sum := 0.0
+		for seen := -reach; seen <= reach; seen++ {
+			one, other, refined := 0.0, 0.0, 0.0
+			for k := -reach; k <= reach; k++ {
+				step := steps[max(seen-k, k-seen)]
+				p, q := laplace(k)*step, laplace(k-1)*step
+				one, other, refined = one+p, other+q, refined+p*math.Pow(p/q, order-1)
+			}
+			spent := one * math.Pow(one/other, order-1) * math.Exp(order*(order-1)*goingOn)
+			sum += max(refined, spent)
+		}
+		return math.Log(sum) / (order - 1), order * (coarse*coarse/2 + goingOn)
+	}
+	if all, paid := divergence(fine * fine / 2); all > paid {
+		t.Errorf("divergence %.6f, paid %.6f", all, paid)
+	}
+	if all, paid := divergence(fine*fine/2 - coarse*coarse/2); all <= 1.03*paid {
+		t.Errorf("paid the difference alone: divergence %.6f of %.6f, expected to be above it", all, paid)
 	}
 }
 

@@ -143,6 +143,22 @@ func TestGridAgainstDenseAlgebra(t *testing.T) {
 	}
 }
 
+// TestGridsOfSeveralRowsTakeWhatTheyCost: three rows a unit move the observations three times as far as one.
+func TestGridsOfSeveralRowsTakeWhatTheyCost(t *testing.T) {
+	for _, cost := range gridCosts {
+		for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
+			g := mustGrid(t, GridShape{5, 4}, privacy.Contribution{Rows: 3, Neighbors: neighbors}, cost)
+			most := 3 * gridLoss(g, gridMatrix(g), neighbors)
+			if cost.Rho.Pico() > 0 {
+				most *= 3
+			}
+			if paid := cost.Rho.Float() + cost.Epsilon.Float(); most > paid*(1+1e-6) || most < .5*paid {
+				t.Errorf("%s, %s: lost %g of %g", cost, neighbors, most, paid)
+			}
+		}
+	}
+}
+
 func TestAuditOfGrids(t *testing.T) {
 	for _, c := range []struct {
 		cost   privacy.Cost

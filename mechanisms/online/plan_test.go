@@ -235,3 +235,23 @@ func TestDamagedStatesAreRefused(t *testing.T) {
 		t.Error("restored under another plan")
 	}
 }
+
+// TestNoiseIsForRowsTimesGrid: weights on a grid of g move a sum by g for each of a unit's rows.
+func TestNoiseIsForRowsTimesGrid(t *testing.T) {
+	s := small(Projection, privacy.Pure)
+	s.Grid, s.Contribution.Rows = 4, 3
+	p := planned(t, s, 1000)
+	d, err := p.sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	perStep := func(d noise.Distribution) float64 { return 12e6 * math.Log(float64(d.Mass(0)/d.Mass(1))) }
+	for name, lost := range map[string][2]float64{
+		"threshold": {perStep(d.threshold), float64(p.split.threshold.Micro())}, "answer": {perStep(d.answer), float64(p.split.answer.Micro())},
+		"comparison": {2 * perStep(d.comparison), float64(p.split.comparison.Micro())},
+	} {
+		if math.Abs(lost[0]/lost[1]-1) > 1e-6 {
+			t.Errorf("%s: loses %g micro-ε of %g", name, lost[0], lost[1])
+		}
+	}
+}

@@ -151,17 +151,19 @@ func (s *Session) Answer(q Query) (privacy.Released[Answer], error) {
 	return s.buy(Entry{Query: q, Value: value})
 }
 
-// buy enters a hard answer, makes it durable and learns from it.
+// buy enters a hard answer, makes it durable and learns from it. A withheld answer does not enter the state, which is
+// public: a restart pays for the bit that there was one, not for what it was.
 func (s *Session) buy(e Entry) (privacy.Released[Answer], error) {
-	s.state = s.state.with(e)
+	state := s.state.with(e)
 	if s.plan.spec.Accountant == privacy.ZCDP {
 		s.instance.forget()
 	}
 	if s.checkpoint != nil {
-		if err := s.checkpoint(s.state); err != nil {
+		if err := s.checkpoint(state); err != nil {
 			return privacy.Released[Answer]{}, errors.Join(s.stop(Undurable), err)
 		}
 	}
+	s.state = state
 	if s.left() == 0 {
 		s.stop(Spent)
 	}

@@ -116,6 +116,9 @@ func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
 	if _, err := session.Answer(only(t, 8, 1)); !errors.As(err, new(*Stopped)) {
 		t.Error(err)
 	}
+	if n := len(session.State().Entries()); n != 2 {
+		t.Errorf("the state tells of %d answers, want the 2 that were given", n)
+	}
 	restored, err := Restore(p, durable, privacy.Seal(skewed), seeded(2), func(s State) error { durable = s; return nil })
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package ranges
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
@@ -45,7 +46,7 @@ func newMatrix(cells int, entries []int64) (*matrix, error) {
 	if cells < 1 || cells > MostMatrixCells {
 		return nil, fmt.Errorf("cells of a matrix is %d, must be from 1 to %d", cells, MostMatrixCells)
 	}
-	m := &matrix{rows: len(entries) / cells, cells: cells, entries: entries}
+	m := &matrix{rows: len(entries) / cells, cells: cells, entries: slices.Clone(entries)}
 	if len(entries)%cells != 0 || m.rows < cells || m.rows > MostMatrixRows {
 		return nil, fmt.Errorf("entries of a matrix is %d, must be %d times from %d to %d", len(entries), cells, cells, MostMatrixRows)
 	}

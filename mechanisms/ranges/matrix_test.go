@@ -53,6 +53,20 @@ func TestMatrixRefuses(t *testing.T) {
 	}
 }
 
+// TestMatrixIsItsOwn: a strategy is kept with its sensitivity for the process, so what becomes of the slice that it was made
+// of must not change what it observes.
+func TestMatrixIsItsOwn(t *testing.T) {
+	entries := []int64{1, 0, 0, 1}
+	s, err := Open(Description{Kind: KindMatrix, Cells: 2, Matrix: entries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries[0] = 1000
+	if got := s.Observe([]int64{1, 1}); got[0] != 1 || s.Sensitivity(privacy.AddRemove).L1 != 1 {
+		t.Errorf("observes %v, moves by %d", got, s.Sensitivity(privacy.AddRemove).L1)
+	}
+}
+
 func rangeQueries(cells int) [][]float64 {
 	queries := [][]float64{}
 	for i := range cells {

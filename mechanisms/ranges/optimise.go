@@ -160,6 +160,9 @@ func (t *template) evaluate(gradient, x []float64) float64 {
 	for s := range t.parts {
 		sum += t.parts[s].evaluate(t.u, t.gu)
 	}
+	if !(sum > 0) { // all digits are lost
+		return math.Inf(1)
+	}
 	for i := range t.rows {
 		row := gradient[i*t.cells:][:t.cells]
 		clear(row[copy(row, t.gu):])

@@ -60,28 +60,31 @@ func (l layout) start(cells int, symmetric bool) (x []float64, rows int) {
 	return x, rows
 }
 
-// optimiseIdentity returns the free rows of the best p-identity strategy found for a workload: the candidates are tried
-// with few moves, the best of them with many.
-func optimiseIdentity(workload Workload, cells int, candidates []layout, tries, moves int) (rows []band, symmetric bool, value float64) {
-	type attempt struct {
-		x     []float64
-		t     *template
-		value float64
+// starts returns the parameters for each layout.
+func starts(workload Workload, cells int, layouts []layout) [][]float64 {
+	found := make([][]float64, len(layouts))
+	for i, l := range layouts {
+		found[i], _ = l.start(cells, workload == AllRanges && cells%2 == 0)
 	}
-	var best attempt
-	for _, l := range candidates {
-		symmetric = workload == AllRanges && cells%2 == 0
-		x, n := l.start(cells, symmetric)
-		a := attempt{x: x, t: newTemplate(workload, cells, n)}
-		if len(candidates) > 1 {
-			a.value = a.t.minimise(x, tries)
+	return found
+}
+
+// optimiseIdentity returns the free rows of the best p-identity strategy found for a workload, and the objective before
+// rounding: the starts are tried with few moves, the best of them with many. It changes the starts.
+func optimiseIdentity(workload Workload, cells int, starts [][]float64, tries, moves int) (rows []band, value float64) {
+	var best *template
+	var at []float64
+	for _, x := range starts {
+		t, reached := newTemplate(workload, cells, len(x)/cells), 0.0
+		if len(starts) > 1 {
+			reached = t.minimise(x, tries)
 		}
-		if best.t == nil || a.value < best.value {
-			best = a
+		if best == nil || reached < value {
+			best, at, value = t, x, reached
 		}
 	}
-	best.value = best.t.minimise(best.x, moves)
-	return best.t.integers(best.x), symmetric, best.value
+	value = best.minimise(at, moves)
+	return best.integers(at), value
 }
 
 // integers returns the rows of T for the parameters x: Θ·diag(1/u) times pIdentityScale, rounded down, the very small ones

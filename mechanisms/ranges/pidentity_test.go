@@ -1,6 +1,9 @@
 package ranges
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -207,6 +210,26 @@ func TestCoarsenOnlyWidens(t *testing.T) {
 		all, width := d.HalfWidthOf(terms, .05), d.HalfWidthOf(few, .05)+int64(math.Ceil(1000*extra))
 		if len(few) > 64 || width < all || float64(width) > 1.02*float64(all)+2 {
 			t.Errorf("seed 5, 6: %d terms, half-width %d; %d terms, half-width %d", len(terms), all, len(few), width)
+		}
+	}
+}
+
+// TestPIdentityIsFixed: what has been released is read with the same integers by every later version of this package, on
+// every machine. New data need a new version.
+func TestPIdentityIsFixed(t *testing.T) {
+	for version, want := range map[int]string{1: "b633657ff56fda24", 2: "022c7df016a99346"} {
+		sum := sha256.New()
+		for _, cells := range []int{9, 16, 100, 365, 1000, 1024, 2000, 3500, 4096, 5000, 8192, 10000} {
+			s, err := pIdentityOf(cells, version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range s.rows {
+				fmt.Fprintln(sum, cells, r.from, r.weights)
+			}
+		}
+		if got := hex.EncodeToString(sum.Sum(nil)[:8]); got != want {
+			t.Errorf("version %d: the matrices have the digest %s, want %s", version, got, want)
 		}
 	}
 }

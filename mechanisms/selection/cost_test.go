@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"math"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -63,5 +64,37 @@ func TestChoosers(t *testing.T) {
 	}
 	if _, err := ChooseTop(0, bins, one, epsilon(1)); err == nil {
 		t.Error("k = 0 passed")
+	}
+}
+
+// TestCostOfManyStrongDrawsIsNotLessThanOfFew: a product beyond 63 bits must not wrap.
+func TestCostOfManyStrongDrawsIsNotLessThanOfFew(t *testing.T) {
+	s, err := Calibrate(Exponential, 1, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e12)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cost, err := s.Cost(privacy.Pure, Exponential, MostCandidates); err != nil || cost.Epsilon.Micro() != 1e12*MostCandidates {
+		t.Errorf("cost is %v, want 2^20 times an ε of 1000000 (%v)", cost, err)
+	}
+}
+
+// TestBinsTakeWhatTheyCost: the noise on all counts, for rows that leave P to a cell and come P to another.
+func TestBinsTakeWhatTheyCost(t *testing.T) {
+	for _, c := range []privacy.Contribution{one, {Rows: 6, PerGroup: 2, Neighbors: privacy.AddRemove}, {Rows: 6, PerGroup: 2, Neighbors: privacy.ReplaceOne}, {Rows: 6, Groups: 2, PerGroup: 2, Neighbors: privacy.ReplaceOne}} {
+		rows, each, times := c.Rows, max(1, c.PerGroup), int64(1)
+		if c.Groups > 0 {
+			rows = c.Groups * c.PerGroup
+		}
+		if c.Neighbors == privacy.ReplaceOne {
+			times = 2
+		}
+		pure := mustOf(NewTop(Bins, 2, mustOf(Counts(5))(t), c, epsilon(1e6)))(t)
+		if lost := float64(rows*times) * math.Log(float64(pure.noise.Mass(0)/pure.noise.Mass(1))); math.Abs(lost-1) > 1e-9 {
+			t.Errorf("%+v: lost %g of ε 1", c, lost)
+		}
+		concentrated := mustOf(NewTop(Bins, 2, mustOf(Counts(5))(t), c, rho(1e11)))(t)
+		if lost := float64(rows*each*times) / (2 * concentrated.noise.Variance()); math.Abs(lost-.1) > 1e-9 {
+			t.Errorf("%+v: lost %g of ρ 0.1", c, lost)
+		}
 	}
 }

@@ -193,7 +193,7 @@ func ceil(a *big.Int, b int64) int64 {
 	if q.Div(q, big.NewInt(b)); q.IsInt64() && q.Int64() <= 1e18 {
 		return q.Int64()
 	}
-	return 1e18 // more than any budget
+	return 2e18 // more than any budget, of which the largest is 1e18
 }
 
 // String names the mechanism in full: what is saved of an instance can be restored under the same alone.

@@ -153,12 +153,25 @@ func (c Coverage) AtLeast(a Alarm) error {
 
 // interval returns the Clopper-Pearson interval of a probability, each side wrong with probability a.
 func interval(hits, trials int, a Alarm) (low, high float64) {
-	low, high = 0, 1
-	if hits > 0 {
-		low = mathext.InvRegIncBeta(float64(hits), float64(trials-hits+1), float64(a))
+	return least(hits, trials, a), 1 - least(trials-hits, trials, a)
+}
+
+// least returns the largest p with P(Binomial(trials, p) ≥ hits) ≤ a, from below, which is I_p(hits, trials−hits+1). It is
+// bisected, since the library's inverse is far off for few hits and for few misses.
+func least(hits, trials int, a Alarm) float64 {
+	if hits == 0 {
+		return 0
 	}
-	if hits < trials {
-		high = mathext.InvRegIncBeta(float64(hits+1), float64(trials-hits), 1-float64(a))
+	low, high := 0., 1.
+	for {
+		p := low + (high-low)/2
+		switch {
+		case p <= low || p >= high:
+			return low
+		case mathext.RegIncBeta(float64(hits), float64(trials-hits+1), p) <= float64(a):
+			low = p
+		default:
+			high = p
+		}
 	}
-	return low, high
 }

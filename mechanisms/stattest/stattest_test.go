@@ -118,6 +118,30 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// TestFewHitsProveLittle: no hits are no coverage, which the inverse of a library once took for one; with small alarms and
+// few hits or misses, the tails at the interval's ends are summed term by term.
+func TestFewHitsProveLittle(t *testing.T) {
+	if (Coverage{Hits: 0, Trials: 1000, Claim: .95}).AtLeast(1e-6) == nil || (Coverage{Hits: 4, Trials: 100_000, Claim: .04}).Exactly(1e-6) == nil {
+		t.Error("a coverage of next to nothing passed")
+	}
+	for _, n := range []int{1000, 100_000} {
+		for _, hits := range []int{0, 1, 3, 4, 10} {
+			for _, a := range []float64{1e-7, 5e-7, .45} {
+				_, high := interval(hits, n, Alarm(a))
+				low, all := interval(n-hits, n, Alarm(a))
+				tail, mirrored := 0.0, 0.0
+				for k := range hits + 1 {
+					tail += binomial(n, k, high)
+					mirrored += binomial(n, n-k, low)
+				}
+				if math.Abs(tail/a-1) > 1e-5 || math.Abs(mirrored/a-1) > 1e-5 || hits == 0 && all != 1 {
+					t.Errorf("%d of %d at %g: [%g, %g] has tails %g, %g", hits, n, a, low, high, tail, mirrored)
+				}
+			}
+		}
+	}
+}
+
 // TestClopperPearson compares with the definition: at the ends of the interval the tails have exactly the probability.
 func TestClopperPearson(t *testing.T) {
 	const n, a = 50, .01

@@ -314,3 +314,21 @@ func BenchmarkSmall(b *testing.B) {
 		})
 	}
 }
+
+// TestChoiceTakesWhatItCosts: scores that move by m for each of a unit's rows are twice that apart.
+func TestChoiceTakesWhatItCosts(t *testing.T) {
+	for _, rows := range []int64{1, 3} {
+		for _, unit := range []int64{1, 5} {
+			c := privacy.Contribution{Rows: rows, Neighbors: privacy.ReplaceOne}
+			for paid, cost := range map[float64]privacy.Cost{.7: epsilon(.7), 2: rho(.5)} {
+				rate, err := chooser(c, cost, unit)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if lost := rate.Float() * float64(2*rows*unit); lost > paid*(1+1e-12) || lost < paid*(1-1e-6) {
+					t.Errorf("%d rows, %d: ε %g of %g", rows, unit, lost, paid)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// keysPolicy has units in two tables, one found through another, and join keys; %s is the database.
+const keysPolicy = `
+version: 1
+backend: {url: %q}
+ledger: {url: "sqlite:l"}
+users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
+datasets:
+  - id: clinic
+    unit: {name: person, key: people.id}
+    accountant: pure
+    cap: {epsilon: 20}
+    budgets: {alice: {epsilon: 3}}
+    tables:
+      - {name: people, max_rows_per_unit: 1, columns: [{name: sex, type: text, domain: {values: [f, m]}}]}
+      - {name: visits, unit: visits.who = people.id, max_rows_per_unit: 3, columns: [{name: ward, type: text, domain: {values: [A, B]}}, {name: room, type: integer, keys: join}]}
+      - {name: doses, unit: doses.visit = visits.visit, max_rows_per_unit: 9, columns: [{name: drug, type: text, domain: {values: [x, y]}}, {name: room, type: bigint, keys: join}]}
+`
+
+// TestKeysThatDoNotCompareAreFatal: PostgreSQL would refuse, after the charge, a statement that compares two keys whose
+// types or collations do not go together. It is found before; keys that nothing compares may be of any types.
+func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
+	server := pgtest.Shared(t)
+	for _, c := range []struct{ name, id, who, visit, through, room, other, want string }{
+		{"all alike", "integer", "integer", "integer", "integer", "integer", "integer", ""},
+		{"widths differ", "bigint", "integer", "smallint", "numeric", "integer", "bigint", ""},
+		{"text and varchar", "text", "varchar(9)", "uuid", "uuid", "integer", "integer", ""},
+		{"units differ", "integer", "text", "integer", "integer", "integer", "integer", "table people, column id, and table visits, column who"},
+		{"path differs", "integer", "integer", "integer", "text", "integer", "integer", "table visits, column visit, and table doses, column visit"},
+		{"join keys differ", "integer", "integer", "integer", "integer", "integer", "text", "table visits, column room, and table doses, column room"},
+		{"collations differ", `text COLLATE "C"`, `text COLLATE "POSIX"`, "integer", "integer", "integer", "integer", "table people, column id, and table visits, column who"},
+		{"one collation is the default", `text COLLATE "C"`, "text", "integer", "integer", "integer", "integer", ""},
+		{"no equality at all", "integer", "integer", "integer", "integer", "json", "integer", "table visits, column room, and table visits, column room"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			role, database := server.Role(t, ""), server.Database(t)
+			server.Exec(t, database, fmt.Sprintf(`CREATE TABLE people (id %s PRIMARY KEY, sex text)`, c.id),
+				fmt.Sprintf(`CREATE TABLE visits (visit %s PRIMARY KEY, who %s, ward text, room %s)`, c.visit, c.who, c.room),
+				fmt.Sprintf(`CREATE TABLE doses (visit %s, drug text, room %s)`, c.through, c.other), `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+			p, err := policy.Parse(fmt.Appendf(nil, keysPolicy, server.URLFor(role, database)), "policy.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := inspect(t, open(t, p))
+			if c.want == "" && strings.Contains(got, "fatal=true") || !strings.Contains(got, c.want) || c.want != "" && !strings.Contains(got, "fatal=true") {
+				t.Errorf("want %q in\n%s", c.want, got)
+			}
+		})
+	}
+}

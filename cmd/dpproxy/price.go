@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// pricing is what the command line asks of `dpproxy price`.
+type pricing struct {
+	path, user, dataset, dialect string
+	set                          []string
+	each, json, fresh            bool
+}
+
+func priceCommand() *cobra.Command {
+	var o pricing
+	cmd := &cobra.Command{
+		Use:   "price --policy policy.yaml --user NAME report.sql…",
+		Short: "Say what the statements of existing reports would cost, and why some would be refused",
+		Long: `Plans each statement of the files as a session of the user would, and charges nothing: it connects to no database and
+reads no row. Statements follow each other as in one session: SET applies to those behind it, and what one buys is free for
+the next; --each prices each by itself. The user's own releases and balance are read from the ledger where there is one.
+A file named - is standard input. Exits with 0 when every statement is answered within the budget, with 3 when not.`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			return price(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+		},
+	}
+	policyFlag(cmd, &o.path)
+	flags := cmd.Flags()
+	flags.StringVar(&o.user, "user", "", "whose settings, history and budget to plan with")
+	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
+	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: "+strings.Join(planner.Dialects, " or ")+" (default: the user's setting)")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of the session, such as dp.epsilon=0.05; may be repeated")
+	flags.BoolVar(&o.each, "each", false, "price each statement by itself")
+	flags.BoolVar(&o.fresh, "fresh", false, "leave the ledger alone: no history, the whole budget")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+// pricedScript is one file of statements, priced.
+type pricedScript struct {
+	name, text string
+	statements []proxy.Priced
+}
+
+func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.Writer, log *slog.Logger) error {
+	p, err := readPolicy(o.path)
+	if err != nil {
+		return err
+	}
+	pricer, err := o.pricer(ctx, p, log)
+	if err != nil {
+		return err
+	}
+	engine, err := pricingEngine(ctx, p, log)
+	if err != nil {
+		return err
+	}
+	if engine != nil {
+		defer engine.Close()
+		pricer.Engine = engine
+	}
+	scripts := make([]pricedScript, len(files))
+	for i, name := range files { // all of them before any work: a wrong name is told at once
+		if scripts[i], err = readScript(name, in); err != nil {
+			return err
+		}
+	}
+	for i := range scripts {
+		if scripts[i].statements, err = pricer.Script(ctx, scripts[i].text); err != nil {
+			return err
+		}
+	}
+	report := priceReport(o, pricer, scripts)
+	if o.json {
+		err = report.writeJSON(out)
+	} else {
+		err = report.writeText(out)
+	}
+	if err == nil && report.Total.Refused+report.Total.OverBudget > 0 {
+		return exitCode{code: 3}
+	}
+	return err
+}
+
+func readScript(name string, in io.Reader) (pricedScript, error) {
+	s := pricedScript{name: name}
+	var data []byte
+	var err error
+	if name == "-" {
+		s.name = "standard input"
+		data, err = io.ReadAll(in)
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	s.text = strings.TrimPrefix(string(data), "\ufeff")
+	return s, err
+}
+
+// pricer makes the session that prices.
+func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger) (*proxy.Pricer, error) {
+	if o.user == "" {
+		return nil, exitCode{2, errors.New("--user is missing: whose budget is it?")}
+	}
+	d, err := o.chosen(p)
+	if err != nil {
+		return nil, err
+	}
+	b, _ := d.Budget(o.user)
+	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: o.user, Each: o.each, Now: time.Now(), Log: log, Private: rewrite.PostgreSQL,
+		Balance: ledger.Balance{User: o.user, Dataset: d.ID, Limit: b.Cost}}
+	if b.Lifetime != nil {
+		pricer.Balance.LifeLimit = b.Lifetime.Cost
+	}
+	if strings.HasPrefix(p.Backend.URL, "duckdb") {
+		pricer.Private = rewrite.DuckDB
+	}
+	if !o.fresh {
+		o.remember(ctx, pricer, log)
+	}
+	set := o.set
+	if o.dialect != "" {
+		set = append(slices.Clone(set), "dp.dialect="+o.dialect)
+	}
+	for _, pair := range set {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			return nil, exitCode{2, fmt.Errorf("--set is %q, must be name=value", pair)}
+		}
+		if err := pricer.Set(strings.TrimSpace(name), strings.TrimSpace(value)); err != nil {
+			return nil, exitCode{2, err}
+		}
+	}
+	return pricer, nil
+}
+
+// chosen is the dataset that is priced for.
+func (o pricing) chosen(p *policy.Policy) (*policy.Dataset, error) {
+	var open []*policy.Dataset
+	var names []string
+	for _, d := range p.Datasets {
+		if _, ok := d.Budget(o.user); ok && (o.dataset == "" || o.dataset == d.ID) {
+			open, names = append(open, d), append(names, d.ID)
+		}
+	}
+	if p.User(o.user) == nil {
+		return nil, exitCode{2, fmt.Errorf("there is no user %q in %s", o.user, o.path)}
+	}
+	switch {
+	case len(open) == 1:
+		return open[0], nil
+	case len(open) == 0 && o.dataset != "":
+		return nil, exitCode{2, fmt.Errorf("%s has no budget in a dataset %q", o.user, o.dataset)}
+	case len(open) == 0:
+		return nil, exitCode{2, fmt.Errorf("%s has no budget in any dataset", o.user)}
+	}
+	return nil, exitCode{2, fmt.Errorf("%s has budgets in %s: name one by --dataset", o.user, strings.Join(names, ", "))}
+}
+
+// remember reads the user's own releases and balance. A ledger that cannot be read is told, and priced without.
+func (o pricing) remember(ctx context.Context, pricer *proxy.Pricer, log *slog.Logger) {
+	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), ReadOnly: true})
+	if err != nil {
+		log.Info("no ledger is read: priced without a history and with the whole budget", "reason", err)
+		return
+	}
+	defer l.Close()
+	pricer.Now = l.Now()
+	pricer.Held = slices.Clone(l.Holdings(o.user, pricer.Dataset.ID))
+	if b, err := l.Balance(ctx, o.user, pricer.Dataset.ID); err == nil {
+		pricer.Balance = b
+	}
+}
+
+// pricingEngine is the sandbox that outer queries are tried in: the embedded one, with the columns of public tables and
+// none of their rows. A twin is not asked, since PostgreSQL's semantics need no trial; nil then.
+func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
+	if strings.HasPrefix(p.Sandbox.URL, "postgres") {
+		return nil, nil
+	}
+	engine, err := sandbox.Open(ctx, p.Sandbox.URL, sandbox.Options{Log: log, Children: 1})
+	if err == nil {
+		err = engine.Catalog(ctx, p)
+	}
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if t.Public && err == nil {
+				err = engine.Load(ctx, d.ID, publicTable(t, privacy.Published([][]policy.Value{})))
+			}
+		}
+	}
+	if err != nil && engine != nil {
+		engine.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return engine, nil
+}

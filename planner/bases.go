@@ -1,0 +1,197 @@
+package planner
+
+import (
+	"math"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
+// grouping set by itself, or for some whose cells others add up. What has the least expected error is taken.
+func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
+	form := func(keys set) (*ask, *Refusal) { return v.plain(sh.question, keys, counters) }
+	best, refusal := v.based(sh, form)
+	if refusal != nil {
+		return refusal
+	}
+	if conditional(sh.question, counters) {
+		form = func(keys set) (*ask, *Refusal) {
+			if a := v.split(sh.question, keys, counters); a != nil {
+				return a, nil
+			}
+			return nil, noMechanism.at(-1, "conditions")
+		}
+		if other, refusal := v.based(sh, form); refusal == nil && v.error(other) < v.error(best) {
+			best = other
+		}
+	}
+	sh.asks = append(sh.asks, best...)
+	return nil
+}
+
+// conditional tells counters with different conditions.
+func conditional(q *question, counters []int) bool {
+	text := func(c int) string { return whereText(q.counters[c].where) }
+	return slices.ContainsFunc(counters, func(c int) bool { return text(c) != text(counters[0]) })
+}
+
+// sumsClearlyWorse is how much more the error of sums of finer groups must be than that of groups asked for by themselves
+// for these to be asked for: totals that are sums add up.
+const sumsClearlyWorse = 1.25
+
+// based chooses the sets that are asked for; the others are read from the one of these with the fewest cells. The sets
+// that no other contains are asked for; then, one by one, the one that lowers the error most.
+func (v *sheeter) based(sh *sheet, form func(set) (*ask, *Refusal)) ([]*ask, *Refusal) {
+	made := map[int]*ask{}
+	var bases, rest []int
+	for s, keys := range sh.sets {
+		contained := slices.ContainsFunc(sh.sets, func(other set) bool { return len(other) > len(keys) && containsSet(other, keys) })
+		again := slices.ContainsFunc(sh.sets[:s], func(other set) bool { return slices.Equal(other, keys) })
+		if contained || again {
+			if !again {
+				rest = append(rest, s)
+			}
+			continue
+		}
+		var refusal *Refusal
+		if made[s], refusal = form(keys); refusal != nil {
+			return nil, refusal
+		}
+		bases = append(bases, s)
+	}
+	best := v.assigned(sh, made, bases)
+	for len(rest) > 0 {
+		next, found := -1, best
+		for i, s := range rest {
+			if made[s] == nil {
+				var refusal *Refusal
+				if made[s], refusal = form(sh.sets[s]); refusal != nil {
+					return nil, refusal
+				}
+			}
+			if other := v.assigned(sh, made, append(bases[:len(bases):len(bases)], s)); v.error(other)*sumsClearlyWorse < v.error(best) && v.error(other) < v.error(found) {
+				next, found = i, other
+			}
+		}
+		if next < 0 {
+			break
+		}
+		best, bases, rest = found, append(bases, rest[next]), slices.Delete(rest, next, next+1)
+	}
+	return best, nil
+}
+
+func containsSet(all, some set) bool {
+	return !slices.ContainsFunc(some, func(k int) bool { return !slices.Contains(all, k) })
+}
+
+// assigned lets each set be read from one of the bases.
+func (v *sheeter) assigned(sh *sheet, made map[int]*ask, bases []int) []*ask {
+	asks := make([]*ask, len(bases))
+	for i, s := range bases {
+		same := *made[s]
+		asks[i] = &same
+	}
+	for s, keys := range sh.sets {
+		var from *ask
+		for _, a := range asks {
+			if containsSet(a.set, keys) && (from == nil || a.cells < from.cells) {
+				from = a
+			}
+		}
+		from.reads = append(from.reads, s)
+	}
+	for _, a := range asks {
+		a.weight *= float64(len(a.reads))
+	}
+	return asks
+}
+
+// weight is the expected squared error of all that one set's rows take from an ask, at the whole cost. An ask of a finer
+// set that is read for a coarser one adds up the same cells, so weighs the same. Sums are measured by their range, as
+// mechanisms.Counter is.
+func (v *sheeter) weight(a *ask) float64 {
+	if !a.wanted() {
+		return 0
+	}
+	spec, err := a.fresh(v.ch.share(1))
+	if err != nil {
+		return math.Inf(1)
+	}
+	total := 0.
+	sums := a.summed()
+	for _, f := range a.fills {
+		c := a.counting[f.counter]
+		if c < 0 {
+			continue
+		}
+		weight := countWeight
+		if sums != nil && sums[c] != nil && sums[c].Values == 0 {
+			large := float64(max(-sums[c].Bound.Low, sums[c].Bound.High))
+			weight = 1 / (large * large)
+		}
+		total += weight * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
+	}
+	return total
+}
+
+// cellsWhere is the number of cells in which a condition holds.
+func (s *solved) cellsWhere(condition int) int {
+	if condition < 0 {
+		return s.cells
+	}
+	p, at := s.partOf(condition)
+	if p == nil || p.classes == 0 {
+		return 0
+	}
+	n := 0
+	for _, values := range p.values {
+		if values[at] == true {
+			n++
+		}
+	}
+	return s.cells / p.classes * n
+}
+
+// order is the power of an ask's share of the cost that its error falls with.
+func (v *sheeter) order() float64 {
+	if v.ch.c.Dataset.Accountant == privacy.ZCDP {
+		return 1
+	}
+	return 2
+}
+
+// error is the least sum of the asks' errors when they share a cost: with errors w/s^p of shares s that add up to 1, s is
+// in proportion to w^(1/(p+1)).
+func (v *sheeter) error(asks []*ask) float64 {
+	sum := 0.
+	for _, a := range asks {
+		sum += math.Pow(a.weight, 1/(v.order()+1))
+	}
+	return math.Pow(sum, v.order()+1)
+}
+
+// shares are the parts of the cost that a sheet's asks take, in 2^-20ths, those that measure nothing none.
+func (v *sheeter) shares(asks []*ask) []int64 {
+	total, wanted := 0., make([]float64, len(asks))
+	some := 0
+	for i, a := range asks {
+		if a.wanted() {
+			wanted[i] = math.Pow(max(a.weight, math.SmallestNonzeroFloat64), 1/(v.order()+1))
+			total += wanted[i]
+			some++
+		}
+	}
+	out := make([]int64, len(asks))
+	for i, a := range asks {
+		if a.wanted() && some == 1 {
+			out[i] = wholeShare
+		} else if a.wanted() {
+			out[i] = max(1, int64(wanted[i]/total*(wholeShare-float64(some))))
+		}
+	}
+	return out
+}
+
+const wholeShare = 1 << 20

@@ -1,0 +1,141 @@
+package planner
+
+import (
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// aggregate binds an aggregate call to a counter.
+func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
+	pos := int(f.Location)
+	name, refusal := functionName(f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
+		if hasAggregate(a) {
+			return nil, nested.at(locationOf(a))
+		}
+		if hasWindow(a) {
+			return nil, windowIn.at(locationOf(a), "an aggregate")
+		}
+	}
+	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
+		return nil, noAggregate.at(pos, name)
+	}
+	var where []*expr
+	t := g.below("FILTER")
+	if f.AggFilter != nil {
+		e, refusal := t.condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = append(where, conjuncts([]*expr{e})...)
+	}
+	t.place = "an aggregate"
+	typ := policy.Int8
+	if f.AggDistinct {
+		return g.different(name, f, where, t)
+	}
+	switch {
+	case name == "count" && f.AggStar:
+	case pairs[name] && len(f.Args) == 2 && !f.FuncVariadic:
+		y, refusal := t.expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		x, refusal := t.expr(f.Args[1])
+		if refusal != nil {
+			return nil, refusal
+		}
+		return g.pair(name, y, x, where, pos)
+	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
+		return nil, unknownFunction.at(pos, name)
+	case name == "count" && g.isKey(f.Args[0]):
+		k, _ := g.rows.keyNode(f.Args[0])
+		if !k.column.Unit && k.present == 0 {
+			return nil, keyOnly.at(locationOf(f.Args[0]), k.name, g.rows.table.Dataset.Unit.Name)
+		}
+		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
+			where = append(where, present)
+		}
+	case name == "count":
+		arg, refusal := t.expr(f.Args[0])
+		if refusal != nil {
+			return nil, refusal
+		}
+		present, refusal := t.not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
+		if refusal != nil {
+			return nil, refusal
+		}
+		if !(arg.isConstant() && !g.b.params.describing && mustConstant(arg) != nil) {
+			where = append(where, present)
+		}
+	default:
+		var holds *expr
+		if name == "sum" {
+			if holds, typ, refusal = g.indicator(f.Args[0], t); refusal != nil {
+				return nil, refusal
+			}
+		}
+		if holds == nil {
+			return g.summed(name, f.Args[0], where, t, pos)
+		}
+		if !holds.isConstant() || mustConstant(holds) != true {
+			where = append(where, holds)
+		}
+	}
+	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil
+}
+
+// summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
+func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *Refusal) {
+	if name == "sum" {
+		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
+			w := c.Args[0].GetCaseWhen()
+			holds, refusal := t.condition(w.Expr, "CASE/WHEN")
+			if refusal != nil {
+				return nil, refusal
+			}
+			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && arg.form == formColumn {
+				return g.moment(name, arg, append(slices.Clone(where), conjuncts([]*expr{holds})...), pos)
+			}
+		}
+	}
+	arg, refusal := t.expr(n)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return g.moment(name, arg, where, pos)
+}
+
+// addsNothing tells what a sum is not changed by: nothing, NULL and zero.
+func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
+	if n == nil {
+		return true
+	}
+	e, refusal := t.expr(n)
+	if refusal != nil || !e.isConstant() || e.parameter > 0 {
+		return false
+	}
+	v := mustConstant(e)
+	if v == nil {
+		return true
+	}
+	x, ok := ratOf(v)
+	return ok && x.Sign() == 0
+}
+
+// isKey tells a reference to a join key that is not a column with a domain as well.
+func (g *grouping) isKey(n *pg.Node) bool {
+	k, refusal := g.rows.keyNode(n)
+	if k == nil || refusal != nil {
+		return false
+	}
+	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
+	return refusal != nil
+}

@@ -1,0 +1,172 @@
+package planner
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/mysql"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// sessionVerbs begin the statements that are read as PostgreSQL's in every dialect: those that settings and transactions
+// need, so that a session can always go back.
+var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close unlisten")
+
+// parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
+// as text, and goes the way of every other statement from that text on.
+func parseMySQL(text string, d *policy.Dataset) ([]Statement, *Refusal) {
+	if len(text) > MaxBytes {
+		return nil, tooLong.at(-1, len(text), MaxBytes)
+	}
+	var out []Statement
+	for _, piece := range mysql.Split(text) {
+		s, refusal := parsePiece(piece.Text, d)
+		if refusal != nil {
+			if refusal.Position > 0 {
+				refusal.Position += piece.From
+			}
+			return nil, refusal.inCharacters(text)
+		}
+		for i := range s {
+			s[i].From = piece.From
+		}
+		out = append(out, s...)
+	}
+	return out, nil
+}
+
+// parsePiece parses one statement in MySQL's dialect.
+func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
+	word, at := mysql.First(text)
+	switch {
+	case word == "select" || word == "(":
+		return translate(text, "", text, d)
+	case word == "explain":
+		query := mysql.Query(text)
+		if query < 0 {
+			return nil, explained.at(at)
+		}
+		s, refusal := translate(text, text[at:query], text[query:], d)
+		if refusal != nil && refusal.Position > 0 {
+			refusal.Position += query
+		}
+		return s, refusal
+	case word == "with" || word == "values" || word == "table":
+		return nil, mysqlConstruct.at(at, strings.ToUpper(word)).hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
+	}
+	statements, refusal := Parse(text)
+	if refusal != nil || len(statements) != 1 || sessionVerbs[word] {
+		return statements, refusal
+	}
+	if k := statements[0].Kind; k != KindOther {
+		return nil, mysqlConstruct.at(at, strings.ToUpper(word))
+	}
+	return statements, nil
+}
+
+// translate makes one statement of a query, behind the options of an EXPLAIN.
+func translate(whole, options, query string, d *policy.Dataset) ([]Statement, *Refusal) {
+	node, refused := mysql.Translate(query, d)
+	if refused != nil {
+		return nil, refusalOf(refused)
+	}
+	made := &pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
+	text, err := pg.Deparse(made)
+	if err != nil {
+		return nil, mysqlConstruct.at(-1, "this statement")
+	}
+	if refusal := checkLimits(text); refusal != nil {
+		refusal.Position = 0
+		return nil, refusal
+	}
+	read, err := pg.Parse(text)
+	if err != nil || !sameTrees(made, read) {
+		return nil, mysqlConstruct.at(-1, "this statement: its translation is not read back as it was meant")
+	}
+	statements, refusal := Parse(options + text)
+	if refusal != nil {
+		refusal.Position = 0
+		return nil, refusal
+	}
+	for i := range statements {
+		statements[i].translated(whole)
+	}
+	return statements, nil
+}
+
+// translated marks a statement as a translation: positions in it say nothing to whom wrote another text.
+func (s *Statement) translated(written string) {
+	s.written = written
+	if s.refusal != nil {
+		s.refusal.Position = 0
+	}
+	if s.Explain != nil {
+		s.Explain.Statement.translated(written)
+	}
+}
+
+// placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
+func (s *Statement) placed(r *Refusal) *Refusal {
+	if s.written == "" || r == nil {
+		return r.inCharacters(s.source)
+	}
+	r.Position = 0
+	if r.Detail == "" && len(s.Text) <= maxQuoted {
+		r.Detail = "It was read as: " + s.Text
+	}
+	return r
+}
+
+// maxQuoted is the longest translation that an error repeats.
+const maxQuoted = 2000
+
+// Translation is the statement in PostgreSQL's SQL where it was written in another dialect, else empty.
+func (s *Statement) Translation() string {
+	if s.written == "" {
+		return ""
+	}
+	return s.Text
+}
+
+var mysqlReasons = map[mysql.Reason]*reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
+	mysql.Untyped: mysqlUntyped, mysql.Temporal: mysqlTemporal, mysql.Ambiguous: mysqlAmbiguous, mysql.TooDeep: mysqlDeep}
+
+func refusalOf(r *mysql.Refusal) *Refusal {
+	e := mysqlReasons[r.Reason]
+	out := e.at(r.At, r.What)
+	if r.Hint != "" {
+		out.Hint = r.Hint
+	}
+	return out
+}
+
+// sameTrees tells that two trees are equal but for the places in the text that they came from.
+func sameTrees(a, b *pg.ParseResult) bool {
+	if len(a.Stmts) != 1 || len(b.Stmts) != 1 {
+		return false
+	}
+	x, y := proto.Clone(a.Stmts[0].Stmt), proto.Clone(b.Stmts[0].Stmt)
+	placeless(x.ProtoReflect())
+	placeless(y.ProtoReflect())
+	return proto.Equal(x, y)
+}
+
+// placeless clears the locations of a tree.
+func placeless(m protoreflect.Message) {
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case strings.HasSuffix(string(field.Name()), "location"):
+			m.Clear(field)
+		case field.IsList() && field.Message() != nil:
+			for i := range v.List().Len() {
+				placeless(v.List().Get(i).Message())
+			}
+		case !field.IsList() && field.Message() != nil:
+			placeless(v.Message())
+		}
+		return true
+	})
+}

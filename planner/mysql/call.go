@@ -1,0 +1,502 @@
+package mysql
+
+import (
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/xwb1989/sqlparser"
+)
+
+// call translates a function. What is not listed here is refused.
+func (t *translator) call(f *sqlparser.FuncExpr, sc *scope) value {
+	name := f.Name.Lowered()
+	if !f.Qualifier.IsEmpty() || name == rollup {
+		bail(Construct, "the function "+f.Qualifier.String()+"."+name, "Only MySQL's own functions are read.")
+	}
+	if aggregates[name] {
+		return t.aggregate(name, f, sc)
+	}
+	if f.Distinct {
+		bail(Construct, "DISTINCT in "+strings.ToUpper(name), "DISTINCT stands in aggregates.")
+	}
+	if (name == "date_add" || name == "adddate" || name == "date_sub" || name == "subdate") && len(f.Exprs) == 2 {
+		if interval, ok := argument(f.Exprs[1]).(*sqlparser.IntervalExpr); ok {
+			op := "+"
+			if strings.Contains(name, "sub") {
+				op = "-"
+			}
+			return t.shift(t.expr(argument(f.Exprs[0]), sc), interval, op, sc)
+		}
+	}
+	if name == "if" && len(f.Exprs) == 3 {
+		results, k := alike([]value{t.expr(argument(f.Exprs[1]), sc), t.expr(argument(f.Exprs[2]), sc)})
+		return value{choice(results[1].node, t.condition(argument(f.Exprs[0]), sc), results[0].node), k}
+	}
+	var args []value
+	for _, e := range f.Exprs {
+		args = append(args, t.expr(argument(e), sc))
+	}
+	for _, family := range []func(string, []value) (value, bool){conditional, temporal, numeric, textual} {
+		if v, ok := family(name, args); ok {
+			return v
+		}
+	}
+	bail(Construct, strings.ToUpper(name)+" with these arguments", "It is not among the functions that are read in MySQL's dialect (docs/mysql.md lists them).")
+	return value{}
+}
+
+// argument is the expression of an argument, which the parser keeps as an item of a SELECT list.
+func argument(e sqlparser.SelectExpr) sqlparser.Expr {
+	a, ok := e.(*sqlparser.AliasedExpr)
+	if !ok || !a.As.IsEmpty() {
+		bail(Syntax, "syntax error in an argument", "")
+	}
+	return a.Expr
+}
+
+// aggregates are MySQL's, under the names that it has for them.
+var aggregates = set("count sum avg min max std stddev stddev_pop stddev_samp variance var_pop var_samp any_value")
+
+// populations are PostgreSQL's names: STD, STDDEV and VARIANCE are of the population in MySQL.
+var populations = map[string]string{"std": "stddev_pop", "stddev": "stddev_pop", "stddev_pop": "stddev_pop", "stddev_samp": "stddev_samp",
+	"variance": "var_pop", "var_pop": "var_pop", "var_samp": "var_samp"}
+
+func (t *translator) aggregate(name string, f *sqlparser.FuncExpr, sc *scope) value {
+	if len(f.Exprs) != 1 {
+		bail(Construct, strings.ToUpper(name)+" of several arguments", "Count or add up one expression.")
+	}
+	if _, star := f.Exprs[0].(*sqlparser.StarExpr); star {
+		if name != "count" || f.Distinct {
+			bail(Syntax, "syntax error at or near \"*\"", "")
+		}
+		n := call("count")
+		n.GetFuncCall().AggStar = true
+		return value{n, kind{class: integer}}
+	}
+	v := t.expr(argument(f.Exprs[0]), sc)
+	if f.Distinct || name == "min" || name == "max" {
+		distinctTexts(v)
+	}
+	out := kind{class: integer}
+	fn := name
+	switch {
+	case name == "count":
+	case name == "min" || name == "max":
+		if v = shown(v); v.class == text && !v.binary {
+			bail(Collation, strings.ToUpper(name)+" of texts", "BINARY column is compared by its bytes.")
+		}
+		out = v.kind
+		out.column, out.literal = false, nil
+	case name == "any_value":
+		out = v.kind
+		out.column = false
+	default:
+		v = number(v, strings.ToUpper(name))
+		if v.class == unknown && !v.param {
+			bail(Untyped, strings.ToUpper(name), "CAST the argument to a number.")
+		}
+		switch out = v.kind; {
+		case name == "avg" && v.class != float:
+			if v.class == decimal && v.scale < 0 {
+				bail(Untyped, "AVG of numbers whose digits are not declared", "AVG(CAST(x AS DECIMAL(20, 4))).")
+			}
+			out = kind{class: decimal, scale: min(v.scale+divisionDigits, mostScale), quotient: true}
+		case populations[name] != "":
+			fn, out = populations[name], kind{class: float}
+		}
+		out.column, out.literal = false, nil
+	}
+	n := call(fn, v.node)
+	n.GetFuncCall().AggDistinct = f.Distinct
+	if populations[name] != "" {
+		n = toFloat(n)
+	}
+	return value{n, out}
+}
+
+// conditional are the functions that choose between values.
+func conditional(name string, args []value) (value, bool) {
+	nodes := func(list []value) []*pg.Node {
+		var out []*pg.Node
+		for _, v := range list {
+			out = append(out, v.node)
+		}
+		return out
+	}
+	switch {
+	case (name == "ifnull" && len(args) == 2) || (name == "coalesce" && len(args) > 0):
+		list, k := alike(args)
+		return value{coalesce(nodes(list)...), k}, true
+	case name == "nullif" && len(args) == 2:
+		k := args[0].kind
+		k.column, k.literal = false, nil
+		return value{choice(args[0].node, compare("=", args[0], args[1]), nullNode()), k}, true
+	case name == "isnull" && len(args) == 1:
+		return value{isNull(args[0].node, false), kind{class: boolean}}, true
+	case (name == "greatest" || name == "least") && len(args) >= 2:
+		list, k := alike(args)
+		if k.class == text || k.class == unknown {
+			bail(Collation, strings.ToUpper(name)+" of these types", "It is read for numbers, dates and times.")
+		}
+		op := pg.MinMaxOp_IS_GREATEST
+		if name == "least" {
+			op = pg.MinMaxOp_IS_LEAST
+		}
+		most := &pg.Node{Node: &pg.Node_MinMaxExpr{MinMaxExpr: &pg.MinMaxExpr{Op: op, Args: nodes(list), Location: -1}}}
+		var missing []*pg.Node // MySQL gives NULL as soon as one is
+		for _, v := range list {
+			if v.node.GetAConst() == nil || v.class == null {
+				missing = append(missing, isNull(v.node, false))
+			}
+		}
+		switch len(missing) {
+		case 0:
+			return value{most, k}, true
+		case 1:
+			return value{choice(most, missing[0], nullNode()), k}, true
+		}
+		return value{choice(most, pg.MakeBoolExprNode(pg.BoolExprType_OR_EXPR, missing, -1), nullNode()), k}, true
+	case (name == "database" || name == "schema") && len(args) == 0:
+		return value{call("current_database"), kind{class: text}}, true
+	}
+	return value{}, false
+}
+
+// fields are the functions that are parts of a date in PostgreSQL too.
+var fields = map[string]string{"year": "year", "quarter": "quarter", "month": "month", "day": "day", "dayofmonth": "day", "dayofyear": "doy", "weekofyear": "week",
+	"hour": "hour", "minute": "minute"}
+
+// temporal are the functions of dates and times.
+func temporal(name string, args []value) (value, bool) {
+	switch len(args) {
+	case 0:
+		switch name {
+		case "curdate", "current_date":
+			return value{sqlValue(pg.SQLValueFunctionOp_SVFOP_CURRENT_DATE), kind{class: date}}, true
+		case "now", "current_timestamp", "localtime", "localtimestamp":
+			return value{call("date_trunc", textNode("second"), sqlValue(pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP)), kind{class: datetime}}, true
+		}
+	case 1:
+		d := args[0]
+		if field := fields[name]; field != "" {
+			return part(field, d), true
+		}
+		switch name {
+		case "second":
+			return value{toInteger(call("floor", extract("second", asTime(d, "SECOND").node))), kind{class: integer}}, true
+		case "dayofweek":
+			return value{operator("+", part("dow", d).node, intNode(1)), kind{class: integer}}, true
+		case "weekday":
+			return value{operator("-", part("isodow", d).node, intNode(1)), kind{class: integer}}, true
+		case "date":
+			return value{toDate(asTime(d, "DATE").node), kind{class: date}}, true
+		case "timestamp":
+			return value{toTimestamp(asTime(d, "TIMESTAMP").node), kind{class: datetime}}, true
+		case "last_day":
+			month := call("date_trunc", textNode("month"), toTimestamp(asTime(d, "LAST_DAY").node))
+			last := operator("-", operator("+", month, cast(textNode("1 months"), "pg_catalog", "interval")), cast(textNode("1 days"), "pg_catalog", "interval"))
+			return value{toDate(last), kind{class: date}}, true
+		case "monthname", "dayname":
+			form := "FMMonth"
+			if name == "dayname" {
+				form = "FMDay"
+			}
+			return value{call("to_char", asTime(d, strings.ToUpper(name)).node, textNode(form)), kind{class: text, caseless: true}}, true
+		}
+	case 2:
+		switch name {
+		case "date_format":
+			return dateFormat(args[0], args[1]), true
+		case "datediff":
+			return value{operator("-", toDate(asTime(args[0], "DATEDIFF").node), toDate(asTime(args[1], "DATEDIFF").node)), kind{class: integer}}, true
+		case "week":
+			if mode := args[1].node.GetAConst().GetIval(); mode != nil && mode.Ival == 3 {
+				return part("week", args[0]), true
+			}
+		}
+	}
+	return value{}, false
+}
+
+func sqlValue(op pg.SQLValueFunctionOp) *pg.Node {
+	return &pg.Node{Node: &pg.Node_SqlvalueFunction{SqlvalueFunction: &pg.SQLValueFunction{Op: op, Typmod: -1, Location: -1}}}
+}
+
+// floats are MySQL's functions of floating-point numbers, and where they have a value; elsewhere they are NULL.
+var floats = map[string]struct{ name, domain string }{"sqrt": {"sqrt", ">="}, "ln": {"ln", ">"}, "log": {"ln", ">"}, "log10": {"log", ">"}, "exp": {"exp", ""},
+	"sin": {"sin", ""}, "cos": {"cos", ""}, "tan": {"tan", ""}, "atan": {"atan", ""}, "degrees": {"degrees", ""}, "radians": {"radians", ""}}
+
+// numeric are the functions of numbers.
+func numeric(name string, args []value) (value, bool) {
+	if name == "mod" && len(args) == 2 {
+		a, b := number(args[0], "MOD"), number(args[1], "MOD")
+		k := kind{class: max(a.class, b.class), scale: max(a.scale, b.scale)}
+		if k.class != integer && k.class != decimal || a.class == unknown || b.class == unknown {
+			bail(Untyped, "MOD of these types", "CAST both AS DECIMAL.")
+		}
+		return value{operator("%", a.node, nullIfZero(b.node)), k}, true
+	}
+	if len(args) == 0 || len(args) > 2 {
+		return value{}, false
+	}
+	if _, known := floats[name]; !known && !set("abs sign floor ceil ceiling round truncate")[name] {
+		return value{}, false
+	}
+	v := number(args[0], strings.ToUpper(name))
+	if v.class != integer && v.class != decimal && v.class != float {
+		bail(Untyped, strings.ToUpper(name)+" of what is no number", "CAST it AS DECIMAL.")
+	}
+	k := kind{class: v.class, scale: v.scale, quotient: v.quotient}
+	if len(args) == 2 {
+		return rounded(name, v, args[1])
+	}
+	if f, ok := floats[name]; ok {
+		x := toFloat(v.node)
+		out := call(f.name, x)
+		if f.domain != "" {
+			out = choice(nil, operator(f.domain, v.node, intNode(0)), out)
+		}
+		return value{out, kind{class: float}}, true
+	}
+	switch name {
+	case "abs":
+		return value{call("abs", v.node), k}, true
+	case "sign":
+		return value{toInteger(call("sign", toNumericUnlessFloat(v))), kind{class: integer}}, true
+	case "round", "truncate":
+		return rounded(name, v, value{node: intNode(0)})
+	}
+	if v.class == integer {
+		return v, true
+	}
+	if name == "ceiling" {
+		name = "ceil"
+	}
+	if v.class == float {
+		return value{call(name, v.node), k}, true
+	}
+	return value{call(name, v.node), kind{class: decimal, scale: 0}}, true
+}
+
+func toNumericUnlessFloat(v value) *pg.Node {
+	if v.class == float {
+		return v.node
+	}
+	return toNumeric(v.node)
+}
+
+// rounded is ROUND or TRUNCATE to a constant number of digits; of exact numbers both databases round halves away from 0.
+func rounded(name string, v, digits value) (value, bool) {
+	c := digits.node.GetAConst().GetIval()
+	if c == nil || name != "round" && name != "truncate" {
+		return value{}, false
+	}
+	n := int(c.Ival)
+	switch {
+	case v.class == float:
+		bail(Untyped, strings.ToUpper(name)+" of a floating-point number", "Its halves round differently: ROUND(CAST(x AS DECIMAL(20, 6)), "+strconv.Itoa(n)+").")
+	case v.class == integer && n >= 0:
+		return v, true
+	case n > mostScale || n < -mostScale:
+		return value{}, false
+	}
+	fn := map[string]string{"round": "round", "truncate": "trunc"}[name]
+	out := kind{class: decimal, scale: max(n, 0)}
+	if v.class == decimal && v.scale >= 0 && !v.quotient {
+		out.scale = min(out.scale, v.scale)
+	}
+	return value{call(fn, toNumericUnlessFloat(v), intNode(n)), out}, true
+}
+
+// textual are the functions of texts.
+func textual(name string, args []value) (value, bool) {
+	str := func(i int) value { return asText(args[i], strings.ToUpper(name)) }
+	switch {
+	case (name == "concat" || name == "concat_ws") && len(args) > 0:
+		return concatenated(name, args), true
+	case len(args) == 1:
+		v := str(0)
+		switch name {
+		case "lower", "lcase":
+			return value{call("lower", v.node), cased(v.kind, strings.ToLower)}, true
+		case "upper", "ucase":
+			return value{call("upper", v.node), cased(v.kind, strings.ToUpper)}, true
+		case "length", "octet_length":
+			return value{call("octet_length", v.node), kind{class: integer}}, true
+		case "char_length", "character_length":
+			return value{call("char_length", v.node), kind{class: integer}}, true
+		case "trim", "ltrim", "rtrim":
+			fn := map[string]string{"trim": "btrim", "ltrim": "ltrim", "rtrim": "rtrim"}[name]
+			trims := map[string]func(string) string{"trim": func(s string) string { return strings.Trim(s, " ") },
+				"ltrim": func(s string) string { return strings.TrimLeft(s, " ") }, "rtrim": func(s string) string { return strings.TrimRight(s, " ") }}
+			return value{call(fn, v.node), cased(v.kind, trims[name])}, true
+		case "reverse":
+			return value{call("reverse", v.node), kind{class: text, binary: v.binary}}, true
+		}
+	case len(args) == 2 && (name == "left" || name == "right"):
+		v, n := str(0), args[1].node.GetAConst().GetIval()
+		if n == nil || n.Ival < 0 {
+			break
+		}
+		cut := func(s string) string {
+			r := []rune(s)
+			n := min(int(n.Ival), len(r))
+			if name == "left" {
+				return string(r[:n])
+			}
+			return string(r[len(r)-n:])
+		}
+		return value{call(name, v.node, args[1].node), cased(v.kind, cut)}, true
+	case len(args) == 3 && name == "replace":
+		v := str(0)
+		return value{call("replace", v.node, str(1).node, str(2).node), kind{class: text, binary: v.binary}}, true
+	}
+	return value{}, false
+}
+
+// cased is the kind of a text function's result, whose values follow from those of its argument.
+func cased(k kind, f func(string) string) kind {
+	out := kind{class: text, binary: k.binary, caseless: false}
+	if k.literal != nil {
+		k.values = []string{*k.literal}
+	}
+	if k.values != nil && allPlain(k.values) {
+		out.values = []string{}
+		for _, v := range k.values {
+			out.values = append(out.values, f(v))
+		}
+	}
+	return out
+}
+
+// asText is a value where MySQL takes a text: whole and decimal numbers, dates and times are written alike by both.
+func asText(v value, what string) value {
+	switch v.class {
+	case text:
+		if v.literal != nil {
+			v.node = toText(v.node)
+		}
+		return v
+	case integer, date, datetime:
+		return value{toText(v.node), kind{class: text, caseless: true}}
+	case decimal:
+		if v = shown(v); v.scale >= 0 {
+			return value{toText(v.node), kind{class: text, caseless: true}}
+		}
+	case boolean:
+		return asText(number(v, what), what)
+	case null:
+		return value{toText(v.node), kind{class: text, caseless: true}}
+	}
+	bail(Untyped, what+" of this type", "CAST it to a text or a number of known digits.")
+	return value{}
+}
+
+// concatenated is CONCAT, which is NULL as soon as one part is, or CONCAT_WS, which leaves NULL parts out.
+func concatenated(name string, args []value) value {
+	k := kind{class: text, caseless: true, binary: true}
+	var node *pg.Node
+	var list []*pg.Node
+	for _, a := range args {
+		v := asText(a, strings.ToUpper(name))
+		k.caseless = k.caseless && (v.caseless || v.literal != nil && plain(*v.literal))
+		k.binary = k.binary && (v.binary || v.literal != nil || v.caseless)
+		list = append(list, v.node)
+		if node == nil {
+			node = v.node
+		} else {
+			node = operator("||", node, v.node)
+		}
+	}
+	if k.caseless {
+		k.binary = false
+	}
+	if name == "concat_ws" {
+		node = call("concat_ws", list...)
+	}
+	return value{node, k}
+}
+
+// substring is SUBSTR from a constant place; MySQL counts from the end where it is negative.
+func (t *translator) substring(n *sqlparser.SubstrExpr, sc *scope) value {
+	v := asText(t.column(n.Name, sc), "SUBSTRING")
+	from := t.expr(n.From, sc)
+	args := []*pg.Node{v.node, from.node}
+	at, length := from.node.GetAConst().GetIval(), int32(1<<30)
+	if n.To != nil {
+		to := t.expr(n.To, sc)
+		args = append(args, to.node)
+		c := to.node.GetAConst().GetIval()
+		if c == nil || c.Ival < 0 {
+			at = nil
+		} else {
+			length = c.Ival
+		}
+	}
+	if at == nil || at.Ival < 1 {
+		bail(Construct, "SUBSTRING from a place that is no positive constant", "SUBSTRING(column, 1, 3), LEFT and RIGHT are read.")
+	}
+	return value{call("substr", args...), cased(v.kind, func(s string) string {
+		r := []rune(s)
+		from := min(int(at.Ival)-1, len(r))
+		return string(r[from:min(from+int(length), len(r))])
+	})}
+}
+
+// convert is CAST(x AS type) for the types whose rules agree.
+func (t *translator) convert(n *sqlparser.ConvertExpr, sc *scope) value {
+	v := t.expr(n.Expr, sc)
+	typ := strings.ToLower(n.Type.Type)
+	switch typ {
+	case "date":
+		return value{toDate(asTime(v, "CAST AS DATE").node), kind{class: date}}
+	case "datetime":
+		if v.class == date || v.literal != nil && n.Type.Length == nil {
+			return value{toTimestamp(asTime(v, "CAST AS DATETIME").node), kind{class: datetime}}
+		}
+	case "char", "nchar":
+		if n.Type.Length == nil && n.Type.Charset == "" {
+			return asText(v, "CAST AS CHAR")
+		}
+	case "binary":
+		if n.Type.Length == nil && v.class == text {
+			v.binary, v.column = true, false
+			return v
+		}
+	case "signed", "unsigned":
+		if v = number(v, "CAST"); typ == "signed" && (v.class == integer || v.class == decimal) {
+			return value{toBigint(v.node), kind{class: integer}}
+		}
+	case "decimal":
+		return t.toDecimal(number(v, "CAST"), n.Type)
+	}
+	bail(Construct, "CAST AS "+strings.ToUpper(typ)+" of this type", "DATE, DATETIME, CHAR, SIGNED and DECIMAL(p, s) are read.")
+	return value{}
+}
+
+// toDecimal is CAST AS DECIMAL(p, s), which cuts what is too large to the largest that fits.
+func (t *translator) toDecimal(v value, typ *sqlparser.ConvertType) value {
+	if v.class != integer && v.class != decimal && v.class != float {
+		bail(Untyped, "CAST AS DECIMAL of what is no number", "MySQL reads the digits at a text's beginning.")
+	}
+	precision, scale := 10, 0
+	if typ.Length != nil {
+		precision, _ = strconv.Atoi(string(typ.Length.Val))
+	}
+	if typ.Scale != nil {
+		scale, _ = strconv.Atoi(string(typ.Scale.Val))
+	}
+	if scale > mostScale || precision < max(scale, 1) || precision > mostPrecision {
+		bail(Construct, "so many digits", "DECIMAL(p, s) has p from 1 to 65 digits, s of them behind the point and 30 at most.")
+	}
+	most := strings.Repeat("9", precision-scale)
+	if scale > 0 {
+		most += "." + strings.Repeat("9", scale)
+	}
+	node := call("round", toNumeric(v.node), intNode(scale))
+	cut := choice(node, operator(">", node, numberNode(most)), numberNode(most), operator("<", node, numberNode("-"+most)), numberNode("-"+most))
+	return value{cut, kind{class: decimal, scale: scale}}
+}
+
+const mostPrecision = 65

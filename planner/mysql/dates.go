@@ -1,0 +1,144 @@
+package mysql
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/xwb1989/sqlparser"
+)
+
+// dateForm is the one form of dates and times that both databases read alike.
+var dateForm = regexp.MustCompile(`^(\d{4}-\d{1,2}-\d{1,2})(?:[ T](\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?$`)
+
+// dateParts splits a date constant, and refuses zero dates and forms that PostgreSQL reads differently.
+func dateParts(s string) (day, clock string) {
+	parts := dateForm.FindStringSubmatch(s)
+	if parts == nil {
+		bail(Temporal, "'"+s+"' as a date", "Write dates as '2024-12-31' and times as '2024-12-31 23:59:59'.")
+	}
+	if _, err := time.Parse("2006-1-2", parts[1]); err != nil || strings.HasPrefix(parts[1], "0000") {
+		bail(Temporal, "'"+s+"' as a date", "There is no such day; zero dates are not dates here: use IS NULL for what is missing.")
+	}
+	return parts[1], parts[2]
+}
+
+// moment compares a date or time with a constant.
+func moment(op string, a value, constant string) *pg.Node {
+	day, clock := dateParts(constant)
+	switch {
+	case a.class != date || clock == "":
+		if a.class == date {
+			constant = day
+		}
+		return operator(op, a.node, textNode(constant))
+	case strings.Trim(clock, "0:.") == "":
+		return operator(op, a.node, textNode(day))
+	}
+	return operator(op, toTimestamp(a.node), textNode(constant)) // MySQL compares such a date as a time
+}
+
+// asTime is a value that a date function is called with: a date, a time, or a constant of one form.
+func asTime(v value, what string) value {
+	switch {
+	case v.isTime():
+		return v
+	case v.literal != nil:
+		day, clock := dateParts(*v.literal)
+		if clock == "" {
+			return value{toDate(textNode(day)), kind{class: date}}
+		}
+		return value{toTimestamp(textNode(*v.literal)), kind{class: datetime}}
+	case v.class == null:
+		return value{cast(v.node, "date"), kind{class: date}}
+	}
+	bail(Untyped, what+" of what is no date or time", "CAST it AS DATE.")
+	return value{}
+}
+
+// intervals are the units of INTERVAL, and whether a date stays a date.
+var intervals = map[string]struct {
+	text  string
+	whole bool
+	times int64
+}{
+	"microsecond": {"microseconds", false, 1}, "second": {"seconds", false, 1}, "minute": {"minutes", false, 1}, "hour": {"hours", false, 1},
+	"day": {"days", true, 1}, "week": {"days", true, 7}, "month": {"months", true, 1}, "quarter": {"months", true, 3}, "year": {"years", true, 1},
+}
+
+const mostInterval = 1_000_000
+
+// shift is d ± INTERVAL n unit.
+func (t *translator) shift(d value, i *sqlparser.IntervalExpr, op string, sc *scope) value {
+	d = asTime(d, "adding an INTERVAL")
+	unit, known := intervals[strings.ToLower(i.Unit)]
+	if !known {
+		bail(Construct, "INTERVAL … "+strings.ToUpper(i.Unit), "SECOND, MINUTE, HOUR, DAY, WEEK, MONTH, QUARTER and YEAR are read.")
+	}
+	amount := ""
+	switch v := t.expr(i.Expr, sc); {
+	case v.literal != nil:
+		amount = *v.literal
+	case v.node.GetAConst().GetIval() != nil:
+		amount = strconv.Itoa(int(v.node.GetAConst().GetIval().Ival))
+	}
+	n, err := strconv.ParseInt(amount, 10, 64)
+	if err != nil || n > mostInterval || n < -mostInterval {
+		bail(Construct, "this INTERVAL", "Write a whole number: INTERVAL 7 DAY.")
+	}
+	interval := cast(textNode(strconv.FormatInt(n*unit.times, 10)+" "+unit.text), "pg_catalog", "interval")
+	sum := operator(op, d.node, interval)
+	if d.class == date && unit.whole {
+		return value{toDate(sum), kind{class: date}}
+	}
+	if d.class == date {
+		return value{sum, kind{class: datetime}}
+	}
+	return value{sum, kind{class: d.class}}
+}
+
+// formats are the parts of DATE_FORMAT that to_char has too. Letters alone that a format does not name stand for
+// themselves in MySQL, and are quoted.
+var formats = map[byte]string{'Y': "YYYY", 'y': "YY", 'm': "MM", 'c': "FMMM", 'd': "DD", 'e': "FMDD", 'j': "DDD", 'H': "HH24", 'k': "FMHH24", 'i': "MI", 's': "SS", 'S': "SS",
+	'T': "HH24:MI:SS", 'M': "FMMonth", 'b': "Mon", 'W': "FMDay", 'a': "Dy", 'p': "AM", 'h': "HH12", 'I': "HH12", 'l': "FMHH12", 'v': "IW", 'x': "IYYY"}
+
+// dateFormat is DATE_FORMAT(d, '…').
+func dateFormat(d, format value) value {
+	d = asTime(d, "DATE_FORMAT")
+	if format.literal == nil {
+		bail(Construct, "DATE_FORMAT with a format that is no constant", "Write the format as a string: DATE_FORMAT(d, '%Y-%m').")
+	}
+	var out strings.Builder
+	form := *format.literal
+	for i := 0; i < len(form); i++ {
+		c := form[i]
+		if c == '%' && i+1 < len(form) && form[i+1] != '%' {
+			i++
+			part, known := formats[form[i]]
+			if !known {
+				bail(Construct, "%"+form[i:i+1]+" in DATE_FORMAT", "%Y %y %m %c %d %e %j %H %k %h %i %s %T %p %M %b %W %a %v and %x are read.")
+			}
+			out.WriteString(part)
+			continue
+		}
+		if c == '%' {
+			i++
+		}
+		if strings.IndexByte(" -/:.,", c) >= 0 || isDigit(c) {
+			out.WriteByte(c)
+		} else if c == '"' || c == '\\' || c < ' ' {
+			bail(Construct, "this character in DATE_FORMAT", "Put the parts together with CONCAT.")
+		} else {
+			out.WriteString(`"` + string(c) + `"`)
+		}
+	}
+	node := textNode(out.String())
+	return value{call("to_char", d.node, node), kind{class: text, caseless: plain(form)}}
+}
+
+// part is a field of a date as a whole number.
+func part(field string, d value) value {
+	return value{toInteger(extract(field, asTime(d, strings.ToUpper(field)).node)), kind{class: integer}}
+}

@@ -1,0 +1,269 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A public table whose key is unique is a function of the key: joined to private rows, its columns are functions of cells,
+// evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are.
+
+// PublicRows are the rows of the public tables, as they were copied last.
+type PublicRows interface {
+	// Rows returns a table's rows in the order of its columns, and false before the first copy.
+	Rows(t *policy.Table) ([][]policy.Value, bool)
+}
+
+// publicTable finds the public table that an item of FROM names.
+func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg.Alias) {
+	v := n.GetRangeVar()
+	if v == nil || v.Schemaname == "" && scope.find(v.Relname) != nil {
+		return nil, nil
+	}
+	if _, other, refusal := b.resolve(v); refusal == nil && other.Public != nil {
+		return other.Public, v.Alias
+	}
+	return nil, nil
+}
+
+// lookUp joins a public table to private rows.
+func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
+	t, alias := b.publicTable(n, scope)
+	if t == nil {
+		return nil, privateJoin.at(j.pos, from.table.Name)
+	}
+	public := tableRows(t, locationOf(n))
+	public, refusal := public.aliased(alias)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
+		return nil, duplicateAlias.at(j.pos, public.alias())
+	}
+	l := &lookup{b: b, public: public, name: t.Name}
+	rest, refusal := l.conditions(from, j)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if len(l.args) == 0 {
+		return nil, noPublicKey.at(j.pos, t.Name)
+	}
+	if refusal := l.index(t, j.pos); refusal != nil {
+		return nil, refusal
+	}
+	out := *from
+	out.names = append(slices.Clone(from.names), public.names...)
+	out.exprs = slices.Clone(from.exprs)
+	for i, c := range t.Columns {
+		out.exprs = append(out.exprs, l.column(i, c))
+	}
+	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	if !j.outer {
+		out.where = append(slices.Clone(from.where), l.found())
+	}
+	if j.fromWhere {
+		return &out, nil
+	}
+	for _, q := range rest {
+		e, refusal := b.overRows(&out, "ON").condition(q, "JOIN/ON")
+		if refusal != nil {
+			return nil, refusal
+		}
+		if j.outer {
+			return nil, outerCondition.at(e.pos)
+		}
+		out.where = append(out.where, e)
+	}
+	return &out, nil
+}
+
+// lookup is a public table as a function of some expressions over private rows.
+type lookup struct {
+	b      *binder
+	public *rows
+	name   string
+	args   []*expr
+	keys   []int // columns of the public table, by argument
+	filter []*expr
+	rows   map[string][]policy.Value
+	digest string
+}
+
+// conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
+// public columns alone, and the rest.
+func (l *lookup) conditions(from *rows, j joining) (rest []*pg.Node, refusal *Refusal) {
+	for _, name := range j.using {
+		key, refusal := l.public.column([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		arg, refusal := from.column([]string{name}, j.pos)
+		if refusal != nil {
+			return nil, refusal
+		}
+		l.args, l.keys = append(l.args, arg), append(l.keys, key.cols[0])
+	}
+	for _, n := range j.quals {
+		if l.equation(n, from) {
+			continue
+		}
+		public := &translator{env: l.b.env, params: l.b.params, columns: l.public.column, place: "ON"}
+		if e, refusal := public.condition(n, "JOIN/ON"); refusal == nil && !e.isConstant() {
+			l.filter = append(l.filter, e)
+			continue
+		}
+		rest = append(rest, n)
+	}
+	return rest, nil
+}
+
+// equation reads private expression = public column.
+func (l *lookup) equation(n *pg.Node, from *rows) bool {
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+		return false
+	}
+	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
+		fields := stringsOf(sides[1].GetColumnRef().GetFields())
+		if len(fields) == 0 {
+			continue
+		}
+		key, refusal := l.public.column(fields, -1)
+		if refusal != nil {
+			continue
+		}
+		if len(fields) == 1 {
+			if _, refusal := from.column(fields, -1); refusal == nil {
+				continue // either side's: SQL calls it ambiguous
+			}
+		}
+		arg, refusal := l.b.overKeys(from, "ON").expr(sides[0])
+		if refusal != nil || arg.isConstant() || !comparable(arg.Type(), key.Type()) {
+			continue
+		}
+		l.args, l.keys = append(l.args, arg), append(l.keys, key.cols[0])
+		return true
+	}
+	return false
+}
+
+// comparable tells types whose equal values have equal key texts.
+func comparable(a, b policy.Type) bool {
+	number := func(t policy.Type) bool { return t.Integer() || t == policy.NumericType }
+	return a == b || number(a) && number(b) || a.Textual() && b.Textual()
+}
+
+// joinText is the key text of a value; false for NULL, which equals nothing.
+func joinText(v policy.Value) (string, bool) {
+	if v == nil {
+		return "", false
+	}
+	if x, ok := ratOf(v); ok {
+		return x.RatString(), true
+	}
+	return textOf(v), true
+}
+
+// index reads the public rows by their keys, which must be unique.
+func (l *lookup) index(t *policy.Table, pos int) *Refusal {
+	if l.b.c.Public == nil {
+		return notCopied.at(pos, t.Name)
+	}
+	data, ok := l.b.c.Public.Rows(t)
+	if !ok {
+		return notCopied.at(pos, t.Name)
+	}
+	l.rows = make(map[string][]policy.Value, len(data))
+	hash := sha256.New()
+	for _, row := range data {
+		kept := true
+		for _, e := range l.filter {
+			v, refusal := e.value(row)
+			if refusal != nil {
+				return refusal
+			}
+			kept = kept && v == true
+		}
+		texts := make([]policy.Value, len(l.keys))
+		for i, c := range l.keys {
+			texts[i] = row[c]
+		}
+		key, known := joinKey(texts)
+		if !kept || !known {
+			continue
+		}
+		if _, twice := l.rows[key]; twice {
+			return fanOut.at(pos, t.Name, t.Columns[l.keys[0]].Name)
+		}
+		l.rows[key] = row
+		fmt.Fprintf(hash, "%q", key)
+		for _, v := range row {
+			fmt.Fprintf(hash, " %q", textOf(v))
+		}
+	}
+	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
+	return nil
+}
+
+func joinKey(values []policy.Value) (string, bool) {
+	var b strings.Builder
+	for _, v := range values {
+		text, known := joinText(v)
+		if !known {
+			return "", false
+		}
+		b.Write(encodeText(nil, text))
+	}
+	return b.String(), true
+}
+
+// column is a column of the public table as a function of the arguments; NULL where no row is found.
+func (l *lookup) column(i int, c *policy.Column) *expr {
+	return l.node(c.Name, looked{l, c.Type, c.Typmod, i})
+}
+
+// found says whether a row is found.
+func (l *lookup) found() *expr { return l.node("", looked{l, policy.Bool, -1, -1}) }
+
+func (l *lookup) node(column string, s looked) *expr {
+	return node(formOther, "lookup:"+l.name+":"+l.digest+":"+column, s, l.public.pos, l.args...)
+}
+
+// looked evaluates a lookup.
+type looked struct {
+	from   *lookup
+	typ    policy.Type
+	typmod int32
+	column int // −1: whether a row is found
+}
+
+func (k looked) Type() policy.Type { return k.typ }
+func (k looked) Typmod() int32     { return k.typmod }
+
+func (k looked) Eval(row scalar.Row) (policy.Value, error) {
+	values := make([]policy.Value, len(k.from.args))
+	for i, a := range k.from.args {
+		v, err := a.Eval(row)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	key, known := joinKey(values)
+	found, ok := k.from.rows[key]
+	switch {
+	case k.column < 0:
+		return known && ok, nil
+	case !known || !ok:
+		return nil, nil
+	}
+	return found[k.column], nil
+}

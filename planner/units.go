@@ -1,0 +1,142 @@
+package planner
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// units are a counter of different units: of the rows of a table with one row for each unit and group (docs/adr/0012).
+// With a further join key, of different values of it, each within one unit.
+type units struct {
+	key int // position in the table's keys; −1: the unit's own
+}
+
+// name tells counters of units from others; nil is none.
+func (u *units) name() string {
+	if u == nil {
+		return ""
+	}
+	return "|units " + strconv.Itoa(u.key)
+}
+
+// perUnit asks for the numbers of units in the groups of some keys.
+//
+// With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination of
+// classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys that
+// read it.
+func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal) {
+	u := &PerUnit{From: q.table}
+	var refusal *Refusal
+	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
+		return nil, refusal
+	}
+	sub := &question{sql: q.sql, perGroup: 1}
+	if key := q.counters[counters[0]].units.key; key >= 0 {
+		u.JoinKeys, u.Present, sub.perGroup = []*policy.Column{q.table.Keys[key]}, true, 0
+	}
+	byColumn := map[int]int{} // the derived column of each column
+	for _, k := range keys {
+		e := q.keys[k]
+		if len(e.cols) > 1 {
+			return nil, distinctKeys.at(e.pos, q.table.Dataset.Unit.Name)
+		}
+		if len(e.cols) == 1 {
+			if _, known := byColumn[e.cols[0]]; !known {
+				byColumn[e.cols[0]] = len(u.Keys)
+				key, refusal := v.unitKey(q, keys, e.cols[0])
+				if refusal != nil {
+					return nil, refusal
+				}
+				u.Keys = append(u.Keys, key)
+			}
+			e = e.moved(byColumn[e.cols[0]])
+		}
+		sub.keys = append(sub.keys, e)
+	}
+	a := &ask{set: keys}
+	for i, c := range counters {
+		where, refusal := v.some(q, u, q.counters[c].where)
+		if refusal != nil {
+			return nil, refusal
+		}
+		sub.counters = append(sub.counters, counter{where: where})
+		a.fills = append(a.fills, fill{c, i, -1})
+	}
+	if sub.table = perUnit(u); sub.table == nil {
+		return nil, wideAggregate.at(v.positionOf(q))
+	}
+	return v.solved(a, sub)
+}
+
+func (v *sheeter) positionOf(q *question) int {
+	return (&solver{s: &solved{question: q}}).positionOfKeys()
+}
+
+// unitKey puts the cells of a column into classes on which all keys over it are the same.
+func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
+	c := q.table.Columns[column]
+	var over []*expr
+	for _, k := range keys {
+		if e := q.keys[k]; slices.Equal(e.cols, []int{column}) {
+			if over = append(over, e); e.form == formColumn {
+				return UnitKey{Column: c}, nil
+			}
+		}
+	}
+	box, first, seen := newBox(q.table, v.b.env), make([]int32, c.Domain.Size()), map[string]int32{}
+	for cell := range first {
+		box.set(column, cell)
+		values := make([]policy.Value, len(over))
+		for i, e := range over {
+			value, steady, refusal := box.value(e)
+			if refusal == nil && !steady {
+				refusal = box.unsteady(e)
+			}
+			if refusal != nil {
+				return UnitKey{}, refusal
+			}
+			values[i] = value
+		}
+		name := keyText(values)
+		if _, known := seen[name]; !known {
+			seen[name] = int32(cell)
+		}
+		first[cell] = seen[name]
+	}
+	return UnitKey{c, first}, nil
+}
+
+// some is the condition that a unit has rows for which where holds: that their number is above 0.
+func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *Refusal) {
+	if len(where) == 0 {
+		return nil, nil
+	}
+	holds, refusal := v.b.lowered(q.table, where)
+	if refusal != nil || holds == nil {
+		return nil, refusal
+	}
+	at := slices.IndexFunc(u.Aggregates, func(have UnitAggregate) bool {
+		return slices.Equal(encodePred(nil, have.Where), encodePred(nil, holds))
+	})
+	if at < 0 {
+		at = len(u.Aggregates)
+		u.Aggregates = append(u.Aggregates, UnitAggregate{Kind: UnitCount, Where: holds})
+	}
+	n := columnExpr(len(u.Keys)+at, policy.Int8, -1, where[0].pos)
+	t := &translator{env: v.b.env, params: v.b.params}
+	e, refusal := t.combine(">", where[0].pos, n, constantExpr(int64(0), policy.Int8, -1))
+	return []*expr{e}, refusal
+}
+
+// tellKeys notes what a number of different values of a join key is.
+func (v *sheeter) tellKeys(q *question) {
+	for _, c := range q.counters {
+		if c.units != nil && c.units.key >= 0 {
+			name := q.table.Keys[c.units.key].Name
+			v.notes.add("different values of " + name[strings.LastIndex(name, ".")+1:] + " are counted within each " + q.table.Dataset.Unit.Name + ": one that two of them share counts twice")
+		}
+	}
+}

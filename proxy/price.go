@@ -1,0 +1,263 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Pricer tells which statements of a script would be answered, by what, at what cost and with what error. It plans each as
+// a session would, with the user's own settings, history and balance, and stops there: nothing is charged, and the private
+// database is not known to it. What one statement would buy, the next ones hold, unless Each.
+type Pricer struct {
+	Policy  *policy.Policy
+	Dataset *policy.Dataset
+	User    string
+	Each    bool             // each statement is priced by itself
+	Held    []ledger.Release // what she has paid for
+	Balance ledger.Balance   // her account
+	Private rewrite.Dialect  // of the private database
+	Engine  sandbox.Engine   // nil: outer queries are written for PostgreSQL and not tried
+	Now     time.Time
+	Log     *slog.Logger
+
+	settings *settings
+	held     planner.Holdings
+	bought   []ledger.Release
+	spent    privacy.Cost
+}
+
+// PricedStatus says what would become of a statement.
+type PricedStatus string
+
+// The outcomes.
+const (
+	PricedAnswered PricedStatus = "answered"
+	PricedRefused  PricedStatus = "refused"
+	PricedDear     PricedStatus = "over budget" // there is an answer, which the balance does not hold
+	PricedSession  PricedStatus = "session"     // it asks nothing: SET, BEGIN, …
+)
+
+// Priced is what a Pricer says of one statement.
+type Priced struct {
+	From      int // byte offset of the statement in its script
+	Text      string
+	ReadAs    string // in PostgreSQL's SQL, where it was written in another
+	Status    PricedStatus
+	Cost      privacy.Cost // zero: free
+	Error     string       // of the counts in the answer, in words
+	Leaves    []PricedLeaf
+	Notes     []string
+	RefusalID string   // of the catalogue, where it comes from there
+	Failure   *Failure // why not; Position counts characters of the whole script
+}
+
+// PricedLeaf is how one aggregation is answered.
+type PricedLeaf struct {
+	SQL, Table, Kind, Source, Mechanism, Cost string
+	Errors                                    []string
+}
+
+// Set gives a setting its value as at the start of a session.
+func (p *Pricer) Set(name, value string) error { return asError(p.session().start(name, value)) }
+
+// session are the settings, as the policy gives them to the user.
+func (p *Pricer) session() *settings {
+	if p.settings == nil {
+		p.settings = newSettings(p.User)
+		u := p.Policy.User(p.User)
+		if u == nil {
+			u = &policy.User{Name: p.User}
+		}
+		p.settings.adopt(p.Dataset, u)
+		p.hold(nil)
+	}
+	return p.settings
+}
+
+// Dialect is the dialect that the next statement is read in.
+func (p *Pricer) Dialect() planner.Dialect { return p.session().dialect() }
+
+// Spent is what the statements so far would cost together.
+func (p *Pricer) Spent() privacy.Cost { return p.spent }
+
+// Left is the balance before the first statement.
+func (p *Pricer) Left() privacy.Cost { return remaining(p.Balance) }
+
+// Script prices the statements of a text.
+func (p *Pricer) Script(ctx context.Context, text string) ([]Priced, error) {
+	var out []Priced
+	for from := 0; from < len(text); {
+		dialect := p.Dialect()
+		pieces := planner.Split(text[from:], dialect)
+		next := len(text)
+		for i, piece := range pieces {
+			one := p.piece(ctx, piece.Text, dialect)
+			if ctx.Err() != nil {
+				return out, ctx.Err()
+			}
+			one.From = from + piece.From
+			if one.Failure != nil && one.Failure.Position > 0 {
+				one.Failure.Position += utf8.RuneCountInString(text[:one.From])
+			}
+			out = append(out, one)
+			if p.Dialect() != dialect && i+1 < len(pieces) {
+				next = from + pieces[i+1].From
+				break
+			}
+		}
+		from = next
+	}
+	return out, nil
+}
+
+// piece prices one statement.
+func (p *Pricer) piece(ctx context.Context, text string, dialect planner.Dialect) Priced {
+	out := Priced{Text: text}
+	commands, refusal := parseCommandsAs(text, dialect, p.Dataset)
+	if refusal != nil {
+		return out.refused(refusal)
+	}
+	if len(commands) != 1 {
+		return out.refused(failure("42601", "this is no statement"))
+	}
+	k := &commands[0]
+	out.ReadAs = k.Translation()
+	switch {
+	case k.Kind == planner.KindExplain:
+		out.Status = PricedSession
+		return out
+	case !k.own() && k.Kind == planner.KindSelect:
+		return p.query(ctx, out, k.Statement)
+	case k.refusal != nil:
+		return out.refused(k.refusal)
+	}
+	out.Status = PricedSession
+	if f := p.assign(k); f != nil {
+		return out.refused(f)
+	}
+	return out
+}
+
+// assign does what SET and RESET do to the statements behind them.
+func (p *Pricer) assign(k *command) *Failure {
+	switch {
+	case k.Kind == planner.KindReset && k.name == "" || k.Kind == planner.KindDiscard && k.name == "":
+		p.session().resetAll()
+	case k.Kind == planner.KindReset || k.Kind == planner.KindSet && k.standard:
+		return p.session().reset(k.name, false)
+	case k.Kind == planner.KindSet && len(k.modes) == 0:
+		return p.session().set(k.name, k.value, false)
+	}
+	return nil
+}
+
+// query prices a SELECT.
+func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) Priced {
+	s := &Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
+	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: s.Settings.Settings, Holdings: p.held, Now: p.Now})
+	if refusal != nil {
+		return out.refused(refusal)
+	}
+	sandboxed := rewrite.PostgreSQL
+	if p.Engine != nil {
+		sandboxed = p.Engine.Dialect()
+	}
+	queries, outer, refusal := render(plan, p.Private, sandboxed, p.Log)
+	if refusal == nil && plan.Outer.Direct == nil && p.Engine != nil {
+		_, refusal = (&Answerer{engine: p.Engine, log: p.Log}).outerColumns(ctx, s, plan, outer)
+	}
+	if refusal != nil {
+		return out.refused(refusal)
+	}
+	out.Status, out.Cost, out.Error, out.Notes = PricedAnswered, plan.Cost, errorText(plan), plan.Notes
+	for _, l := range explained(plan, queries, outer).Leaves {
+		out.Leaves = append(out.Leaves, PricedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
+	}
+	left := p.Left()
+	if !p.Each {
+		left = minus(left, p.spent)
+	}
+	if !plan.Cost.Fits(left) {
+		out.Status = PricedDear
+		out.Failure = failure("DP001", fmt.Sprintf("the budget does not hold it: it costs %s, and %s is left", plan.Cost, left)).
+			withHint("A smaller dp.epsilon costs less and is less exact.")
+		return out
+	}
+	p.spent = p.spent.Plus(plan.Cost)
+	if !p.Each {
+		p.hold(plan)
+	}
+	return out
+}
+
+// hold makes what a plan buys the user's own, for the statements behind it.
+func (p *Pricer) hold(plan *planner.Plan) {
+	if plan != nil {
+		for _, m := range plan.Measures {
+			if !m.Held {
+				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: item(m), At: p.Now})
+			}
+		}
+	}
+	var index holdingsIndex
+	p.held = index.of(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
+}
+
+// refused says why a statement is not answered.
+func (out Priced) refused(err error) Priced {
+	out.Status, out.Failure = PricedRefused, describe(err)
+	if r, ok := err.(*planner.Refusal); ok {
+		out.RefusalID = r.ID
+	}
+	return out
+}
+
+// Share is a cost as a share of the limit, by the accountant that counts.
+func Share(cost, limit privacy.Cost) float64 {
+	if cost.Rho.Pico() != 0 || limit.Rho.Pico() != 0 {
+		return cost.Rho.Float() / limit.Rho.Float()
+	}
+	return cost.Epsilon.Float() / limit.Epsilon.Float()
+}
+
+// Amount is a cost without its unit, and the unit.
+func Amount(c privacy.Cost, a privacy.Accountant) (amount, unit string) {
+	if a == privacy.ZCDP {
+		return c.Rho.String(), "rho"
+	}
+	return c.Epsilon.String(), "epsilon"
+}
+
+// Place gives a failure's position as line and column, from 1; zeros: it has none.
+func (f *Failure) Place(script string) (line, column int) {
+	if f.Position <= 0 {
+		return 0, 0
+	}
+	line, column = 1, 1
+	n := 1
+	for _, c := range script {
+		if n == f.Position {
+			break
+		}
+		if n++; c == '\n' {
+			line, column = line+1, 1
+		} else {
+			column++
+		}
+	}
+	return line, column
+}
+
+// Line is the line of a byte offset of a script, from 1.
+func Line(script string, at int) int { return 1 + strings.Count(script[:at], "\n") }
