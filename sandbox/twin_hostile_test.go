@@ -20,9 +20,9 @@ var hostileTexts = []struct{ sql, state string }{
 	{"SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a * b) % 7 = 3", "57014"},
 	{"WITH RECURSIVE r(i) AS (SELECT 1::bigint UNION ALL SELECT (i + 1) % 10 FROM r) SELECT count(*) FROM r", "57014 54000"},
 	{"SELECT regexp_replace(repeat('a', 60000), '(a*)*(a*)*(a*)*b', 'x')", "57014 2201B 54000 54001 ok"},
-	{"SELECT repeat('x', 100000000)", "54000"},
+	{"SELECT repeat('x', 100000000)", "54000 57014"},
 	{"SELECT repeat('x', 2000000000)", "54000"},
-	{"SELECT a FROM generate_series(1, 3000000) a", "54000"},
+	{"SELECT a FROM generate_series(1, 3000000) a", "54000 57014"},
 	{"SELECT a, b FROM generate_series(1, 3000) a, generate_series(1, 3000) b ORDER BY a + b, md5(a::text)", "54000 57014"},
 	{"SELECT pg_read_file('/etc/passwd')", "42501"},
 	{"SELECT pg_ls_dir('/')", "42501"},
@@ -94,7 +94,7 @@ func TestTwinHostileTexts(t *testing.T) {
 		if !strings.Contains(c.state, state) {
 			t.Errorf("%s: %s (%v), want %s", c.sql, state, err, c.state)
 		}
-		if took := time.Since(start); took > 20*time.Second { // the deadline is 3 s; the rest is this machine's
+		if took := time.Since(start); took > 20*time.Second { // the deadline is 2 s; the rest is this machine's
 			t.Errorf("%s took %v", c.sql, took)
 		}
 		if after := look(); after != before {

@@ -52,16 +52,11 @@ func twinEngine(t testing.TB) sandbox.Engine {
 	return sharedTwin.engine
 }
 
-// engines are both sandboxes, by name.
-func engines(t *testing.T) map[string]sandbox.Engine {
-	return map[string]sandbox.Engine{"embedded": engine(t), "twin": twinEngine(t)}
-}
-
 // openTwin opens a test's own twin; it has no catalog yet.
 func openTwin(t testing.TB, server *pgtest.Server, name string) sandbox.Engine {
 	t.Helper()
 	makeOwner(t, server)
-	e, err := sandbox.Open(context.Background(), server.URLFor(twinOwner, name), sandbox.Options{Log: slog.Default(), Deadline: 3 * time.Second})
+	e, err := sandbox.Open(context.Background(), server.URLFor(twinOwner, name), sandbox.Options{Log: slog.Default(), Deadline: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
