@@ -121,6 +121,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 
 // Measures lists the measures that a leaf is read from, none where the leaf is public.

@@ -114,13 +114,13 @@ func randomVisits(r *rand.Rand, units, most int) []visitRow {
 	return rows
 }
 
-// database holds the visits: store runs statements, run a measure's SQL.
-type database struct {
+// visitDatabase holds the visits: store runs statements, run a measure's SQL.
+type visitDatabase struct {
 	store func(t *testing.T, statements ...string)
 	run   engine
 }
 
-func (d database) fill(t *testing.T, rows []visitRow) {
+func (d visitDatabase) fill(t *testing.T, rows []visitRow) {
 	t.Helper()
 	d.store(t, "DELETE FROM clinic.visits")
 	var values []string
@@ -135,9 +135,9 @@ func (d database) fill(t *testing.T, rows []visitRow) {
 const visitTables = "CREATE SCHEMA clinic; CREATE TABLE clinic.people (person_id int, sex text); CREATE TABLE clinic.visits (visit int, who int, ward text, minutes int, day date);" +
 	"INSERT INTO clinic.people VALUES (0, 'f'), (1, 'm'), (2, 'f'), (3, NULL), (4, 'm')"
 
-func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) database {
-	return map[rewrite.Dialect]func(t *testing.T) database{
-		rewrite.DuckDB: func(t *testing.T) database {
+func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) visitDatabase {
+	return map[rewrite.Dialect]func(t *testing.T) visitDatabase{
+		rewrite.DuckDB: func(t *testing.T) visitDatabase {
 			db, err := sql.Open("duckdb", "")
 			if err != nil {
 				t.Fatal(err)
@@ -152,9 +152,9 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) databas
 				}
 			}
 			store(t, "ATTACH ':memory:' AS private", "USE private", "SET threads = 1", visitTables)
-			return database{store, duckQueries(db)}
+			return visitDatabase{store, duckQueries(db)}
 		},
-		rewrite.PostgreSQL: func(t *testing.T) database {
+		rewrite.PostgreSQL: func(t *testing.T) visitDatabase {
 			server := pgtest.Shared(t)
 			name := server.Database(t)
 			server.Exec(t, name, strings.Split(visitTables, ";")...)
@@ -171,7 +171,7 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) databas
 					}
 				}
 			}
-			return database{store, postgresQueries(conn)}
+			return visitDatabase{store, postgresQueries(conn)}
 		},
 	}
 }
@@ -215,7 +215,7 @@ func (f *farthest) add(a, b []int64, s privacy.Sensitivity) {
 }
 
 // moved compares random databases with those that lack one unit's rows, in each statement.
-func moved(t *testing.T, open func(t *testing.T) database, d rewrite.Dialect, trials, most int, run, claimed *policy.Policy) map[string]*farthest {
+func moved(t *testing.T, open func(t *testing.T) visitDatabase, d rewrite.Dialect, trials, most int, run, claimed *policy.Policy) map[string]*farthest {
 	const seed = 31
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 7))
