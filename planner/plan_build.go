@@ -42,7 +42,11 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		}
 		v.tellKeys(q)
 	}
-	ways, refusal := ch.choose(sheets)
+	chosen, refusal := v.choices(sheets)
+	if refusal != nil {
+		return nil, refusal
+	}
+	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -53,7 +57,9 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 				a.tellRules(&said)
 			}
 		}
+		plan.tellFew(plan.Leaves[i], &said)
 	}
+	plan.addChoices(sheets, chosen, ways[len(sheets):])
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
@@ -137,13 +143,27 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 		}
 		runs := leaf.Counts[f.of].Runs
 		run := &runs[len(runs)-1]
-		run.Measure, run.Counter = measure, w.reading.counters[c]
+		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
 			for _, cell := range a.cellsOf(f, row, spots) {
 				list = append(list, w.reading.spans[c][cell])
 			}
 			run.Spans[r] = joinSpans(list)
+		}
+	}
+}
+
+// tellFew notes where the number of different values is lost in its noise.
+func (p *Plan) tellFew(leaf *Leaf, said *notes) {
+	for _, c := range leaf.Counts {
+		for _, run := range c.Runs {
+			if run.Most == 0 || run.Measure < 0 {
+				continue
+			}
+			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(span(0), p.Confidence); e.HalfWidth >= run.Most {
+				said.add("there are at most " + textOf(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+			}
 		}
 	}
 }
@@ -168,7 +188,7 @@ func (p *Plan) tellErrors() {
 	}
 	leaf := p.Leaves[from.leaf]
 	for i, source := range from.counts {
-		if source < 0 || i >= len(p.Columns) {
+		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
@@ -178,6 +198,9 @@ func (p *Plan) tellErrors() {
 			}
 			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
 				e = own
+			}
+			if run.Most > 0 {
+				e.HalfWidth = min(e.HalfWidth, run.Most)
 			}
 		}
 		p.Columns[i].Error = &e

@@ -189,7 +189,7 @@ func (m measured) observed(t *testing.T, groups []privacy.Group) []int64 {
 
 // shares holds two observations against the claim, counter by counter and together: 1 is what is claimed.
 func (m measured) shares(one, other []int64, f fault) (l1, l2 float64) {
-	spec, contribution := m.measure.Spec, m.measure.Table.Contribution()
+	spec, contribution := m.measure.Spec, m.measure.Contribution()
 	hold := func(one, other []int64, claim privacy.Sensitivity) {
 		distance, squares := new(big.Int), new(big.Int)
 		for i := range one {
