@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -195,3 +196,15 @@ func (v *sheeter) shares(asks []*ask) []int64 {
 }
 
 const wholeShare = 1 << 20
+
+// partOfCost is so many 2^-20ths of a cost, rounded down.
+func partOfCost(c privacy.Cost, part int64) privacy.Cost {
+	if part == wholeShare {
+		return c
+	}
+	of := func(n int64) int64 {
+		high, low := bits.Mul64(uint64(n), uint64(part))
+		return int64(high<<44 | low>>20)
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(of(c.Epsilon.Micro())), Rho: privacy.PicoRho(of(c.Rho.Pico()))}
+}

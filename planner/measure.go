@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"sync"
 
@@ -124,6 +125,10 @@ func (s *solved) measure(kind, name string) *Measure {
 	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), PerGroup: s.perGroup, described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
+	}
+	for _, p := range s.parts {
+		partly := slices.ContainsFunc(p.masks, func(mask []bool) bool { return mask != nil })
+		m.Groups = append(m.Groups, Grouping{len(p.columns), p.class, p.classes, partly})
 	}
 	m.Digest = sha256.Sum256(m.described)
 	return m

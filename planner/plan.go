@@ -59,6 +59,7 @@ type Measure struct {
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
+	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
 	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as the table has
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost // what she pays for it, zero when Held
@@ -71,9 +72,21 @@ type Measure struct {
 
 // Contribution is what one unit can put into the measure.
 func (m *Measure) Contribution() mechanisms.Contribution {
-	c := m.Table.Contribution()
-	c.PerGroup = m.PerGroup
+	c := m.Table.ContributionTo(m.Spec.Cells)
+	if m.PerGroup > 0 {
+		c.PerGroup = m.PerGroup
+	}
 	return c
+}
+
+// Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
+// groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
+// of each grouping.
+type Grouping struct {
+	Columns int     // of the grain
+	Class   []int32 // by combination of their cells, the first column's slowest; −1: in no group
+	Classes int
+	Partly  bool // a counter leaves out some of the combinations
 }
 
 // Weighing is what one row adds to a counter, by the cells of its group. It is a function of public things alone.
@@ -108,6 +121,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 
 // Measures lists the measures that a leaf is read from, none where the leaf is public.

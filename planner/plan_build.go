@@ -53,6 +53,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 				a.tellRules(&said)
 			}
 		}
+		plan.tellFew(plan.Leaves[i], &said)
 	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
@@ -72,7 +73,9 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 
 // tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
 func (s *solved) tellRules(said *notes) {
-	if unit := s.table.Dataset.Unit; !unit.Row && s.table.MaxRowsPerUnit > 1 {
+	if unit := s.table.Dataset.Unit; s.table.BoundsGroups(s.cells) {
+		said.add("at most " + textOf(s.table.MaxGroups) + " groups of each " + unit.Name + " are counted in " + s.table.Name + ", and " + textOf(s.table.MaxPerGroup) + " rows in each")
+	} else if !unit.Row && s.table.MaxRowsPerUnit > 1 {
 		said.add("at most " + textOf(s.table.MaxRowsPerUnit) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
 	} else if !unit.Row {
 		said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
@@ -135,13 +138,27 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 		}
 		runs := leaf.Counts[f.of].Runs
 		run := &runs[len(runs)-1]
-		run.Measure, run.Counter = measure, w.reading.counters[c]
+		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
 			for _, cell := range a.cellsOf(f, row, spots) {
 				list = append(list, w.reading.spans[c][cell])
 			}
 			run.Spans[r] = joinSpans(list)
+		}
+	}
+}
+
+// tellFew notes where the number of different values is lost in its noise.
+func (p *Plan) tellFew(leaf *Leaf, said *notes) {
+	for _, c := range leaf.Counts {
+		for _, run := range c.Runs {
+			if run.Most == 0 || run.Measure < 0 {
+				continue
+			}
+			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(span(0), p.Confidence); e.HalfWidth >= run.Most {
+				said.add("there are at most " + textOf(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+			}
 		}
 	}
 }
@@ -176,6 +193,9 @@ func (p *Plan) tellErrors() {
 			}
 			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
 				e = own
+			}
+			if run.Most > 0 {
+				e.HalfWidth = min(e.HalfWidth, run.Most)
 			}
 		}
 		p.Columns[i].Error = &e

@@ -13,6 +13,7 @@ type sheet struct {
 	sets   []set
 	frames []*solved // by set: its rows
 	asks   []*ask
+	base   *sheet // whose cells answer it: see lean
 }
 
 // set is a grouping set: the question's keys that its rows are grouped by.
@@ -115,7 +116,7 @@ func (v *sheeter) frame(sh *sheet) *Refusal {
 
 // on is the question over the same rows for some of the keys and conditions.
 func (q *question) on(keys set, conditions []*expr, counters []counter) *question {
-	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions)}
+	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup}
 	for _, k := range keys {
 		sub.keys = append(sub.keys, q.keys[k])
 	}

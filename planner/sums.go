@@ -21,7 +21,7 @@ func (s *solved) summed() []*Sum {
 			continue
 		}
 		some = true
-		sums[c] = &Sum{Factors: sum.factors}
+		sums[c] = &Sum{Factors: s.ownFactors(sum.factors)}
 		if sums[c].Bound = sum.weights.bound; sum.expr == nil {
 			sums[c].Bound = boundOf(sum.factors)
 		}
@@ -30,6 +30,18 @@ func (s *solved) summed() []*Sum {
 		return nil
 	}
 	return sums
+}
+
+// ownFactors are factors over the question's table. When they were made it may have been another, to which a condition has
+// added a column since: the columns of that are the first here.
+func (s *solved) ownFactors(factors []Factor) []Factor {
+	own := slices.Clone(factors)
+	for i, f := range own {
+		if t := f.Column.Table; t != s.table {
+			own[i].Column = s.table.Columns[columnIndex(t, f.Column)]
+		}
+	}
+	return own
 }
 
 // encodeWeights adds the weights of a counter to a description.

@@ -56,19 +56,38 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 		}
 		sub.keys = append(sub.keys, e)
 	}
-	a := &ask{set: keys}
-	for i, c := range counters {
+	for _, c := range counters {
 		where, refusal := v.some(q, u, q.counters[c].where)
 		if refusal != nil {
 			return nil, refusal
 		}
 		sub.counters = append(sub.counters, counter{where: where})
-		a.fills = append(a.fills, fill{c, i, -1})
 	}
 	if sub.table = perUnit(u); sub.table == nil {
 		return nil, wideAggregate.at(v.positionOf(q))
 	}
-	return v.solved(a, sub)
+	a, refusal := v.better(sub)
+	if refusal != nil {
+		return nil, refusal
+	}
+	a.set = keys
+	for i := range a.fills {
+		a.fills[i].of = counters[a.fills[i].of]
+	}
+	return a, nil
+}
+
+// better asks for all counters of a question side by side, or by combination of their conditions.
+func (v *sheeter) better(q *question) (*ask, *Refusal) {
+	keys, counters := set(identityOf(len(q.keys))), identityOf(len(q.counters))
+	a, refusal := v.plain(q, keys, counters)
+	if refusal != nil || !conditional(q, counters) {
+		return a, refusal
+	}
+	if split := v.split(q, keys, counters); split != nil && split.weight < a.weight {
+		return split, nil
+	}
+	return a, nil
 }
 
 func (v *sheeter) positionOf(q *question) int {

@@ -60,6 +60,11 @@ func (v *values) columns() []int {
 // occurrence among those where the counter counts.
 func (v *solver) show(p *part, counter int) *Refusal {
 	shows, seen := make([]int32, len(p.class)), map[string]int32{}
+	for _, e := range v.s.values[counter].of {
+		if e.form == formColumn && v.table.Columns[e.cols[0]].Domain.Other >= 0 {
+			v.notes.add("values of " + v.table.Columns[e.cols[0]].Name + " outside its domain count as one")
+		}
+	}
 	cells := make([]int, len(p.columns))
 	for at := range shows {
 		decode(at, p.sizes, cells)
@@ -155,8 +160,13 @@ func (s *solved) encodeValues(b []byte, counter int) []byte {
 }
 
 // contribution is what one unit can put into the question's groups.
-func (s *solved) contribution() mechanisms.Contribution {
-	c := s.table.Contribution()
-	c.PerGroup = s.perGroup
+func (s *solved) contribution() mechanisms.Contribution { return s.contributionTo(s.cells) }
+
+// contributionTo is what one unit can put into a measure over so many groups, each within one of the question's.
+func (s *solved) contributionTo(groups int) mechanisms.Contribution {
+	c := s.table.ContributionTo(groups)
+	if s.perGroup > 0 {
+		c.PerGroup = s.perGroup
+	}
 	return c
 }

@@ -3,7 +3,6 @@ package planner
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -45,6 +44,7 @@ func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
 			most++
 		}
 	}
+	most -= ch.lean(sheets, most)
 	// What was bought for this statement before is found at the share that it was bought for.
 	before, bought, refusal := ch.attempt(sheets, max(most, 1))
 	free, hints, dates := refusal == nil && bought == 0, ch.hints, ch.dates
@@ -70,6 +70,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 	ch.hints, ch.dates, ch.renewals = nil, nil, 0
 	ways = make([][]*way, len(sheets))
 	buying := map[Digest]*Measure{}
+	var leaning []int
 	for i, sh := range sheets {
 		ways[i] = make([]*way, len(sh.asks))
 		parts, buys := (&sheeter{ch: ch}).shares(sh.asks), false
@@ -84,6 +85,10 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			w, refusal := ch.one(a.solved, own)
 			if refusal != nil {
 				return nil, 0, refusal
+			}
+			if sh.base != nil && !w.measure.Held {
+				leaning = append(leaning, i)
+				continue
 			}
 			if m := w.measure; !m.Held {
 				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
@@ -102,19 +107,17 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			bought++
 		}
 	}
+	for _, i := range leaning {
+		w, refusal := ch.leaning(sheets, ways, sheets[i], buying, share)
+		if refusal != nil {
+			return nil, 0, refusal
+		}
+		if ways[i][0] = w; !w.measure.Held && buying[w.measure.Digest] == nil {
+			buying[w.measure.Digest] = w.measure
+			bought++
+		}
+	}
 	return ways, bought, nil
-}
-
-// partOfCost is so many 2^-20ths of a cost, rounded down.
-func partOfCost(c privacy.Cost, part int64) privacy.Cost {
-	if part == wholeShare {
-		return c
-	}
-	of := func(n int64) int64 {
-		high, low := bits.Mul64(uint64(n), uint64(part))
-		return int64(high<<44 | low>>20)
-	}
-	return privacy.Cost{Epsilon: privacy.MicroEpsilon(of(c.Epsilon.Micro())), Rho: privacy.PicoRho(of(c.Rho.Pico()))}
 }
 
 // share is a k-th of what a statement may cost, rounded down.
@@ -351,9 +354,9 @@ func hint(r *policy.Release) string {
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	if r.Kind == policy.RangeRelease {
-		return mechanisms.Ranges(cells, r.Table.Contribution(), r.Cost)
+		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
 	}
-	return mechanisms.Plain(1, cells, r.Table.Contribution(), r.Cost)
+	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), r.Cost)
 }
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
@@ -379,7 +382,7 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	if reading == nil {
 		return nil
 	}
-	spec, err := mechanisms.Ranges(held.cells, s.contribution(), share)
+	spec, err := mechanisms.Ranges(held.cells, s.contributionTo(held.cells), share)
 	if err != nil {
 		return nil
 	}

@@ -110,6 +110,7 @@ func (c *checker) relation(t *Table, at place) {
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0,
+		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 	} {
 		if given {
 			at.name(key).problem("%s is for private tables, and this one is public", key)
@@ -135,11 +136,35 @@ func privateTable(t *Table, f *tableT, at place) {
 		if f.MaxRowsPerUnit != "" && t.MaxRowsPerUnit != 1 {
 			at.key("max_rows_per_unit").problem("max_rows_per_unit is %s, but in this dataset each row is a unit", f.MaxRowsPerUnit)
 		}
+		if f.MaxGroupsPerUnit != "" || f.MaxRowsPerGroup != "" {
+			at.problem("max_groups_per_unit and max_rows_per_group are given, but in this dataset each row is a unit")
+		}
 		t.MaxRowsPerUnit = 1
 		return
 	}
-	if f.MaxRowsPerUnit == "" {
+	switch {
+	case f.MaxGroupsPerUnit != "" || f.MaxRowsPerGroup != "":
+		groupBounds(t, f, at)
+	case f.MaxRowsPerUnit == "":
 		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
 		t.MaxRowsPerUnit = 1
+	}
+}
+
+// groupBounds reads the bounds by groups, which take the place of the bound of rows: that is their product.
+func groupBounds(t *Table, f *tableT, at place) {
+	t.MaxRowsPerUnit = 1
+	switch {
+	case f.MaxRowsPerUnit != "":
+		at.name("max_rows_per_unit").problem("max_rows_per_unit is given beside max_groups_per_unit and max_rows_per_group: their product bounds a unit's rows")
+		return
+	case f.MaxGroupsPerUnit == "" || f.MaxRowsPerGroup == "":
+		at.problem("max_groups_per_unit and max_rows_per_group belong together: one without the other bounds nothing")
+		return
+	}
+	t.MaxGroups = whole64(f.MaxGroupsPerUnit, 1, maxRowsPerUnit, at.key("max_groups_per_unit"), "max_groups_per_unit")
+	t.MaxPerGroup = whole64(f.MaxRowsPerGroup, 1, maxRowsPerUnit, at.key("max_rows_per_group"), "max_rows_per_group")
+	if t.MaxRowsPerUnit = t.MaxGroups * t.MaxPerGroup; t.MaxRowsPerUnit > maxRowsPerUnit {
+		at.problem("max_groups_per_unit times max_rows_per_group is %d, must be at most %d", t.MaxRowsPerUnit, maxRowsPerUnit)
 	}
 }

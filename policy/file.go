@@ -124,11 +124,11 @@ type tableT struct {
 	Static           later      `yaml:"static"`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
+	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`
+	MaxRowsPerGroup  integer    `yaml:"max_rows_per_group" jsonschema_description:"Instead of max_rows_per_unit, with max_groups_per_unit: most rows of one unit that are counted in one group."`
 	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
-	MaxGroupsPerUnit later      `yaml:"max_groups_per_unit"`
-	MaxRowsPerGroup  later      `yaml:"max_rows_per_group"`
 	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
 	Trusted          later      `yaml:"trusted"`
 	NullUnit         later      `yaml:"null_unit"`

@@ -35,6 +35,9 @@ func (t *Table) Fingerprint() []byte {
 	} else {
 		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
 		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
+		if t.MaxGroups > 0 {
+			line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))
+		}
 	}
 	if t.Via != nil {
 		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))

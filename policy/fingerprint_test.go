@@ -49,6 +49,7 @@ func TestRule3OtherMeaningOtherFingerprint(t *testing.T) {
 		{"people.person_id}", "people.household_id}", "visits.person_id = people.person_id", "visits.person_id = people.household_id"},
 		{"neighbors: add-remove", "neighbors: replace-one\n    units: 9"},
 		{"max_rows_per_unit: 1\n", "max_rows_per_unit: 2\n"},
+		{"max_rows_per_unit: 1\n", "max_groups_per_unit: 1\n        max_rows_per_group: 1\n"},
 		{"{name: age,", "{name: age, source: years,"},
 		{"{name: age, type: integer", "{name: age, type: bigint"},
 		{"min: 0, max: 119", "min: 1, max: 119"},

@@ -107,7 +107,9 @@ type Table struct {
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
 	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
-	MaxRowsPerUnit int64  // at least 1
+	MaxRowsPerUnit int64  // at least 1; with the two below, their product
+	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
+	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
 	Columns        []*Column
 	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
@@ -283,7 +285,20 @@ func (t *Table) Base() []*Table {
 	return list
 }
 
-// Contribution is what one unit puts into the table.
+// Contribution is what one unit puts into the table, whatever is counted of it.
 func (t *Table) Contribution() mechanisms.Contribution {
 	return mechanisms.Contribution{Rows: t.MaxRowsPerUnit, Neighbors: t.Dataset.Neighbors}
 }
+
+// ContributionTo is what one unit puts into a measure of so many groups. With one group nothing but the unit's rows is
+// bounded; with more, and where the policy says so, the groups that it is in and its rows in each.
+func (t *Table) ContributionTo(groups int) mechanisms.Contribution {
+	c := t.Contribution()
+	if t.BoundsGroups(groups) {
+		c.Groups, c.PerGroup = t.MaxGroups, t.MaxPerGroup
+	}
+	return c
+}
+
+// BoundsGroups tells whether the SQL of a measure of so many groups bounds a unit's groups, and its rows in each.
+func (t *Table) BoundsGroups(groups int) bool { return t.MaxGroups > 0 && groups > 1 }

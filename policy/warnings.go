@@ -182,8 +182,11 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 	if t.Name != strings.ToLower(t.Name) {
 		say("table %s: analysts must write its name in double quotes", t.Name)
 	}
-	if t.MaxRowsPerUnit >= 1000 {
-		say("table %s: max_rows_per_unit is %d, and noise grows with it: a count is off by thousands", t.Name, t.MaxRowsPerUnit)
+	if bound := "max_rows_per_unit"; t.MaxRowsPerUnit >= 1000 {
+		if t.MaxGroups > 0 {
+			bound = "max_groups_per_unit times max_rows_per_group"
+		}
+		say("table %s: %s is %d, and noise grows with it: a count is off by thousands", t.Name, bound, t.MaxRowsPerUnit)
 	}
 	for _, c := range t.Columns {
 		if c.Name != strings.ToLower(c.Name) {

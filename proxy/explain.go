@@ -134,11 +134,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
-	each := ""
-	if contribution.PerGroup > 0 && contribution.PerGroup < contribution.Rows {
-		each = fmt.Sprintf(", %d in a group", contribution.PerGroup)
-	}
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %d row%s a unit%s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, contribution.Rows, plural(int(contribution.Rows)), each)
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
@@ -151,6 +147,17 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		}
 	}
 	return e
+}
+
+func boundText(c mechanisms.Contribution) string {
+	if c.Groups > 0 {
+		return fmt.Sprintf("%d group%s a unit with %d row%s in each", c.Groups, plural(int(c.Groups)), c.PerGroup, plural(int(c.PerGroup)))
+	}
+	text := fmt.Sprintf("%d row%s a unit", c.Rows, plural(int(c.Rows)))
+	if c.PerGroup > 0 && c.PerGroup < c.Rows {
+		text += fmt.Sprintf(", %d in a group", c.PerGroup)
+	}
+	return text
 }
 
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.

@@ -61,7 +61,11 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 		if run == nil || run.Measure < 0 {
 			return 0
 		}
-		return readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+		if run.Most > 0 {
+			n = min(max(n, 0), run.Most)
+		}
+		return n
 	}
 	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, sum) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}

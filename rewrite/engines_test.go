@@ -108,6 +108,11 @@ func difference(got, want map[string][]int64) string {
 }
 
 func duckEngine(t *testing.T, statements []string) engine {
+	return duckQueries(duckDB(t, statements))
+}
+
+// duckDB is a database whose private tables lie in a catalog of their own.
+func duckDB(t *testing.T, statements []string) *sql.DB {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		t.Fatal(err)
@@ -119,6 +124,10 @@ func duckEngine(t *testing.T, statements []string) engine {
 			t.Fatalf("%v\n%.300s", err, s)
 		}
 	}
+	return db
+}
+
+func duckQueries(db *sql.DB) engine {
 	return func(t *testing.T, text string, args []any) [][]int64 {
 		rows, err := db.Query(text, args...)
 		if err != nil {
@@ -146,6 +155,10 @@ func duckEngine(t *testing.T, statements []string) engine {
 }
 
 func postgresEngine(t *testing.T, statements []string) engine {
+	return postgresQueries(postgresConn(t, statements))
+}
+
+func postgresConn(t *testing.T, statements []string) *pgx.Conn {
 	server := pgtest.Shared(t)
 	database := server.Database(t)
 	server.Exec(t, database, statements...)
@@ -160,6 +173,11 @@ func postgresEngine(t *testing.T, statements []string) engine {
 			t.Fatal(err)
 		}
 	}
+	return conn
+}
+
+func postgresQueries(conn *pgx.Conn) engine {
+	ctx := context.Background()
 	return func(t *testing.T, text string, args []any) [][]int64 {
 		rows, err := conn.Query(ctx, text, append([]any{pgx.QueryExecModeExec}, args...)...)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -14,28 +15,32 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestGoldenSQL(t *testing.T) {
 	for _, f := range features(t) {
-		t.Run(f.name, func(t *testing.T) {
-			got := ""
-			for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
-				q, err := rewrite.Render(f.measure, d)
-				if err != nil {
-					t.Fatal(err)
-				}
-				got += fmt.Sprintf("-- %s\n%s\n-- arguments %q\n\n", d, q.SQL(), q.Args())
-			}
-			path := filepath.Join("testdata", f.name+".sql")
-			if *update {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
+		golden(t, f.name, f.measure)
+	}
+}
+
+func golden(t *testing.T, name string, m *planner.Measure) {
+	t.Run(name, func(t *testing.T) {
+		got := ""
+		for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+			q, err := rewrite.Render(m, d)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got != string(want) {
-				t.Errorf("the SQL of %s changed; run with -update and read the difference\n%s", f.name, got)
+			got += fmt.Sprintf("-- %s\n%s\n-- arguments %q\n\n", d, q.SQL(), q.Args())
+		}
+		path := filepath.Join("testdata", name+".sql")
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != string(want) {
+			t.Errorf("the SQL of %s changed; run with -update and read the difference\n%s", name, got)
+		}
+	})
 }

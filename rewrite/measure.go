@@ -43,6 +43,31 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a grain that names a column twice")
 		}
 	}
+	return checkGroups(m)
+}
+
+// checkGroups holds the groups against the grain where they bound anything.
+func checkGroups(m *planner.Measure) error {
+	if m.Table.MaxGroups == 0 {
+		return nil
+	}
+	at := 0
+	for _, g := range m.Groups {
+		combinations := 1
+		for range g.Columns {
+			if at >= len(m.Grain) || m.Grain[at].Domain == nil {
+				return errors.New("rewrite: groups of other columns than the grain")
+			}
+			combinations *= m.Grain[at].Domain.Size()
+			at++
+		}
+		if g.Columns < 1 || combinations != len(g.Class) || slices.ContainsFunc(g.Class, func(c int32) bool { return c < -1 || int(c) >= g.Classes }) {
+			return errors.New("rewrite: groups of other cells than the grain's")
+		}
+	}
+	if at != len(m.Grain) {
+		return errors.New("rewrite: groups of other columns than the grain")
+	}
 	return nil
 }
 
@@ -50,6 +75,10 @@ func checkMeasure(m *planner.Measure) error {
 // tables in proven.
 func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
 	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}}, table: m.Table, alias: "s"}
+	bounded := w.groupsBounded(m)
+	if bounded && countsAlone(m) {
+		return w.finished(w.groupedCounts(m))
+	}
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
 		n := w.use(c)
@@ -71,10 +100,15 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
-	if m.Where != nil {
+	if m.Where != nil && !bounded {
 		conditions = append(conditions, w.predicate(m.Where))
 	}
-	from, bound := w.source()
+	from, bound := "", ""
+	if bounded {
+		from, bound = w.groupedRows(m)
+	} else {
+		from, bound = w.source()
+	}
 	if bound != "" {
 		conditions = append([]string{bound}, conditions...)
 	}
@@ -85,6 +119,11 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 	if len(keys) > 0 {
 		sql += "\nGROUP BY " + strings.Join(keys, ", ")
 	}
+	return w.finished(sql)
+}
+
+// finished is the text of a query, if it could be written.
+func (w *writer) finished(sql string) (text, error) {
 	if w.err == nil && len(w.args) > maxArguments {
 		w.fail("the query needs more than %d constants", maxArguments)
 	}

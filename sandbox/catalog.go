@@ -77,6 +77,9 @@ func tableComment(t *policy.Table) string {
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
 		unit = "each " + t.Dataset.Unit.Name + " is protected, with at most " + itoa(t.MaxRowsPerUnit) + " rows"
+		if t.MaxGroups > 0 {
+			unit += " (in " + itoa(t.MaxGroups) + " groups, " + itoa(t.MaxPerGroup) + " in each)"
+		}
 	}
 	return "private table: " + unit + "; aggregates are answered with noise"
 }

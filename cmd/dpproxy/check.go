@@ -88,7 +88,11 @@ func describePolicy(out io.Writer, p *policy.Policy) {
 			if !d.Unit.Row {
 				of = d.Unit.Name
 			}
-			fmt.Fprintf(out, "  table %s: %s, %s, at most %s a %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.Releases), "release"), counted(t.MaxRowsPerUnit, "row"), of)
+			most := counted(t.MaxRowsPerUnit, "row") + " a " + of
+			if t.MaxGroups > 0 {
+				most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of, counted(t.MaxPerGroup, "row"))
+			}
+			fmt.Fprintf(out, "  table %s: %s, %s, at most %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.Releases), "release"), most)
 		}
 	}
 }

@@ -1,0 +1,187 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// Where the policy bounds a unit's groups, they are bounded measure by measure, by the groups that are released: bounding
+// by anything finer would let a unit into more of them, or with more rows. Of the rows that the measure asks for, a unit's
+// groups are put in the order of a hash of the unit and the group, and the first are taken; in each, the first rows in the
+// order of their contents (as in source.go). Both orders are functions of the unit's own rows alone (privacy rule 10). The
+// hash keeps the bound from always sparing the same groups.
+//
+// A group goes by the first combination of cells of its class in each grouping, f1, f2, …, NULL where there is none.
+
+// mostRuns bounds the text of one class.
+const mostRuns = 1 << 12
+
+// groupsBounded tells whether the measure's table bounds groups and no constraint in w.proven does.
+func (w *writer) groupsBounded(m *planner.Measure) bool {
+	groups := 1
+	for _, g := range m.Groups {
+		groups *= g.Classes
+	}
+	return m.Table.BoundsGroups(groups) && !slices.Contains(w.proven, m.Table)
+}
+
+// groupedRows writes the bounded rows of a measure, as source does; the measure's condition is in it.
+func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
+	var columns, classes, order []string
+	for i := range w.table.Columns {
+		columns = append(columns, "g.n"+strconv.Itoa(i+1))
+	}
+	order = columns
+	for i, k := range w.table.Keys {
+		if !k.Unit {
+			order = append(order[:len(order):len(order)], "g.j"+strconv.Itoa(i+1))
+		}
+	}
+	for i := range m.Groups {
+		classes = append(classes, "g.f"+strconv.Itoa(i+1))
+	}
+	rows := w.call("row_number") + " OVER (PARTITION BY " + strings.Join(append([]string{"g.u"}, classes...), ", ")
+	if len(order) > 0 {
+		rows += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
+	}
+	rows += ") AS r"
+	ranks := w.call("dense_rank") + " OVER " + w.byUnit(classes) + " AS d"
+	from = "(SELECT " + strings.Join(append([]string{rows, ranks}, columns...), ", ") +
+		"\n  FROM " + w.classed(m, true) + " AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL)"
+	return from, "s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)
+}
+
+// groupedCounts writes a whole query for a measure that only counts rows: how many of them a unit has in a group, and not
+// which, is then all that matters.
+func (w *writer) groupedCounts(m *planner.Measure) string {
+	var items, classes, outer []string
+	for i, g := range m.Groups {
+		f := "s.f" + strconv.Itoa(i+1)
+		outer, classes = append(outer, f), append(classes, "g.f"+strconv.Itoa(i+1))
+		at := len(items)
+		rest := int64(len(g.Class))
+		for k := range g.Columns {
+			cell := f
+			size := int64(m.Grain[at+k].Domain.Size())
+			if rest /= size; rest > 1 {
+				cell = w.operate(cell, "/", w.literal(strconv.FormatInt(rest, 10), "int4"))
+			}
+			if k > 0 {
+				cell = w.operate(cell, "%", w.literal(strconv.FormatInt(size, 10), "int4"))
+			}
+			items = append(items, w.output(cell, "c"+strconv.Itoa(at+k+1)))
+		}
+	}
+	most := w.call("sum", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")")
+	items = append(items, w.output(most, "k1"))
+	ranked := w.call("row_number") + " OVER " + w.byUnit(classes) + " AS d"
+	counted := "(SELECT g.u, " + strings.Join(classes, ", ") + ", " + w.call("count", "*") + " AS k\n  FROM " + w.classed(m, false) +
+		" AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL\n  GROUP BY g.u, " + strings.Join(classes, ", ") + ")"
+	return "SELECT " + strings.Join(items, ",\n       ") + "\nFROM (SELECT g.k, " + strings.Join(append(classes, ranked), ", ") + "\n  FROM " + counted +
+		" AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10) + "\nGROUP BY " + strings.Join(outer, ", ")
+}
+
+// countsAlone tells whether groupedCounts says all that the measure asks.
+func countsAlone(m *planner.Measure) bool {
+	return len(m.Counters) == 1 && m.Counters[0] == nil && (m.Sums == nil || m.Sums[0] == nil) && m.Weigh == nil &&
+		!slices.ContainsFunc(m.Groups, func(g planner.Grouping) bool { return g.Partly })
+}
+
+// classed writes the table's normalised rows that satisfy the measure's condition, with the class of each grouping, in
+// parentheses. With everything they have all columns and keys, else the unit alone.
+func (w *writer) classed(m *planner.Measure, everything bool) string {
+	v := w.over(w.table, "b")
+	items := []string{"b.u"}
+	at := 0
+	for i, g := range m.Groups {
+		items = append(items, v.class(m, at, g)+" AS f"+strconv.Itoa(i+1))
+		at += g.Columns
+	}
+	where := ""
+	if m.Where != nil {
+		where = "\n  WHERE " + v.predicate(m.Where)
+	}
+	if everything {
+		for i := range w.table.Columns {
+			items = append(items, "b.n"+strconv.Itoa(i+1))
+		}
+		for i, k := range w.table.Keys {
+			if !k.Unit {
+				items = append(items, "b.j"+strconv.Itoa(i+1))
+			}
+		}
+	}
+	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + v.base(everything) + " AS b" + where + ")"
+}
+
+// class writes the first combination of cells of a row's class.
+func (w *writer) class(m *planner.Measure, at int, g planner.Grouping) string {
+	number := ""
+	for _, c := range m.Grain[at : at+g.Columns] {
+		cell := w.cast(w.cell(c, w.use(c)), "int4")
+		if number == "" {
+			number = cell
+			continue
+		}
+		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(c.Domain.Size()), "int4")), "+", cell)
+	}
+	first := make([]int, g.Classes)
+	for i := range first {
+		first[i] = -1
+	}
+	var runs []run
+	same := true
+	for i, class := range g.Class {
+		to := -1
+		if class >= 0 {
+			if first[class] < 0 {
+				first[class] = i
+			}
+			to = first[class]
+		}
+		same = same && to == i
+		if n := len(runs); n == 0 || runs[n-1].to != to {
+			runs = append(runs, run{i, to})
+		}
+	}
+	switch {
+	case same:
+		return number
+	case len(runs) > mostRuns:
+		w.fail("groups that are made of more than %d ranges of cells", mostRuns)
+		return "NULL"
+	}
+	return w.among(number, runs)
+}
+
+// run are neighbouring combinations of cells, from one on, that belong to one class.
+type run struct{ from, to int }
+
+// among finds the run of a number by halves.
+func (w *writer) among(number string, runs []run) string {
+	if len(runs) == 1 && runs[0].to < 0 {
+		return w.cast("NULL", "int4")
+	}
+	if len(runs) == 1 {
+		return w.literal(strconv.Itoa(runs[0].to), "int4")
+	}
+	half := len(runs) / 2
+	return "CASE WHEN " + w.operate(number, "<", w.literal(strconv.Itoa(runs[half].from), "int4")) + " THEN " + w.among(number, runs[:half]) +
+		" ELSE " + w.among(number, runs[half:]) + " END"
+}
+
+// byUnit is the window in which a unit's groups are in their order.
+func (w *writer) byUnit(classes []string) string {
+	hash := w.call("hash", append([]string{"g.u"}, classes...)...)
+	if w.dialect == PostgreSQL {
+		text := w.cast("g.u", "text")
+		for _, f := range classes {
+			text = w.operate(w.operate(text, "||", "' '::pg_catalog.text"), "||", w.cast(f, "text"))
+		}
+		hash = w.call("hashtextextended", "("+text+` COLLATE pg_catalog."C")`, "0")
+	}
+	return "(PARTITION BY g.u ORDER BY " + strings.Join(append([]string{hash}, classes...), ", ") + ")"
+}

@@ -1,0 +1,36 @@
+-- PostgreSQL
+SELECT (s.f1)::pg_catalog.int4 AS c1,
+       (pg_catalog.sum(LEAST(s.k, 3)))::pg_catalog.int8 AS k1
+FROM (SELECT g.k, g.f1, pg_catalog.row_number() OVER (PARTITION BY g.u ORDER BY pg_catalog.hashtextextended(((((g.u)::pg_catalog.text OPERATOR(pg_catalog.||) ' '::pg_catalog.text) OPERATOR(pg_catalog.||) (g.f1)::pg_catalog.text) COLLATE pg_catalog."C"), 0), g.f1) AS d
+  FROM (SELECT g.u, g.f1, pg_catalog.count(*) AS k
+  FROM (SELECT b.u, CASE WHEN ((COALESCE((b.n2 OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8), 15))::pg_catalog.int4 OPERATOR(pg_catalog.<) '9'::pg_catalog.int4) THEN '0'::pg_catalog.int4 ELSE CASE WHEN ((COALESCE((b.n2 OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8), 15))::pg_catalog.int4 OPERATOR(pg_catalog.<) '15'::pg_catalog.int4) THEN '9'::pg_catalog.int4 ELSE '15'::pg_catalog.int4 END END AS f1
+  FROM (SELECT t."who" AS u,
+        COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text], (t."ward" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (t."ward" COLLATE pg_catalog."C") IS NOT NULL THEN 4 END) AS n1,
+        CASE WHEN (t."minutes" OPERATOR(pg_catalog.>=) '-5'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '9'::pg_catalog.int8) THEN t."minutes" WHEN false THEN '-5'::pg_catalog.int8 END AS n2
+   FROM "clinic"."visits" AS t
+   WHERE t."who" IS NOT NULL) AS b
+  WHERE (((b.n1 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8) OR (b.n1 OPERATOR(pg_catalog.>=) '2'::pg_catalog.int8)) OR (b.n2 OPERATOR(pg_catalog.>=) '6'::pg_catalog.int8))) AS g
+  WHERE g.f1 IS NOT NULL
+  GROUP BY g.u, g.f1) AS g) AS s
+WHERE s.d <= 2
+GROUP BY s.f1
+-- arguments ["A" "B" "C" "D"]
+
+-- DuckDB
+SELECT CAST(s.f1 AS INTEGER) AS c1,
+       CAST(sum(LEAST(s.k, 3)) AS BIGINT) AS k1
+FROM (SELECT g.k, g.f1, row_number() OVER (PARTITION BY g.u ORDER BY hash(g.u, g.f1), g.f1) AS d
+  FROM (SELECT g.u, g.f1, count(*) AS k
+  FROM (SELECT b.u, CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('9' AS INTEGER)) THEN CAST('0' AS INTEGER) ELSE CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('15' AS INTEGER)) THEN CAST('9' AS INTEGER) ELSE CAST('15' AS INTEGER) END END AS f1
+  FROM (SELECT t."who" AS u,
+        COALESCE((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR), CAST($4 AS VARCHAR)], TRY_CAST(t."ward" AS VARCHAR)) - 1), CASE WHEN TRY_CAST(t."ward" AS VARCHAR) IS NOT NULL THEN 4 END) AS n1,
+        CASE WHEN (TRY_CAST(t."minutes" AS BIGINT) >= CAST('-5' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('9' AS BIGINT)) THEN TRY_CAST(t."minutes" AS BIGINT) WHEN false THEN CAST('-5' AS BIGINT) END AS n2
+   FROM "private"."clinic"."visits" AS t
+   WHERE t."who" IS NOT NULL) AS b
+  WHERE (((b.n1 < CAST('1' AS BIGINT)) OR (b.n1 >= CAST('2' AS BIGINT))) OR (b.n2 >= CAST('6' AS BIGINT)))) AS g
+  WHERE g.f1 IS NOT NULL
+  GROUP BY g.u, g.f1) AS g) AS s
+WHERE s.d <= 2
+GROUP BY s.f1
+-- arguments ["A" "B" "C" "D"]
+
