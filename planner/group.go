@@ -167,6 +167,7 @@ type found struct {
 	key, counter int      // −1: not that
 	formula      *pg.Node // over the leaf's columns, in neither case
 	typ          policy.Type
+	choice       bool // the counter is a choice, of the type
 }
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
@@ -218,6 +219,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 	if f.key >= 0 {
 		k := g.q.keys[f.key]
 		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
+	}
+	if f.choice {
+		return columnExpr(len(g.q.keys)+f.counter, f.typ, -1, pos), nil
 	}
 	e := columnExpr(len(g.q.keys)+f.counter, policy.Int8, -1, pos)
 	if f.typ == policy.Int8 {

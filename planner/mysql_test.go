@@ -44,7 +44,7 @@ func readAs(c Context, text string) string {
 			continue
 		}
 		if _, r := Build(s, nil, c); r != nil {
-			out += "    not planned: " + r.ID + ": " + r.Message + "\n"
+			out += "    not planned: " + r.ID + "\n"
 		}
 	}
 	return out

@@ -42,7 +42,11 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		}
 		v.tellKeys(q)
 	}
-	ways, refusal := ch.choose(sheets)
+	chosen, refusal := v.choices(sheets)
+	if refusal != nil {
+		return nil, refusal
+	}
+	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -55,6 +59,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		}
 		plan.tellFew(plan.Leaves[i], &said)
 	}
+	plan.addChoices(sheets, chosen, ways[len(sheets):])
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
@@ -183,7 +188,7 @@ func (p *Plan) tellErrors() {
 	}
 	leaf := p.Leaves[from.leaf]
 	for i, source := range from.counts {
-		if source < 0 || i >= len(p.Columns) {
+		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact

@@ -18,6 +18,7 @@ type question struct {
 	where    []*expr // a conjunction
 	keys     []*expr
 	counters []counter
+	choices  []*choiceSet
 	sql      string
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
@@ -34,6 +35,7 @@ type counter struct {
 
 	values *values // of which different ones are counted; nil: rows are
 	units  *units  // of which different ones are counted
+	choice *choice // instead of counting
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -80,6 +82,7 @@ type solved struct {
 	parts    []*part
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
+	chosen   *chosen
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

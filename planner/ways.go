@@ -132,6 +132,9 @@ func (ch *chooser) share(k int) privacy.Cost {
 // one picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
 // release of her own where she asked for that, then a fresh count.
 func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
+	if s.chosen != nil {
+		return ch.oneChoice(s, share)
+	}
 	own := s.measure(s.kind(), s.table.Name+s.about())
 	fresh, err := s.fresh(share)
 	if err != nil {
