@@ -253,7 +253,12 @@ func sortParts(t *policy.Table, parts []*part) {
 		p.columns = slices.Clone(p.columns)
 		slices.SortFunc(p.columns, byName)
 	}
-	slices.SortFunc(parts, func(a, b *part) int { return byName(a.columns[0], b.columns[0]) })
+	slices.SortFunc(parts, func(a, b *part) int {
+		if len(a.columns) == 0 || len(b.columns) == 0 { // of a constant that is added up
+			return len(a.columns) - len(b.columns)
+		}
+		return byName(a.columns[0], b.columns[0])
+	})
 }
 
 func shares(a, b []int) bool {
