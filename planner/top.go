@@ -51,6 +51,20 @@ func (sh *sheet) topOf(a *ask) int {
 	return sh.top
 }
 
+// one picks the way of one question: of a choice, of the first keys, or of counts.
+func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
+	if s.chosen != nil {
+		return ch.oneChoice(s, share)
+	}
+	w, refusal := ch.oneCounted(s, share)
+	if refusal == nil && s.first > 0 {
+		if top := ch.oneTop(s, w, share); top != nil {
+			return top, nil
+		}
+	}
+	return w, refusal
+}
+
 // oneTop chooses the first keys where she has paid for that, or where it is expected to be nearer than fresh counts; nil:
 // it is not.
 func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {

@@ -129,22 +129,8 @@ func (ch *chooser) share(k int) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// one picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
+// oneCounted picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
 // release of her own where she asked for that, then a fresh count.
-func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
-	if s.chosen != nil {
-		return ch.oneChoice(s, share)
-	}
-	w, refusal := ch.oneCounted(s, share)
-	if refusal == nil && s.first > 0 {
-		if top := ch.oneTop(s, w, share); top != nil {
-			return top, nil
-		}
-	}
-	return w, refusal
-}
-
-// oneCounted is one for what is counted.
 func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 	own := s.measure(s.kind(), s.table.Name+s.about())
 	fresh, err := s.fresh(share)
