@@ -56,6 +56,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
+	g.findTop()
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
 	}

@@ -33,7 +33,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		return nil, refusal
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
-	var said notes
+	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
 	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
 	for i, q := range b.questions {
@@ -41,6 +41,9 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			return nil, refusal
 		}
 		v.tellKeys(q)
+		for _, a := range sheets[i].asks {
+			a.first = sheets[i].topOf(a)
+		}
 	}
 	chosen, refusal := v.choices(sheets)
 	if refusal != nil {
@@ -143,6 +146,11 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 		}
 		runs := leaf.Counts[f.of].Runs
 		run := &runs[len(runs)-1]
+		if w.reading == nil {
+			run.Measure = measure
+			p.fillTop(run, a.solved, order)
+			continue
+		}
 		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
@@ -193,7 +201,7 @@ func (p *Plan) tellErrors() {
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
 		for _, run := range leaf.Counts[source].Runs {
-			if run.Measure < 0 {
+			if run.Measure < 0 || run.Pick != nil {
 				continue
 			}
 			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {

@@ -19,6 +19,7 @@ type question struct {
 	keys     []*expr
 	counters []counter
 	choices  []*choiceSet
+	top      int // above 0: so many keys are shown, in the order of the only counter, which is not
 	sql      string
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
@@ -83,6 +84,7 @@ type solved struct {
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
 	chosen   *chosen
+	first    int // above 0: the numbers of so many cells with the most rows will do
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

@@ -135,6 +135,17 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 	if s.chosen != nil {
 		return ch.oneChoice(s, share)
 	}
+	w, refusal := ch.oneCounted(s, share)
+	if refusal == nil && s.first > 0 {
+		if top := ch.oneTop(s, w, share); top != nil {
+			return top, nil
+		}
+	}
+	return w, refusal
+}
+
+// oneCounted is one for what is counted.
+func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 	own := s.measure(s.kind(), s.table.Name+s.about())
 	fresh, err := s.fresh(share)
 	if err != nil {

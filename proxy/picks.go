@@ -26,6 +26,10 @@ func picked(c *planner.CountColumn, row int, readings []saved) policy.Value {
 			continue
 		}
 		p := run.Pick
+		if p != nil && p.Top > 0 {
+			at := slices.Index(readings[run.Measure].noisy.Value().Observations, int64(p.At[row]))
+			return int64((p.Top - at) % (p.Top + 1)) // of −1, which is not chosen: 0
+		}
 		if p == nil || run.Measure < 0 || p.At[row] < 0 {
 			return nil
 		}
@@ -67,6 +71,9 @@ func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
 // pickText says how far a chosen column is off.
 func pickText(p *planner.Pick, at string) string {
 	rank := int64(math.Ceil(p.Rank))
+	if p.Top > 1 {
+		return fmt.Sprintf("each of the %d keys has at most %d rows fewer than one in its place could have %s", p.Top, rank, at)
+	}
 	if p.Kind != mechanisms.Quantiles {
 		if p.Spans != nil {
 			return fmt.Sprintf("read from counts with error ±%d %s each", rank, at)

@@ -64,7 +64,7 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
-		case c.Type != 0:
+		case c.Type != 0 || run != nil && run.Pick != nil:
 			return picked(c, row, readings)
 		case run == nil || run.Measure < 0:
 			return int64(0)
