@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -61,9 +62,21 @@ var grammarVersion = sync.OnceValue(func() int32 {
 	return tree.GetVersion()
 })
 
-// deparsed prints a statement.
+// deparsed prints a statement, and reads it again: the printer leaves out parentheses that some expressions need, and
+// what reads as another statement must not be sent.
 func deparsed(tree *pg.Node) (string, error) {
-	return pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	if err != nil {
+		return "", err
+	}
+	again, err := pg.Parse(text)
+	if err != nil || len(again.Stmts) != 1 {
+		return "", errors.New("rewrite: a statement that cannot be printed")
+	}
+	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
+		return "", errors.New("rewrite: a statement that its printed form does not keep")
+	}
+	return text, nil
 }
 
 // overlays are the relations of pg_catalog whose rows are the cluster's or other sessions'. The sandbox shows rows of its
