@@ -230,9 +230,9 @@ func TestSumsRefuse(t *testing.T) {
 		{[]Counter{{Bound: counted}, {}}, "counter 2: bound of a sum is from 0 to 0, must hold another number"},
 		{[]Counter{{Bound: Bound{0, mostMagnitude + 1}}}, "counter 1: bound of a sum is from 0 to 1099511627777, must be within ±1099511627776"},
 		{[]Counter{{Bound: Bound{-mostMagnitude - 1, 0}}}, "counter 1: bound of a sum is from -1099511627777 to 0, must be within ±1099511627776"},
-		{[]Counter{{Bound: counted, Weight: -1}}, "weight of counter 1 is -1, must be greater than 0 and finite"},
-		{[]Counter{{Bound: counted, Weight: 1 / zero}}, "weight of counter 1 is +Inf, must be greater than 0 and finite"},
-		{[]Counter{{Bound: counted, Weight: zero / zero}}, "weight of counter 1 is NaN, must be greater than 0 and finite"},
+		{[]Counter{{Bound: counted, Weight: -1}}, "weight of counter 1 is -1, must be from 1e-40 to 1e40"},
+		{[]Counter{{Bound: counted, Weight: 1 / zero}}, "weight of counter 1 is +Inf, must be from 1e-40 to 1e40"},
+		{[]Counter{{Bound: counted, Weight: zero / zero}}, "weight of counter 1 is NaN, must be from 1e-40 to 1e40"},
 	} {
 		if _, err := Sums(k.counters, 2, oneRow, epsilon(1e6)); err == nil || err.Error() != k.want {
 			t.Errorf("%+v: %v, want %s", k.counters, err, k.want)
