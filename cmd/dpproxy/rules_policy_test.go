@@ -41,9 +41,9 @@ func TestRule9UnitStandsAtTheDataset(t *testing.T) {
           - {name: kind, type: text, domain: {values: [a, b]}}
 `
 	for name, c := range map[string]struct{ unit, path, complaint string }{
-		"unit: row with two private tables":     {"unit: row", "", "row"},
-		"a table without a path to the unit":    {"", "", "unit"},
-		"a row with two paths":                  {"", `unit: "events.sender = people.uid or events.receiver = people.uid"`, "unit"},
+		"unit: row with two private tables":      {"unit: row", "", "row"},
+		"a table without a path to the unit":     {"", "", "unit"},
+		"a row with two paths":                   {"", `unit: "events.sender = people.uid or events.receiver = people.uid"`, "unit"},
 		"a path through a column that is no key": {"", "unit: events.age = people.age", "no unique, NOT NULL constraint"},
 	} {
 		path := duckFixture(t, budgets{"5", "50"}, 0)
