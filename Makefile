@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-error bench-samplers bench-online audit tpch docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -33,6 +33,9 @@ fuzz: ## ten minutes of fuzzing a target
 
 bench: ## speed: answers a second, a fresh leaf, durable charges, beside PostgreSQL in the same run
 	@./scripts/bench
+
+bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
+	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBenchBounds$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...

@@ -114,12 +114,15 @@ func checkRequest(r Request) error {
 	return nil
 }
 
-// hasNoise tells whether every counter of a Spec has noise.
+// hasNoise tells whether every counter of a Spec has noise, or whether it chooses at a cost.
 func hasNoise(s mechanisms.Spec) bool {
 	for _, sum := range s.Sums {
 		if sum.Noise.Num <= 0 || sum.Noise.Den <= 0 {
 			return false
 		}
+	}
+	if s.Choice != nil { // which is drawn at random for its cost
+		return !s.Choice.Cost.IsZero()
 	}
 	return len(s.Sums) > 0 || s.Noise.Num > 0 && s.Noise.Den > 0
 }

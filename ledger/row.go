@@ -76,6 +76,10 @@ const (
 )
 
 func (e *encoder) spec(s mechanisms.Spec) {
+	if s.Choice != nil {
+		e.choiceSpec(s)
+		return
+	}
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
 		e.fullSpec(s)
 		return
@@ -192,6 +196,9 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
+	if first == specChoice {
+		return d.choiceSpec()
+	}
 	values := first == specValues
 	full := values || first == specFull
 	if full {

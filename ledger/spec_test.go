@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // firstForm is a tree of 2·3 branches over 6 cells with discrete Gaussian noise 5/2, as the first version wrote it.
@@ -43,6 +44,12 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Matrix, Matrix: []int64{1, -2, 3, 4}}, Noise: laplace},
+		{Counters: 1, Cells: 9, Choice: &mechanisms.Choice{Kind: mechanisms.Quantiles, Blocks: []mechanisms.Block{{Groups: 2, Cells: 3}, {Groups: 1, Cells: 3}}, Shares: []mechanisms.Share{{Num: 0, Den: 1}, {Num: 1, Den: 2}},
+			Each: mechanisms.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(5)}}},
+		{Counters: 3, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 3}}, Most: 2,
+			Each: mechanisms.Contribution{Rows: 4, Groups: 2, PerGroup: 2, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(7)}}},
+		{Counters: 1, Cells: 4, Choice: &mechanisms.Choice{Kind: mechanisms.Dearest, Blocks: []mechanisms.Block{{Groups: 1, Cells: 4}}, Most: 1, Weights: []int64{5, 9}, From: []int64{0, 3},
+			Each: mechanisms.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Rho: privacy.PicoRho(7)}}},
 	}
 	seen := map[string]bool{}
 	for _, s := range specs {
@@ -63,7 +70,7 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 			}
 		}
 	}
-	for _, first := range []int64{0, -1, -3} {
+	for _, first := range []int64{0, -1, -4, -5} {
 		e := encoder{}
 		e.i64(first)
 		d := decoder{b: append(e.b, make([]byte, 64)...)}

@@ -3,6 +3,7 @@ package mechanisms
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -34,7 +35,7 @@ func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	asked := question{w, cells, c, cost}
 	if s, ok := chosen.get(asked); ok {
-		return s, nil
+		return s.clone(), nil
 	}
 	if w != AllRanges && w != AllPrefixes {
 		return Spec{}, fmt.Errorf("workload is %d, must be all ranges or all prefixes", w)
@@ -60,8 +61,15 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 			best = s
 		}
 	}
-	chosen.put(asked, best)
+	chosen.put(asked, best.clone())
 	return best, nil
+}
+
+// clone returns an equal Spec that shares no slice with s: what is remembered stays as it was calibrated.
+func (s Spec) clone() Spec {
+	s.Strategy.Radices, s.Strategy.Weights, s.Strategy.Matrix = slices.Clone(s.Strategy.Radices), slices.Clone(s.Strategy.Weights), slices.Clone(s.Strategy.Matrix)
+	s.Sums = slices.Clone(s.Sums)
+	return s
 }
 
 // varianceFor returns the variance of the noise by which so much movement costs so much, 0 if there is none.
@@ -102,6 +110,9 @@ func (s Spec) mean(w Workload) float64 {
 func (s Spec) LinearVariance(query []float64) (float64, error) {
 	if err := s.check(); err != nil {
 		return 0, err
+	}
+	if s.Choice != nil {
+		return 0, fmt.Errorf("the release names chosen cells, must count them")
 	}
 	if len(query) != s.Cells {
 		return 0, fmt.Errorf("number of coefficients is %d, must be the number of cells, %d", len(query), s.Cells)

@@ -54,6 +54,9 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if err := s.check(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
+	if s.Choice != nil {
+		panic("mechanisms: error of a count by a Spec that chooses")
+	}
 	own := s.noise(0)
 	d, _ := own.distribution()
 	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}

@@ -71,8 +71,8 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 		if w == 0 {
 			w = 1 / (float64(large) * float64(large))
 		}
-		if !(w > 0) || math.IsInf(w, 1) {
-			return nil, fmt.Errorf("weight of counter %d is %g, must be greater than 0 and finite", i+1, counter.Weight)
+		if !(w >= 1/mostWeight && w <= mostWeight) {
+			return nil, fmt.Errorf("weight of counter %d is %g, must be from 1e-40 to 1e40", i+1, counter.Weight)
 		}
 		m := s.movesOf(c, Sum{Bound: counter.Bound, Values: counter.Values})
 		l1, _ := m.l1.Float64()
@@ -82,9 +82,12 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 		}
 		total += wanted[i]
 	}
+	if !(total > 0) || math.IsInf(total, 1) {
+		return nil, fmt.Errorf("weights of the counters add up to %g, must be greater than 0 and finite", total)
+	}
 	parts, all := make([]int64, len(counters)), int64(0)
 	for i := range parts {
-		parts[i] = 1 + int64(wanted[i]/total*(1<<20))
+		parts[i] = 1 + int64(min(max(wanted[i]/total, 0), 1)*(1<<20))
 		all += parts[i]
 	}
 	shares := make([]*big.Rat, len(counters))
@@ -93,6 +96,9 @@ func (s Spec) shares(counters []Counter, c Contribution, cost privacy.Cost) ([]*
 	}
 	return shares, nil
 }
+
+// mostWeight keeps the products of weights and moves, which are below 2^250, finite.
+const mostWeight = 1e40
 
 // checkPublic checks all that is public about a measurement but its noise.
 func (s Spec) checkPublic(c Contribution) error {
@@ -194,6 +200,9 @@ func (s Spec) Only(counter int) Spec {
 func (s Spec) Check() error { return s.check() }
 
 func (s Spec) check() error {
+	if s.Choice != nil {
+		return s.Choice.check(s)
+	}
 	if err := s.checkShape(); err != nil {
 		return err
 	}

@@ -45,6 +45,9 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	if !truth.Valid() {
 		return none, errors.New("truth was never sealed")
 	}
+	if spec.Choice != nil {
+		return spec.Choice.release(spec, place, truth, random)
+	}
 	observations, err := spec.draw(random)
 	if err != nil {
 		return none, err

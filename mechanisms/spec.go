@@ -55,6 +55,7 @@ type Spec struct {
 	Strategy Strategy // how each counter's cells are observed
 	Noise    Noise    // of every observation; none where Sums are given
 	Sums     []Sum    // one for each counter; none where all of them count rows
+	Choice   *Choice  // cells are chosen instead of counted; Strategy, Noise and Sums are absent
 }
 
 // Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values

@@ -24,6 +24,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 			return nil, windowIn.at(locationOf(a), "an aggregate")
 		}
 	}
+	if pickers[name] {
+		return g.picked(name, f)
+	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		return nil, noAggregate.at(pos, name)
 	}

@@ -250,6 +250,9 @@ func planText(p *Plan) string {
 			held += " shared"
 		}
 		fmt.Fprintf(&b, "\nmeasure %d: %s %q cost %s%s cells %d counters %d strategy %v noise %v", i, m.Kind, m.Name, m.Cost, held, m.Spec.Cells, m.Spec.Counters, m.Spec.Strategy, m.Spec.Noise)
+		if ch := m.Spec.Choice; ch != nil {
+			fmt.Fprintf(&b, "\n  %s: kind %d blocks %v shares %v most %d each %+v at %v", m.Spec.Chooser(), ch.Kind, ch.Blocks, ch.Shares, ch.Most, ch.Each, ch.Cost)
+		}
 		fmt.Fprintf(&b, "\n  sensitivity %+v", m.Spec.Sensitivity(m.Contribution()))
 		for _, g := range m.Grain {
 			fmt.Fprintf(&b, "\n  grain %s (%d cells)", g.Name, g.Domain.Size())
@@ -301,6 +304,10 @@ func leafText(b *strings.Builder, l *Leaf) {
 		}
 		for _, n := range l.Counts {
 			run, spans := n.At(r)
+			if n.Type != 0 {
+				cells = append(cells, n.Name+"="+pickText(&n, r))
+				continue
+			}
 			text := fmt.Sprint(spans)
 			if len(text) > 120 {
 				text = text[:120] + "…"
@@ -316,6 +323,27 @@ func leafText(b *strings.Builder, l *Leaf) {
 		}
 		show(r)
 	}
+}
+
+// pickText writes how a row of a chosen column is read.
+func pickText(c *CountColumn, row int) string {
+	for _, run := range c.Runs {
+		if row >= len(run.Spans) {
+			row -= len(run.Spans)
+			continue
+		}
+		p := run.Pick
+		if run.Measure < 0 || p.At[row] < 0 {
+			return c.Type.Name() + " NULL"
+		}
+		values := p.Values[row]
+		text := fmt.Sprintf("%s %d.%d of %d values from %s to %s", c.Type.Name(), run.Measure, p.At[row], len(values), textOf(values[0]), textOf(values[len(values)-1]))
+		if p.Spans != nil {
+			text += fmt.Sprintf(" at %d/%d of counts %v to %v", p.Share.Num, p.Share.Den, p.Spans[row][0], p.Spans[row][len(values)-1])
+		}
+		return text + fmt.Sprintf(" ±%.0f rows", p.Rank)
+	}
+	return "none"
 }
 
 func predText(p Pred) string {

@@ -56,6 +56,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
+	g.findTop()
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
 	}
@@ -167,6 +168,7 @@ type found struct {
 	key, counter int      // −1: not that
 	formula      *pg.Node // over the leaf's columns, in neither case
 	typ          policy.Type
+	choice       bool // the counter is a choice, of the type
 }
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
@@ -218,6 +220,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 	if f.key >= 0 {
 		k := g.q.keys[f.key]
 		return columnExpr(f.key, k.Type(), k.Typmod(), pos), nil
+	}
+	if f.choice {
+		return columnExpr(len(g.q.keys)+f.counter, f.typ, -1, pos), nil
 	}
 	e := columnExpr(len(g.q.keys)+f.counter, policy.Int8, -1, pos)
 	if f.typ == policy.Int8 {

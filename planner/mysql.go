@@ -4,8 +4,6 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/mysql"
 	"github.com/dpproxy/dpproxy/policy"
@@ -143,30 +141,7 @@ func refusalOf(r *mysql.Refusal) *Refusal {
 	return out
 }
 
-// sameTrees tells that two trees are equal but for the places in the text that they came from.
+// sameTrees tells that two single statements have equal trees.
 func sameTrees(a, b *pg.ParseResult) bool {
-	if len(a.Stmts) != 1 || len(b.Stmts) != 1 {
-		return false
-	}
-	x, y := proto.Clone(a.Stmts[0].Stmt), proto.Clone(b.Stmts[0].Stmt)
-	placeless(x.ProtoReflect())
-	placeless(y.ProtoReflect())
-	return proto.Equal(x, y)
-}
-
-// placeless clears the locations of a tree.
-func placeless(m protoreflect.Message) {
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case strings.HasSuffix(string(field.Name()), "location"):
-			m.Clear(field)
-		case field.IsList() && field.Message() != nil:
-			for i := range v.List().Len() {
-				placeless(v.List().Get(i).Message())
-			}
-		case !field.IsList() && field.Message() != nil:
-			placeless(v.Message())
-		}
-		return true
-	})
+	return len(a.Stmts) == 1 && len(b.Stmts) == 1 && SameTree(a.Stmts[0].Stmt, b.Stmts[0].Stmt)
 }

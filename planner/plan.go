@@ -109,9 +109,10 @@ type KeyColumn struct {
 	Values []policy.Value
 }
 
-// CountColumn is one bigint column. Its rows are read in runs.
+// CountColumn is one column of counts, or of values that were chosen. Its rows are read in runs.
 type CountColumn struct {
 	Name string
+	Type policy.Type // of what is chosen; 0: counts, which are bigint
 	Runs []Run
 }
 
@@ -121,6 +122,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Pick    *Pick               // the rows are read so instead
 	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 

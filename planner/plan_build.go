@@ -33,7 +33,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		return nil, refusal
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
-	var said notes
+	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
 	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
 	for i, q := range b.questions {
@@ -41,8 +41,15 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			return nil, refusal
 		}
 		v.tellKeys(q)
+		for _, a := range sheets[i].asks {
+			a.first = sheets[i].topOf(a)
+		}
 	}
-	ways, refusal := ch.choose(sheets)
+	chosen, refusal := v.choices(sheets)
+	if refusal != nil {
+		return nil, refusal
+	}
+	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -55,6 +62,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		}
 		plan.tellFew(plan.Leaves[i], &said)
 	}
+	plan.addChoices(sheets, chosen, ways[len(sheets):])
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
@@ -138,6 +146,11 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 		}
 		runs := leaf.Counts[f.of].Runs
 		run := &runs[len(runs)-1]
+		if w.reading == nil {
+			run.Measure = measure
+			p.fillTop(run, a.solved, order)
+			continue
+		}
 		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
@@ -183,12 +196,12 @@ func (p *Plan) tellErrors() {
 	}
 	leaf := p.Leaves[from.leaf]
 	for i, source := range from.counts {
-		if source < 0 || i >= len(p.Columns) {
+		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
 		for _, run := range leaf.Counts[source].Runs {
-			if run.Measure < 0 {
+			if run.Measure < 0 || run.Pick != nil {
 				continue
 			}
 			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {

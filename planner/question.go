@@ -18,6 +18,8 @@ type question struct {
 	where    []*expr // a conjunction
 	keys     []*expr
 	counters []counter
+	choices  []*choiceSet
+	top      int // above 0: so many keys are shown, in the order of the only counter, which is not
 	sql      string
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
@@ -34,6 +36,7 @@ type counter struct {
 
 	values *values // of which different ones are counted; nil: rows are
 	units  *units  // of which different ones are counted
+	choice *choice // instead of counting
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -80,6 +83,8 @@ type solved struct {
 	parts    []*part
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
+	chosen   *chosen
+	first    int // above 0: the numbers of so many cells with the most rows will do
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
@@ -248,7 +253,12 @@ func sortParts(t *policy.Table, parts []*part) {
 		p.columns = slices.Clone(p.columns)
 		slices.SortFunc(p.columns, byName)
 	}
-	slices.SortFunc(parts, func(a, b *part) int { return byName(a.columns[0], b.columns[0]) })
+	slices.SortFunc(parts, func(a, b *part) int {
+		if len(a.columns) == 0 || len(b.columns) == 0 { // of a constant that is added up
+			return len(a.columns) - len(b.columns)
+		}
+		return byName(a.columns[0], b.columns[0])
+	})
 }
 
 func shares(a, b []int) bool {

@@ -2,13 +2,13 @@ package planner
 
 // Reasons that are found after planning, by whoever writes or binds the SQL: the catalogue has them too.
 var (
-	sandboxUnsupported = &reason{"sandbox-unsupported", "DP002", "%s cannot be run by the embedded sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive.", ""}
+	sandboxUnsupported = &reason{"sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive.", ""}
 	sandboxQuery       = &reason{"sandbox-query", "DP002", "%s", "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive.", ""}
 	invalidOuter       = &reason{"invalid-query", "", "%s", "", ""}
 	unrendered         = &reason{"no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", ""}
 )
 
-// RefuseUnsupported refuses a part of an outer query that the embedded sandbox does not run; what names it.
+// RefuseUnsupported refuses a part of an outer query that the sandbox does not run; what names it.
 func RefuseUnsupported(what string) *Refusal { return sandboxUnsupported.at(-1, what) }
 
 // RefuseSandbox refuses an outer query that cannot be written for the sandbox.

@@ -297,10 +297,17 @@ func TestStatementNeverDearer(t *testing.T) {
 	const seed = 3
 	r := rand.New(rand.NewSource(seed))
 	c := testContext(t, testPolicy(t))
-	for n := 0; n < 150; n++ {
+	for n := 0; n < 250; n++ {
 		c.Settings.Epsilon = epsilon(t, []string{"0.1", "0.5", "0.9", "2"}[r.Intn(4)])
 		c.Settings.Release = r.Intn(2) == 0
 		sql := "SELECT (SELECT count(*) FROM people WHERE " + condition(r, 1) + "), (SELECT count(*) FROM people WHERE " + condition(r, 1) + "), (" + "SELECT count(*) FROM people WHERE age < 50)"
+		switch r.Intn(4) {
+		case 0:
+			sql = randomSQL(r)
+		case 1: // leaves that may be read from each other
+			where := " FROM people WHERE " + condition(r, 1)
+			sql = "SELECT sex, n, (SELECT count(*)" + where + ") FROM (SELECT sex, count(*) AS n" + where + " GROUP BY sex) t"
+		}
 		p := planOrRefusal(t, c, sql)
 		if p == nil {
 			continue

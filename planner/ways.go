@@ -129,9 +129,9 @@ func (ch *chooser) share(k int) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// one picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
+// oneCounted picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
 // release of her own where she asked for that, then a fresh count.
-func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 	own := s.measure(s.kind(), s.table.Name+s.about())
 	fresh, err := s.fresh(share)
 	if err != nil {

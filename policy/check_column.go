@@ -22,7 +22,14 @@ func columns(t *Table, list *tableT, at place) {
 				here.key("name").problem("name is given twice")
 			}
 		}
-		if c := column(t, f, here); c.Join {
+		c := column(t, f, here)
+		if c.Extreme = list.Extremes; f.Extremes != nil {
+			c.Extreme = *f.Extremes
+			if c.Domain == nil || !c.Domain.Ordered() {
+				here.name("extremes").problem("extremes is for private columns with a domain from min to max")
+			}
+		}
+		if c.Join {
 			t.Keys = append(t.Keys, c)
 		} else {
 			t.Columns = append(t.Columns, c)

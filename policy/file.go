@@ -133,7 +133,7 @@ type tableT struct {
 	Trusted          later      `yaml:"trusted"`
 	NullUnit         later      `yaml:"null_unit"`
 	Appends          later      `yaml:"appends"`
-	Extremes         later      `yaml:"extremes"`
+	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
 	Timing           later      `yaml:"timing"`
 }
@@ -148,7 +148,7 @@ type columnT struct {
 	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
 	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
 	Keys     string  `yaml:"keys" jsonschema:"enum=join" jsonschema_extras:"x-later=discover" jsonschema_description:"join: rows may be joined by this column, which has no domain and is never shown."`
-	Extremes later   `yaml:"extremes"`
+	Extremes *bool   `yaml:"extremes" jsonschema_description:"min and max of this column are answered, as extreme quantiles. Without it what the table says."`
 }
 
 type domainT struct {

@@ -146,6 +146,7 @@ type Column struct {
 	Nulls   NullRule
 	Outside OutsideRule
 	Snap    bool    // offgrid: snap
+	Extreme bool    // extremes: min and max are answered
 	Join    bool    // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool    // of Keys: it names the row's unit
 	Hidden  bool    // of Keys: the policy does not list it, so that catalogs do not show it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/big"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -19,6 +20,11 @@ func (p *Policy) Warnings() []string {
 	}
 	if p.Server.Admin != "" && !loopback(p.Server.Admin) {
 		say("the admin address %s can be reached from other machines and has no password", p.Server.Admin)
+	}
+	if twin, err := url.Parse(p.Sandbox.URL); err == nil && strings.HasPrefix(twin.Scheme, "postgres") {
+		if private, err := url.Parse(p.Backend.URL); err == nil && sameServer(twin, private) {
+			say("the sandbox stands on the private database's server: object ids in its catalogs come from a counter that writes there move, and the memory of a hostile query is that server's; one of its own keeps them apart")
+		}
 	}
 	for name := range maps.Keys(p.Backend.Files) {
 		if !p.reads(name) {

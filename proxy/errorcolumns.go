@@ -54,8 +54,9 @@ func errorColumns(columns []planner.OutColumn) []sandbox.Column {
 	return out
 }
 
+// needsRedraws: what is computed from a choice has no error bars, since noise around it cannot be drawn afresh.
 func needsRedraws(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
+	return !hasPicks(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.

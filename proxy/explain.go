@@ -124,6 +124,8 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "release " + m.Name + ", which you have paid for"
 	case m.Declared != nil:
 		e.Source = "release " + m.Name + ", bought by this query"
+	case m.Spec.Choice != nil:
+		e.Source = "a fresh choice"
 	case m.Kind == "range":
 		e.Source = "a new range release, bought by this query"
 	}
@@ -167,6 +169,10 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
 			if run.Measure != measure || len(run.Spans) == 0 {
+				continue
+			}
+			if run.Pick != nil {
+				lines = append(lines, c.Name+": "+pickText(run.Pick, "at "+percent(confidence)))
 				continue
 			}
 			own := m.Spec.Only(run.Counter)
@@ -240,6 +246,9 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
+	if s.Choice != nil {
+		return choiceText(s)
+	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {
 		noise = sumsText(s.Sums)

@@ -34,6 +34,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 	if e := errorText(plan); e != "" {
 		parts = append(parts, e)
 	}
+	parts = append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
 	n := Notice{Message: strings.Join(parts, "; ")}
 	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
@@ -149,7 +150,7 @@ func leafErrorText(plan *planner.Plan, at string) string {
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
-				if run.Measure >= 0 {
+				if run.Measure >= 0 && run.Pick == nil {
 					widest = max(widest, widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, plan.Confidence))
 				}
 			}

@@ -50,16 +50,24 @@ func leafTables(plan *planner.Plan, readings []saved) []sandbox.Table {
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
 func publicLeaf(leaf *planner.Leaf) sandbox.Table {
-	none := func(*planner.CountColumn, int) int64 { return 0 }
+	none := func(c *planner.CountColumn, _ int) policy.Value {
+		if c.Type != 0 {
+			return nil
+		}
+		return int64(0)
+	}
 	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(leaf, none))}
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
 func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
-	sum := func(c *planner.CountColumn, row int) int64 {
+	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
-		if run == nil || run.Measure < 0 {
-			return 0
+		switch {
+		case c.Type != 0 || run != nil && run.Pick != nil:
+			return picked(c, row, readings)
+		case run == nil || run.Measure < 0:
+			return int64(0)
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {
@@ -67,11 +75,11 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 		}
 		return n
 	}
-	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, sum) })
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, value) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
 }
 
-func leafRows(leaf *planner.Leaf, count func(c *planner.CountColumn, row int) int64) sandbox.Rows {
+func leafRows(leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
 	columns := leafColumns(leaf)
 	data := make([][]policy.Value, leaf.Rows)
 	cells := make([]policy.Value, leaf.Rows*len(columns))
@@ -81,7 +89,7 @@ func leafRows(leaf *planner.Leaf, count func(c *planner.CountColumn, row int) in
 			row[k] = leaf.Keys[k].Values[r]
 		}
 		for c := range leaf.Counts {
-			row[len(leaf.Keys)+c] = count(&leaf.Counts[c], r)
+			row[len(leaf.Keys)+c] = value(&leaf.Counts[c], r)
 		}
 		data[r] = row
 	}
@@ -94,7 +102,11 @@ func leafColumns(leaf *planner.Leaf) []sandbox.Column {
 		columns = append(columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
 	}
 	for _, c := range leaf.Counts {
-		columns = append(columns, sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1})
+		column := sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1}
+		if c.Type != 0 {
+			column.Type = c.Type
+		}
+		columns = append(columns, column)
 	}
 	return columns
 }
@@ -127,7 +139,7 @@ func sandboxSession(s *Session) sandbox.Session {
 	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables}
 }
 
-// saved is a release with its reading.
+// saved is a release with its reading; a choice has none.
 type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
@@ -157,7 +169,12 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 		a.log.Error("saved release cannot be read", "release", id, "error", err)
 		return saved{}, errLedger
 	}
-	e, err := mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+	var e *mechanisms.Estimate
+	if release.Item.Spec.Choice == nil {
+		e, err = mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+	} else {
+		_, err = release.Item.Spec.Chosen(release.Noisy)
+	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger

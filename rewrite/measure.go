@@ -79,6 +79,9 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 	if bounded && countsAlone(m) {
 		return w.finished(w.groupedCounts(m))
 	}
+	if w.countsRows(m) {
+		return w.finished(w.unitCounts())
+	}
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
 		n := w.use(c)

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -124,7 +125,13 @@ func (b *binder) builtin(name string, f builtin, args []expr) expr {
 		schema, relation, _ := strings.Cut(f.reads, ".")
 		b.reads(schema, relation)
 	}
-	return expr{sql: b.expand(f.sql, args), typed: t}
+	out := expr{sql: b.expand(f.sql, args), typed: t}
+	for i := range args {
+		if !strings.Contains(f.sql, "%"+strconv.Itoa(i+1)) && !(i == len(args)-1 && strings.Contains(f.sql, "%last")) {
+			out = b.keeping(out, args[i])
+		}
+	}
+	return out
 }
 
 // expand puts arguments and session parameters into a template.

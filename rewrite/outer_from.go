@@ -125,7 +125,11 @@ func (b *binder) leaf(name string) []column {
 			columns = append(columns, column{k.Name, QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}})
 		}
 		for _, c := range l.Counts {
-			columns = append(columns, column{c.Name, QuoteName(c.Name), typed{oid: policy.Int8, mod: -1}})
+			t := typed{oid: policy.Int8, mod: -1}
+			if c.Type != 0 {
+				t.oid = c.Type
+			}
+			columns = append(columns, column{c.Name, QuoteName(c.Name), t})
 		}
 		return columns
 	}

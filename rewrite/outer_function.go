@@ -50,11 +50,16 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	case "json_build_object", "jsonb_build_object":
 		return b.jsonObject(args)
 	case "pg_typeof":
-		return expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}
+		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])
+	case "concat_ws":
+		for i := range args {
+			args[i] = b.sent(args[i])
+		}
+		return b.call(name, args...)
 	case "concat":
 		var parts []string
 		for _, a := range args {
-			parts = append(parts, "coalesce("+b.cast(a, textType, true).sql+", '')")
+			parts = append(parts, "coalesce("+b.sent(a).sql+", '')")
 		}
 		return expr{sql: "(" + strings.Join(append(parts, "''"), " || ") + ")", typed: textType}
 	case "format":
@@ -63,6 +68,27 @@ func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 		return b.round(args)
 	}
 	return b.call(name, args...)
+}
+
+// sent is the text that a value is sent as, which of a boolean is another one than that of its cast.
+func (b *binder) sent(e expr) expr {
+	if e.oid == policy.Bool {
+		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
+	}
+	return b.cast(e, textType, true)
+}
+
+// keeping is an expression that does not depend on an argument and is evaluated with it all the same: an aggregate in it
+// makes the query an aggregation, an error in it is one.
+func (b *binder) keeping(e expr, dropped expr) expr {
+	if dropped.literal != nil || dropped.null || dropped.oid == typeRecord {
+		return e
+	}
+	if dropped.series {
+		cannot("a set as the argument of this function")
+	}
+	e.sql = "(CASE WHEN (" + dropped.sql + ") IS NULL THEN " + e.sql + " ELSE " + e.sql + " END)"
+	return e
 }
 
 // format binds format() with a constant format of plain %s, %I and %L.
@@ -89,7 +115,7 @@ func (b *binder) format(args []expr) expr {
 		if macro == "" || next >= len(args) {
 			cannot("this format")
 		}
-		parts = append(parts, strings.Replace(macro, "%", b.cast(args[next], textType, true).sql, 1))
+		parts = append(parts, strings.Replace(macro, "%", b.sent(args[next]).sql, 1))
 		next++
 	}
 	return expr{sql: "(" + strings.Join(parts, " || ") + ")", typed: textType}

@@ -83,6 +83,7 @@ func (b *binder) binary(op string, l, r expr) expr {
 	case "@>", "<@", "&&":
 		return b.arrayOperator(op, l, r)
 	}
+	unknown := l.null || r.null
 	l, r = b.number(l, r), b.number(r, l)
 	if !l.oid.Integer() || !r.oid.Integer() {
 		return b.call(op, l, r)
@@ -90,6 +91,9 @@ func (b *binder) binary(op string, l, r expr) expr {
 	t := of(l.oid)
 	if ranks[r.oid] > ranks[l.oid] {
 		t = of(r.oid)
+	}
+	if unknown && (op == "/" || op == "%") {
+		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
 	}
 	switch op {
 	case "+", "-", "*":

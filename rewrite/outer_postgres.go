@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -61,9 +62,21 @@ var grammarVersion = sync.OnceValue(func() int32 {
 	return tree.GetVersion()
 })
 
-// deparsed prints a statement.
+// deparsed prints a statement, and reads it again: the printer leaves out parentheses that some expressions need, and
+// what reads as another statement must not be sent.
 func deparsed(tree *pg.Node) (string, error) {
-	return pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	if err != nil {
+		return "", err
+	}
+	again, err := pg.Parse(text)
+	if err != nil || len(again.Stmts) != 1 {
+		return "", errors.New("rewrite: a statement that cannot be printed")
+	}
+	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
+		return "", errors.New("rewrite: a statement that its printed form does not keep")
+	}
+	return text, nil
 }
 
 // overlays are the relations of pg_catalog whose rows are the cluster's or other sessions'. The sandbox shows rows of its
@@ -121,7 +134,8 @@ func words(text string) map[string]bool {
 type twin struct {
 	params    []string
 	relations []string
-	names     map[string]string // of tables in FROM: alias to schema.name
+	system    map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
+	labelled  map[string]bool              // names that the statement gives to columns
 }
 
 func (t *twin) reads(name string) {
@@ -133,17 +147,14 @@ func (t *twin) reads(name string) {
 // rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
 func (t *twin) rewrite(tree *pg.Node) {
 	labels := map[*pg.ResTarget]string{}
-	t.names = map[string]string{}
+	t.system, t.labelled = map[*pg.ColumnRef]*twinScope{}, map[string]bool{}
+	t.scopes(tree.ProtoReflect(), nil)
 	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
-		switch v := n.GetNode().(type) {
-		case *pg.Node_ResTarget:
-			if v.ResTarget.GetName() == "" {
-				labels[v.ResTarget], _ = figure(v.ResTarget.GetVal())
-			}
-		case *pg.Node_RangeVar:
-			if v.RangeVar.GetSchemaname() != "" {
-				t.named(v.RangeVar)
-			}
+		target := n.GetResTarget()
+		if name := target.GetName(); name != "" {
+			t.labelled[name] = true
+		} else if target != nil {
+			labels[target], _ = figure(target.GetVal())
 		}
 	})
 	eachNode(tree.ProtoReflect(), t.node)
@@ -152,19 +163,25 @@ func (t *twin) rewrite(tree *pg.Node) {
 			target.Name = label
 		}
 	}
+	t.renumber(tree)
 }
 
-// named notes what an alias stands for; one that stands for several tables is not told apart.
-func (t *twin) named(v *pg.RangeVar) {
-	alias := v.GetRelname()
-	if a := v.GetAlias().GetAliasname(); a != "" {
-		alias = a
-	}
-	full := v.GetSchemaname() + "." + v.GetRelname()
-	if have, known := t.names[alias]; known && have != full {
-		full = ""
-	}
-	t.names[alias] = full
+// renumber leaves out the parameters that no part of the tree reads any more.
+func (t *twin) renumber(tree *pg.Node) {
+	var used []string
+	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
+		p := n.GetParamRef()
+		if p == nil {
+			return
+		}
+		name := t.params[p.GetNumber()-1]
+		i := slices.Index(used, name)
+		if i < 0 {
+			i, used = len(used), append(used, name)
+		}
+		p.Number = int32(i + 1)
+	})
+	t.params = used
 }
 
 // eachNode visits the nodes of a tree, the inner ones first.
@@ -232,6 +249,7 @@ func (t *twin) table(v *pg.RangeVar) {
 		v.Alias = &pg.Alias{Aliasname: v.GetRelname()}
 	}
 	v.Schemaname, v.Relname = "", v.GetSchemaname()+"."+v.GetRelname()
+	t.reads(v.Relname)
 }
 
 // column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
@@ -245,33 +263,9 @@ func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
 		fields = fields[1:]
 	}
 	c.Fields = fields
-	switch name := lastName(fields); name {
-	case "xmin", "xmax":
-		n.Node = t.expand(`CAST('2' AS pg_catalog.xid)`, nil).Node
-	case "cmin", "cmax":
-		n.Node = t.expand(`CAST('0' AS pg_catalog.cid)`, nil).Node
-	case "ctid":
-		cannot("the column ctid")
-	case "tableoid":
-		t.tableOid(n, fields)
+	if scope := t.system[c]; scope != nil {
+		t.systemColumn(n, fields, scope)
 	}
-}
-
-func (t *twin) tableOid(n *pg.Node, fields []*pg.Node) {
-	full := ""
-	if len(fields) > 1 {
-		full = t.names[fields[len(fields)-2].GetString_().GetSval()]
-	} else if len(t.names) == 1 {
-		for _, full = range t.names {
-		}
-	}
-	schema, name, _ := strings.Cut(full, ".")
-	rel := LookupCatalog(schema, name)
-	if rel == nil || schema == "dp" {
-		cannot("the column tableoid here")
-	}
-	n.Node = t.expand(`CAST(`+quoteText(full)+` AS pg_catalog.regclass)`, nil).Node
-	n.Node = castTo(n, "oid").Node
 }
 
 func castTo(n *pg.Node, name string) *pg.Node {

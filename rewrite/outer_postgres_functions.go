@@ -57,6 +57,7 @@ var twinFunctions = func() map[string]twinFunction {
 		"pg_tablespace_location":   {1, 1, `CAST('' AS pg_catalog.text)`, "", 0},
 		"acldefault":               {2, 2, `CAST(NULL AS pg_catalog.aclitem[])`, "", 0},
 		"makeaclitem":              {4, 4, `CAST(NULL AS pg_catalog.aclitem)`, "", 0},
+		"to_regrole":               {1, 1, `CAST(NULL AS pg_catalog.regrole)`, "", 0},
 		"has_database_privilege":   {2, 3, `("%last" ~* 'connect')`, "", 0},
 		"has_tablespace_privilege": {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
 		"pg_describe_object": {3, 3, `(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `

@@ -76,7 +76,7 @@ func TestNamesAreQuoted(t *testing.T) {
 	visits.UnitColumn = `per"son`
 	visits.Columns[0].Source = `'); --`
 	for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
-		q, err := rewrite.Render(&planner.Measure{Table: visits, Counters: []planner.Pred{nil}}, d)
+		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []planner.Pred{nil}}, d)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -119,6 +120,19 @@ func (w *writer) numbered() string {
 		unit = ", b.u"
 	}
 	return "(SELECT " + w.call("row_number") + " OVER (" + window + ") AS r" + unit + items + "\n  FROM " + w.base(true) + " AS b)"
+}
+
+// countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
+// stay does not matter then.
+func (w *writer) countsRows(m *planner.Measure) bool {
+	return len(m.Grain) == 0 && m.Where == nil && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
+}
+
+// unitCounts writes the query of such a measure.
+func (w *writer) unitCounts() string {
+	most := w.call("sum", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")")
+	return "SELECT " + w.output("COALESCE("+most+", 0)", "k1") + "\nFROM (SELECT b.u, " + w.call("count", "*") + " AS k\n  FROM " + w.over(w.table, "b").base(false) +
+		" AS b\n  GROUP BY b.u) AS s"
 }
 
 // equal compares two keys. They may be of different types in DuckDB, whose conversions can fail but for those to text;

@@ -111,7 +111,8 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 
 // onPostgreSQL writes an answer, or the SQLSTATE of its error, as text.
 func onPostgreSQL(conn *pgx.Conn, query string) string {
-	results, err := conn.PgConn().Exec(context.Background(), query).ReadAll()
+	result := conn.PgConn().ExecParams(context.Background(), query, nil, nil, nil, nil).Read()
+	err := result.Err
 	if err != nil {
 		var fault *pgconn.PgError
 		if errors.As(err, &fault) {
@@ -120,10 +121,16 @@ func onPostgreSQL(conn *pgx.Conn, query string) string {
 		return "error " + err.Error()
 	}
 	var out strings.Builder
-	for _, f := range results[0].FieldDescriptions {
+	fields := result.FieldDescriptions
+	if fields == nil { // no row, and pgconn tells no columns
+		if d, err := conn.PgConn().Prepare(context.Background(), "", query, nil); err == nil {
+			fields = d.Fields
+		}
+	}
+	for _, f := range fields {
 		fmt.Fprintf(&out, "%s:%d ", f.Name, f.DataTypeOID)
 	}
-	for _, row := range results[0].Rows {
+	for _, row := range result.Rows {
 		out.WriteString("| ")
 		for _, v := range row {
 			if v == nil {
@@ -179,9 +186,14 @@ func shown(t policy.Type, v policy.Value) string {
 		for _, one := range v {
 			if one == nil {
 				parts = append(parts, "NULL")
+			} else if text := shown(element, one); text == "" || strings.ContainsAny(text, `{}", `) {
+				parts = append(parts, `"`+strings.ReplaceAll(text, `"`, `\"`)+`"`)
 			} else {
-				parts = append(parts, shown(element, one))
+				parts = append(parts, text)
 			}
+		}
+		if t == 22 || t == 30 { // int2vector, oidvector
+			return strings.Join(parts, " ")
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case string:

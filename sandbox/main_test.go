@@ -52,7 +52,7 @@ func engine(t testing.TB) sandbox.Engine {
 
 var session = sandbox.Session{User: "alice", Database: "census", PID: 4711, Settings: map[string]string{
 	"server_version": "15.0 (dpproxy 0.1)", "server_version_num": "150000", "search_path": `"$user", public`, "timezone": "UTC",
-	"application_name": "psql"}}
+	"application_name": "psql", "jit": "on"}}
 
 // census is a policy of two datasets; alice has a budget in one of them.
 func census() *policy.Policy {

@@ -41,7 +41,7 @@ func planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 		}
 		return rows.Value(), nil
 	}
-	q, refusal := rewrite.Outer(plan, rewrite.DuckDB)
+	q, refusal := rewrite.Outer(plan, e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,6 +25,7 @@ type twin struct {
 	options Options
 	config  *pgxpool.Config // of the URL; its database is the name, or the beginning of the names
 	session string          // the role that outer queries run under
+	warned  atomic.Bool     // of unbounded temporary files
 
 	mu        sync.RWMutex
 	policy    *policy.Policy

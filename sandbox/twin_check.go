@@ -28,10 +28,21 @@ func (t *twin) checkServer(ctx context.Context, tx pgx.Tx) error {
 	if err := strong(ctx, tx, t.config.ConnConfig.User); err != nil {
 		return err
 	}
+	t.warnSpill(ctx, tx)
 	if !owns {
 		return fmt.Errorf("the role of the url must own it: ALTER DATABASE … OWNER TO %s", pgx.Identifier{t.config.ConnConfig.User}.Sanitize())
 	}
 	return nil
+}
+
+// warnSpill tells the operator where nothing bounds the files that a query's sorts and series spill into.
+func (t *twin) warnSpill(ctx context.Context, tx pgx.Tx) {
+	var bounded bool
+	err := tx.QueryRow(ctx, `SELECT pg_catalog.current_setting('temp_file_limit') <> '-1' OR pg_catalog.has_parameter_privilege('temp_file_limit', 'SET')`).Scan(&bounded)
+	if err == nil && !bounded && !t.warned.Swap(true) {
+		t.options.Log.Warn("sandbox: temporary files of a query are bounded by its time alone; as superuser: GRANT SET ON PARAMETER temp_file_limit TO " +
+			pgx.Identifier{t.config.ConnConfig.User}.Sanitize())
+	}
 }
 
 // strong refuses a role that reaches data, files or other roles. Making databases and roles is the owner's work.

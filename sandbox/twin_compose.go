@@ -55,9 +55,8 @@ func (c *composer) compose(q rewrite.OuterQuery, tables []Table) string {
 			c.masked(schema, relation)
 		}
 	}
-	if len(c.parts) == 0 {
-		return q.With + q.SQL
-	}
+	// With a table expression in front the text can be nothing but a query: the grammar is the second lock on that door.
+	c.parts = append(c.parts, `" " AS (SELECT)`)
 	if q.With == "" {
 		return "WITH " + strings.Join(c.parts, ", ") + " " + q.SQL
 	}

@@ -23,10 +23,24 @@ const (
 )
 
 // maintain makes the twin database of a dataset, or brings it in step, and returns what its catalogs look like. Several
-// proxies may do so at once.
-func (t *twin) maintain(ctx context.Context, name string, d *policy.Dataset) (twinCatalog, error) {
+// proxies may do so at once; what two of them make at the same moment, a role or a database, is tried again.
+func (t *twin) maintain(ctx context.Context, name string, d *policy.Dataset) (catalog twinCatalog, err error) {
 	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
 	defer cancel()
+	for try := 0; ; try++ {
+		catalog, err = t.maintainOnce(ctx, name, d)
+		if err == nil || try == 3 || !lacks(err, "42710") && !lacks(err, "23505") && !lacks(err, "55006") && !lacks(err, "XX000") {
+			return catalog, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (t *twin) maintainOnce(ctx context.Context, name string, d *policy.Dataset) (twinCatalog, error) {
 	conn, err := t.owner(ctx, name)
 	if lacks(err, "3D000") {
 		if err = t.create(ctx, name); err == nil {

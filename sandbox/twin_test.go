@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -33,7 +32,7 @@ var sharedTwin struct {
 func makeOwner(t testing.TB, s *pgtest.Server) {
 	t.Helper()
 	s.Exec(t, "postgres", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '`+twinOwner+`') THEN
-		CREATE ROLE `+twinOwner+` LOGIN CREATEDB CREATEROLE; END IF; END $$`)
+		CREATE ROLE `+twinOwner+` LOGIN CREATEDB CREATEROLE; GRANT SET ON PARAMETER temp_file_limit TO `+twinOwner+`; END IF; END $$`)
 }
 
 // twinEngine is a twin of the census policy.
@@ -53,22 +52,16 @@ func twinEngine(t testing.TB) sandbox.Engine {
 	return sharedTwin.engine
 }
 
-// engines are both sandboxes, by name.
-func engines(t *testing.T) map[string]sandbox.Engine {
-	return map[string]sandbox.Engine{"embedded": engine(t), "twin": twinEngine(t)}
-}
-
-// dropTwins drops what a test's own twin made, at its end.
-func ownTwin(t *testing.T, name string, options sandbox.Options) (sandbox.Engine, *pgtest.Server) {
+// openTwin opens a test's own twin; it has no catalog yet.
+func openTwin(t testing.TB, server *pgtest.Server, name string) sandbox.Engine {
 	t.Helper()
-	server := pgtest.Shared(t)
 	makeOwner(t, server)
-	e, err := sandbox.Open(context.Background(), server.URLFor(twinOwner, name), options)
+	e, err := sandbox.Open(context.Background(), server.URLFor(twinOwner, name), sandbox.Options{Log: slog.Default(), Deadline: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Close() })
-	return e, server
+	return e
 }
 
 // answered writes an engine's answer, or the SQLSTATE of its error, as onPostgreSQL does.
@@ -109,22 +102,6 @@ func written(rows sandbox.Rows) string {
 	return out.String()
 }
 
-// outerQueries are those of the differential test.
-func outerQueries(t testing.TB) []string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/outer.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for line := range strings.Lines(string(text)) {
-		if query := strings.TrimSpace(line); query != "" && !strings.HasPrefix(query, "--") {
-			list = append(list, query)
-		}
-	}
-	return list
-}
-
 // TestTwinIsPostgreSQL: over the same released tables the twin gives what a table of PostgreSQL's own gives, byte for byte,
 // with nothing refused.
 func TestTwinIsPostgreSQL(t *testing.T) {
@@ -138,7 +115,7 @@ func TestTwinIsPostgreSQL(t *testing.T) {
 	}
 	defer conn.Close(context.Background())
 	e, start, n := twinEngine(t), time.Now(), 0
-	for _, query := range outerQueries(t) {
+	for _, query := range queriesOf(t, "testdata/outer.sql") {
 		n++
 		want := onPostgreSQL(conn, query)
 		got, refusal := answered(t, e, query, leaves, tables)
@@ -147,4 +124,12 @@ func TestTwinIsPostgreSQL(t *testing.T) {
 		}
 	}
 	t.Logf("%d queries, %v each on both", n, time.Since(start)/time.Duration(n))
+}
+
+// newServer is a server of a test's own: roles and databases that it makes are gone with it.
+func newServer(t testing.TB) *pgtest.Server {
+	t.Helper()
+	server := pgtest.Start(t)
+	makeOwner(t, server)
+	return server
 }

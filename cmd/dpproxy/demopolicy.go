@@ -34,7 +34,7 @@ datasets:
           - {name: age,       type: integer, domain: {min: 0, max: 109, step: 1}, outside: clamp, comment: "years"}
           - {name: sex,       type: text,    domain: {values: [Female, Male]}}
           - {name: education, type: text,    domain: {values: [none, school, college, bachelor, master]}}
-          - {name: income,    type: integer, domain: {min: 0, max: 250000, step: 1000}, outside: clamp, comment: "a year"}
+          - {name: income,    type: integer, domain: {min: 0, max: 250000, step: 1000}, outside: clamp, extremes: true, comment: "a year"}
           - {name: hired,     type: date,    domain: {min: 2000-01-01, max: 2026-12-31, step: 1 day}}
           - {name: region,    type: text,    domain: {values: [north, south, east, west, islands]}}
         releases:                                 # each user pays for one once; then it is free

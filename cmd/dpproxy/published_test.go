@@ -82,6 +82,7 @@ var allowed = map[string]string{
 	"backend.copyTable privacy.Published":                     "a table that the policy declares public",
 	"sandbox.Direct privacy.Published":                        "one empty row, for a query without a leaf",
 	"sandbox.embedded.Query privacy.Published":                "computed by a process that holds released and public tables alone",
+	"sandbox.twin.Query privacy.Published":                    "computed in a database that holds public tables alone, from them and released ones",
 	"proxy.Answerer.ownTables privacy.Published":              "dp.*: her own account, from the ledger and the policy",
 	"proxy.Answerer.outerColumns privacy.Published":           "columns without rows",
 	"proxy.textResult privacy.Published":                      "lines of an EXPLAIN or a SHOW: from the plan and her account",

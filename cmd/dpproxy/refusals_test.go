@@ -7,7 +7,7 @@ import "testing"
 func TestRefusalsAboveTheLeaves(t *testing.T) {
 	w := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0)).connect("alice", "lab")
 	for _, c := range []struct{ sql, code, message string }{
-		{`SELECT md5(city) FROM (SELECT city, count(*) FROM people GROUP BY city) t`, "DP002", "this use of function md5 cannot be run by the embedded sandbox"},
+		{`SELECT md5(city) FROM (SELECT city, count(*) FROM people GROUP BY city) t`, "DP002", "this use of function md5 cannot be run by the sandbox"},
 		{`SELECT n FROM (SELECT city, count(*) AS n FROM people GROUP BY city) t GROUP BY city`, "42803", "a column must appear in the GROUP BY clause or be used in an aggregate function"},
 		{`SELECT n + city FROM (SELECT city, count(*) AS n, rank() OVER (ORDER BY count(*)) FROM people GROUP BY city) t`, "42883", "operator does not exist: bigint + text"},
 	} {

@@ -1,8 +1,11 @@
 package histograms
 
 import (
+	"errors"
+	"io"
 	"math"
 	"testing"
+	"testing/iotest"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -80,4 +83,58 @@ func TestPrefixesTakeWhatTheyCost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAFailingSourceGivesNothing: neither in the partition nor after it.
+func TestAFailingSourceGivesNothing(t *testing.T) {
+	cells := make([]int64, 340)
+	for i := range cells {
+		cells[i] = int64(i * i)
+	}
+	d, err := NewDawa(len(cells), oneRow, eps(50)) // many buckets
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, released := 0, 0
+	for stream := range byte(20) {
+		whole := int64(0) // what the partition takes
+		for source := breaksAfter(0, seeded(stream)); ; source = breaksAfter(whole, seeded(stream)) {
+			if d.partition.choose(cells, noise.NewReader(source)); !source.failed {
+				break
+			}
+			if r, err := d.Release(privacy.Seal(cells), breaksAfter(whole, seeded(stream))); err == nil || r.Valid() {
+				t.Fatal("released without a partition")
+			}
+			whole += 256
+		}
+		source := breaksAfter(whole, seeded(stream))
+		r, err := d.Release(privacy.Seal(cells), source)
+		if (err != nil) != source.failed || r.Valid() == source.failed || err != nil && !errors.Is(err, errBroken) {
+			t.Fatal(source.failed, r.Valid(), err)
+		}
+		if released++; source.failed {
+			late, released = late+1, released-1
+		}
+	}
+	if late == 0 || released == 0 {
+		t.Errorf("%d failures after the partition, %d releases", late, released)
+	}
+}
+
+// breaking is a source that fails after some bytes, and tells whether it has.
+type breaking struct {
+	io.Reader
+	failed bool
+}
+
+var errBroken = errors.New("broken")
+
+func breaksAfter(bytes int64, source io.Reader) *breaking {
+	return &breaking{Reader: io.MultiReader(io.LimitReader(source, bytes), iotest.ErrReader(errBroken))}
+}
+
+func (b *breaking) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.failed = b.failed || err != nil
+	return n, err
 }

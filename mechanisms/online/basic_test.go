@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	weak "math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -290,5 +291,45 @@ func TestAuditOfBasic(t *testing.T) {
 	}
 	if e := bound(p); e <= 1 {
 		t.Errorf("seed %q: too little noise passed: %.3f", seed, e)
+	}
+}
+
+// TestBasicHaltsAtItsCap: with every query hard, and candidates put back that did not agree, it is the cap that ends it.
+func TestBasicHaltsAtItsCap(t *testing.T) {
+	p, err := NewBasic(smallBasic())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.spec.Width = 1 // no candidate is so near: all is hard
+	cells := make([]int64, 8)
+	for i := range cells {
+		cells[i] = 12_500_000
+	}
+	b, err := OpenBasic(p, privacy.Seal(cells), seeded(9))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hard := 0
+	for range 1000 {
+		alive := slices.Clone(b.candidates.alive)
+		a, err := b.Answer(only(t, 8, 0))
+		if stopped := (*Stopped)(nil); errors.As(err, &stopped) {
+			if stopped.Reason != Spent {
+				t.Error(stopped)
+			}
+			break
+		}
+		if !a.Value().Hard {
+			t.Fatal("an easy answer")
+		}
+		if hard++; a.Value().Left != p.spec.Hard-hard {
+			t.Errorf("%d left after %d of %d", a.Value().Left, hard, p.spec.Hard)
+		}
+		if b.candidates.alive = alive; b.stopped != nil && b.stopped.Reason == NoCandidate {
+			b.stopped = nil
+		}
+	}
+	if hard != p.spec.Hard {
+		t.Errorf("%d hard answers, declared %d", hard, p.spec.Hard)
 	}
 }

@@ -190,14 +190,57 @@ func TestExtremes(t *testing.T) {
 }
 
 func TestAFailingSourceGivesNothing(t *testing.T) {
-	broken := errors.New("broken")
-	m := made(t, 100, shares(t, 1, 4, 1, 2, 3, 4), addOne, epsilon(1_000_000))
-	for bytes := int64(0); bytes < 2000; bytes += 64 {
-		r, err := m.Release(privacy.Seal(make([]int64, 100)), io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken)))
-		if (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
-			t.Fatal(r, err)
+	nine, err := Evenly(9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, cells, failures := made(t, 100, nine, addOne, epsilon(20_000_000)), make([]int64, 100), 0
+	for i := range cells {
+		cells[i] = 1000
+	}
+	released := 0
+	for bytes := int64(0); released < 3; bytes += max(256, bytes/4) {
+		source := breaksAfter(bytes, seeded(1))
+		r, err := m.Release(privacy.Seal(cells), source)
+		if (err != nil) != source.failed || r.Valid() == source.failed || err != nil && !errors.Is(err, errBroken) {
+			t.Fatal(source.failed, r.Valid(), err)
+		}
+		if failures++; !source.failed {
+			failures, released = failures-1, released+1
 		}
 	}
+	if failures < 10 {
+		t.Errorf("%d failures", failures)
+	}
+}
+
+// TestOddCellsCountAsNone: negative cells are empty, and none is so large that sums overflow.
+func TestOddCellsCountAsNone(t *testing.T) {
+	m := made(t, 3, shares(t, 1, 4, 3, 4), addOne, epsilon(1_000_000))
+	sum := int64(0)
+	for _, n := range m.places([]int64{-5, math.MinInt64, math.MaxInt64}) {
+		if sum += n; n < 0 || sum < 0 || sum > mostTotal/m.den {
+			t.Fatalf("a place of %d, %d in all", n, sum)
+		}
+	}
+}
+
+// breaking is a source that fails after some bytes, and tells whether it has.
+type breaking struct {
+	io.Reader
+	failed bool
+}
+
+var errBroken = errors.New("broken")
+
+func breaksAfter(bytes int64, source io.Reader) *breaking {
+	return &breaking{Reader: io.MultiReader(io.LimitReader(source, bytes), iotest.ErrReader(errBroken))}
+}
+
+func (b *breaking) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.failed = b.failed || err != nil
+	return n, err
 }
 
 func TestRefusals(t *testing.T) {

@@ -2,6 +2,7 @@ package ranges
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -98,6 +99,7 @@ func (c *choice) trees() {
 		c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: s.best.radices()})
 	}
 	radices, weights := heavy.get(heavyKey{c.goal.Cells, c.goal.Workload, c.goal.Norm})
+	radices, weights = slices.Clone(radices), slices.Clone(weights)
 	c.consider(Description{Kind: KindTree, Cells: c.goal.Cells, Radices: radices, Weights: weights})
 }
 

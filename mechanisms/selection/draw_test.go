@@ -2,13 +2,12 @@ package selection
 
 import (
 	"errors"
-	"io"
+	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"testing/iotest"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -149,26 +148,35 @@ func TestExpBounds(t *testing.T) {
 	}
 }
 
-// TestAFailingSourceGivesNothing: at any point of the draw.
+// TestAFailingSourceGivesNothing: at any point of the draw, and only there something.
 func TestAFailingSourceGivesNothing(t *testing.T) {
 	cells := []int64{10, 0, 3, 4, 9, 9, 1, 0, 0, 200}
 	cells = append(cells, make([]int64, 990)...) // blocks, and numbers of several words
 	truth := privacy.Seal(cells)
 	scores := mustOf(Counts(len(cells)))(t)
-	broken := errors.New("broken")
-	for bytes := int64(0); bytes < 4000; bytes += 8 {
-		source := io.MultiReader(io.LimitReader(seeded(1), bytes), iotest.ErrReader(broken))
+	failures, releases := 0, 0
+	check := func(what fmt.Stringer, source *breaking, valid bool, err error) {
+		t.Helper()
+		if (err != nil) != source.failed || valid == source.failed || err != nil && !errors.Is(err, errBroken) {
+			t.Fatalf("%v: failed %t, released %t, %v", what, source.failed, valid, err)
+		}
+		if failures++; !source.failed {
+			failures, releases = failures-1, releases+1
+		}
+	}
+	for bytes := int64(0); bytes < 20_000; bytes += 256 {
 		for rule := Exponential; rule <= NoisyMax; rule++ {
-			m := mustOf(New(rule, scores, one, epsilon(100_000)))(t)
-			if r, err := m.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
-				t.Fatalf("%v: %v, %v", rule, r, err)
-			}
+			m, source := mustOf(New(rule, scores, one, epsilon(100_000)))(t), breaksAfter(bytes, seeded(1))
+			r, err := m.Select(truth, source)
+			check(rule, source, r.Valid(), err)
 		}
 		for method := Gumbel; method <= Bins; method++ {
-			top := mustOf(NewTop(method, 9, scores, one, epsilon(100_000)))(t)
-			if r, err := top.Select(truth, source); (err == nil) != r.Valid() || err != nil && !errors.Is(err, broken) {
-				t.Fatalf("%v: %v, %v", method, r, err)
-			}
+			top, source := mustOf(NewTop(method, 9, scores, one, epsilon(100_000)))(t), breaksAfter(bytes, seeded(1))
+			r, err := top.Select(truth, source)
+			check(method, source, r.Valid(), err)
 		}
+	}
+	if failures < 20 || releases < 20 {
+		t.Errorf("%d failures, %d releases", failures, releases)
 	}
 }

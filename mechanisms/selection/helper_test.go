@@ -1,10 +1,12 @@
 package selection
 
 import (
+	"errors"
 	"io"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"testing/iotest"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -144,4 +146,22 @@ func noisyTwin(losses []uint64, d noise.Distribution, reach int64) []float64 {
 		}
 	}
 	return p
+}
+
+// breaking is a source that fails after some bytes, and tells whether it has.
+type breaking struct {
+	io.Reader
+	failed bool
+}
+
+var errBroken = errors.New("broken")
+
+func breaksAfter(bytes int64, source io.Reader) *breaking {
+	return &breaking{Reader: io.MultiReader(io.LimitReader(source, bytes), iotest.ErrReader(errBroken))}
+}
+
+func (b *breaking) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	b.failed = b.failed || err != nil
+	return n, err
 }

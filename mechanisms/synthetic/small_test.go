@@ -332,3 +332,14 @@ func TestChoiceTakesWhatItCosts(t *testing.T) {
 		}
 	}
 }
+
+// TestOddCellsCountAsNone: negative cells are empty, and none is so large that sums overflow.
+func TestOddCellsCountAsNone(t *testing.T) {
+	q, err := NewQueries(3, [][]int32{{0}, {1, 2}, {0, 1, 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := q.truth([]int64{-5, math.MinInt64, math.MaxInt64}); got[0] != 0 || got[1] != mostCell || got[2] != mostCell {
+		t.Errorf("answers %v", got)
+	}
+}

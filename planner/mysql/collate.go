@@ -94,7 +94,7 @@ const mostCompared = 2000
 
 // distinctTexts refuses to group texts of which MySQL may take two for one.
 func distinctTexts(v value) {
-	if v.class != text || v.binary || v.caseless || v.literal != nil {
+	if v.class != text || v.key || v.binary || v.caseless || v.literal != nil {
 		return
 	}
 	if v.values == nil || len(v.values) > mostCompared {

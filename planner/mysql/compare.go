@@ -41,6 +41,8 @@ func compare(op string, a, b value) *pg.Node {
 	switch {
 	case a.class == null || b.class == null:
 		return operator(op, a.node, b.node)
+	case a.key && b.key:
+		return operator(op, a.node, b.node)
 	case a.literal != nil && b.literal == nil:
 		return compare(flipped[op], b, a)
 	case a.class == text && b.class == text:
@@ -68,11 +70,11 @@ func compare(op string, a, b value) *pg.Node {
 		}
 	}
 	if a.class == unknown && b.class == text || b.class == unknown && a.class == text {
-		if a.param || b.param {
-			bail(Collation, "a text compared with a parameter", "Compare by bytes: BINARY column = BINARY $1.")
-		}
 		if a.binary || b.binary {
 			return operator(op, a.node, b.node)
+		}
+		if a.param || b.param {
+			bail(Collation, "a text compared with a parameter", "Compare by bytes: BINARY column = $1.")
 		}
 		bail(Untyped, "a comparison with a text", "Where the column holds texts, compare by bytes: BINARY column = 'value'.")
 	}
@@ -172,7 +174,7 @@ func (t *translator) in(n *sqlparser.ComparisonExpr, sc *scope) *pg.Node {
 		if len(items) != 1 {
 			bail(Construct, "IN over several columns", "Select one column.")
 		}
-		if k := items[0]; (left.class == text || k.class == text || left.class == unknown || k.class == unknown) && !left.binary && !k.binary {
+		if k := items[0]; !(left.key && k.key) && (left.class == text || k.class == text || left.class == unknown || k.class == unknown) && !left.binary && !k.binary {
 			bail(Collation, "IN over texts of a sub-query", "Compare by bytes: BINARY column IN (SELECT …).")
 		}
 		link := subLink(pg.SubLinkType_ANY_SUBLINK, left.node, query)

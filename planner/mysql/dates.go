@@ -142,3 +142,63 @@ func dateFormat(d, format value) value {
 func part(field string, d value) value {
 	return value{toInteger(extract(field, asTime(d, strings.ToUpper(field)).node)), kind{class: integer}}
 }
+
+// fields are the functions that are parts of a date in PostgreSQL too.
+var fields = map[string]string{"year": "year", "quarter": "quarter", "month": "month", "day": "day", "dayofmonth": "day", "dayofyear": "doy", "weekofyear": "week",
+	"hour": "hour", "minute": "minute"}
+
+// temporal are the functions of dates and times.
+func temporal(name string, args []value) (value, bool) {
+	switch len(args) {
+	case 0:
+		switch name {
+		case "curdate", "current_date":
+			return value{sqlValue(pg.SQLValueFunctionOp_SVFOP_CURRENT_DATE), kind{class: date}}, true
+		case "now", "current_timestamp", "localtime", "localtimestamp":
+			return value{call("date_trunc", textNode("second"), sqlValue(pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP)), kind{class: datetime}}, true
+		}
+	case 1:
+		d := args[0]
+		if field := fields[name]; field != "" {
+			return part(field, d), true
+		}
+		switch name {
+		case "second":
+			return value{toInteger(call("floor", extract("second", asTime(d, "SECOND").node))), kind{class: integer}}, true
+		case "dayofweek":
+			return value{operator("+", part("dow", d).node, intNode(1)), kind{class: integer}}, true
+		case "weekday":
+			return value{operator("-", part("isodow", d).node, intNode(1)), kind{class: integer}}, true
+		case "date":
+			return value{toDate(asTime(d, "DATE").node), kind{class: date}}, true
+		case "timestamp":
+			return value{toTimestamp(asTime(d, "TIMESTAMP").node), kind{class: datetime}}, true
+		case "last_day":
+			month := call("date_trunc", textNode("month"), toTimestamp(asTime(d, "LAST_DAY").node))
+			last := operator("-", operator("+", month, cast(textNode("1 months"), "pg_catalog", "interval")), cast(textNode("1 days"), "pg_catalog", "interval"))
+			return value{toDate(last), kind{class: date}}, true
+		case "monthname", "dayname":
+			form := "FMMonth"
+			if name == "dayname" {
+				form = "FMDay"
+			}
+			return value{call("to_char", asTime(d, strings.ToUpper(name)).node, textNode(form)), kind{class: text, caseless: true}}, true
+		}
+	case 2:
+		switch name {
+		case "date_format":
+			return dateFormat(args[0], args[1]), true
+		case "datediff":
+			return value{operator("-", toDate(asTime(args[0], "DATEDIFF").node), toDate(asTime(args[1], "DATEDIFF").node)), kind{class: integer}}, true
+		case "week":
+			if mode := args[1].node.GetAConst().GetIval(); mode != nil && mode.Ival == 3 {
+				return part("week", args[0]), true
+			}
+		}
+	}
+	return value{}, false
+}
+
+func sqlValue(op pg.SQLValueFunctionOp) *pg.Node {
+	return &pg.Node{Node: &pg.Node_SqlvalueFunction{SqlvalueFunction: &pg.SQLValueFunction{Op: op, Typmod: -1, Location: -1}}}
+}

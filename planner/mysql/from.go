@@ -65,7 +65,7 @@ func (t *translator) join(n *sqlparser.JoinTableExpr, sc *scope) *pg.Node {
 	}
 	for _, c := range n.Condition.Using {
 		found, _ := sc.find("", c.Lowered())
-		if found.kind.class == text || found.kind.class == unknown {
+		if !found.kind.key && (found.kind.class == text || found.kind.class == unknown) {
 			bail(Collation, "USING ("+c.String()+")", "Write ON BINARY a.x = b.x, which compares the texts by their bytes.")
 		}
 		out.UsingClause = append(out.UsingClause, pg.MakeStrNode(found.name))

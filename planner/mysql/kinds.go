@@ -35,6 +35,7 @@ type kind struct {
 	binary   bool     // text: BINARY was written, so that texts compare by their bytes
 	column   bool     // a plain column
 	param    bool
+	key      bool // names rows of a unit: equal as the policy's keys are, whatever its type
 }
 
 // value is a translated expression.
@@ -188,7 +189,7 @@ func (s *scope) find(qualifier, name string) (column, bool) {
 		if len(found) > 0 {
 			c := found[0]
 			for _, other := range found[1:] {
-				if other.kind.class != c.kind.class || other.name != c.name {
+				if other.kind.class != c.kind.class || other.name != c.name || other.kind.key != c.kind.key {
 					c.kind = kind{column: true}
 				}
 			}
@@ -230,7 +231,9 @@ func columnsOf(table *policy.Table) map[string]column {
 				bail(Ambiguous, `"`+low+`"`, "Two columns of this table differ in case alone: write the statement for PostgreSQL, and RESET dp.dialect.")
 			}
 			if _, ok := out[low]; !ok {
-				out[low] = column{c.Name, kindOf(c)}
+				k := kindOf(c)
+				k.key = c.Join || c.Unit
+				out[low] = column{c.Name, k}
 			}
 		}
 	}

@@ -72,7 +72,14 @@ func not(n *pg.Node) *pg.Node {
 	return pg.MakeBoolExprNode(pg.BoolExprType_NOT_EXPR, []*pg.Node{n}, -1)
 }
 
+// isNull is n IS [NOT] NULL. Of a condition it is written IS UNKNOWN, which says the same, since the grammar's deparser
+// forgets the parentheses of (NOT a) IS NULL.
 func isNull(n *pg.Node, negated bool) *pg.Node {
+	if n.GetBoolExpr() != nil && negated {
+		return isTrue(n, pg.BoolTestType_IS_NOT_UNKNOWN)
+	} else if n.GetBoolExpr() != nil {
+		return isTrue(n, pg.BoolTestType_IS_UNKNOWN)
+	}
 	kind := pg.NullTestType_IS_NULL
 	if negated {
 		kind = pg.NullTestType_IS_NOT_NULL

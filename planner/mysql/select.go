@@ -171,7 +171,7 @@ func (t *translator) items(out *pg.SelectStmt, s *sqlparser.Select, sc *scope, f
 				label = strings.ToLower(label)
 			}
 			it.name = label
-			if len(label) > maxLabel && n.As.IsEmpty() {
+			if len(label) > maxLabel && n.As.IsEmpty() || label == ownName(it.node) {
 				label = ""
 			}
 			out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(label, it.node, -1))
@@ -181,6 +181,15 @@ func (t *translator) items(out *pg.SelectStmt, s *sqlparser.Select, sc *scope, f
 		}
 	}
 	return items
+}
+
+// ownName is the name that PostgreSQL gives a plain column; empty for other expressions.
+func ownName(n *pg.Node) string {
+	fields := n.GetColumnRef().GetFields()
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[len(fields)-1].GetString_().GetSval()
 }
 
 func (t *translator) item(n *sqlparser.AliasedExpr, sc *scope) *item {

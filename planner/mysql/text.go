@@ -18,34 +18,33 @@ type Piece struct {
 	From int // byte offset in the whole text
 }
 
-// Split cuts a text at the semicolons of MySQL's lexical structure. A text that has none is one piece; what comes after a
-// place that cannot be read is one piece too.
+// Split cuts a text at the semicolons of MySQL's lexical structure. A piece begins with its first token; what comes after
+// a place that cannot be read is one piece.
 func Split(text string) []Piece {
 	var out []Piece
 	lex := lexer{text: text}
-	from, empty := 0, true
-	add := func(to int) {
-		if !empty {
-			piece := text[from:to]
-			lead := len(piece) - len(strings.TrimLeft(piece, " \t\r\n\f\v"))
-			out = append(out, Piece{strings.TrimSpace(piece), from + lead})
-		}
-	}
+	from := -1
 	for {
+		at := lex.at
 		t, refusal := lex.next()
+		end := refusal != nil || t.kind == tokenEnd
 		switch {
-		case refusal != nil:
-			empty = false
-			add(len(text))
-			return out
-		case t.kind == tokenEnd:
-			add(len(text))
-			return out
-		case t.sign(";"):
-			add(t.from)
-			from, empty = t.to, true
-		default:
-			empty = false
+		case end || t.sign(";"):
+			to := t.from
+			if end {
+				to = len(text)
+			}
+			if refusal != nil && from < 0 {
+				from = at + len(text[at:]) - len(strings.TrimLeft(text[at:], " \t\r\n\f\v"))
+			}
+			if from >= 0 {
+				out = append(out, Piece{strings.TrimSpace(text[from:to]), from})
+			}
+			if from = -1; end {
+				return out
+			}
+		case from < 0:
+			from = t.from
 		}
 	}
 }

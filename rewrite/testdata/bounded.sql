@@ -1,26 +1,20 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*))::pg_catalog.int8 AS k1
-FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY b.n1 ASC NULLS LAST, b.n2 ASC NULLS LAST, b.n3 ASC NULLS LAST) AS r, b.n1, b.n2, b.n3
-  FROM (SELECT t."person_id" AS u,
-        COALESCE((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (t."clinic" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1), CASE WHEN (t."clinic" COLLATE pg_catalog."C") IS NOT NULL THEN 3 END) AS n1,
-        CASE WHEN (t."minutes" OPERATOR(pg_catalog.<) '0'::pg_catalog.int8) THEN '0'::pg_catalog.int8 WHEN (t."minutes" OPERATOR(pg_catalog.>) '59'::pg_catalog.int8) THEN '59'::pg_catalog.int8 ELSE t."minutes" END AS n2,
-        CASE WHEN (t."cost" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."cost" OPERATOR(pg_catalog.<=) '500.00'::pg_catalog.numeric) THEN t."cost" WHEN false THEN '0.00'::pg_catalog.numeric END AS n3
+SELECT (COALESCE(pg_catalog.sum(LEAST(s.k, 2)), 0))::pg_catalog.int8 AS k1
+FROM (SELECT b.u, pg_catalog.count(*) AS k
+  FROM (SELECT t."person_id" AS u
    FROM "clinic"."visits" AS t
    WHERE t."person_id" IS NOT NULL
-     AND NOT (t."cost" IS NULL OR (t."cost" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.numeric))) AS b) AS s
-WHERE s.r <= 2
--- arguments ["north" "south" "east"]
+     AND NOT (t."cost" IS NULL OR (t."cost" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.numeric))) AS b
+  GROUP BY b.u) AS s
+-- arguments []
 
 -- DuckDB
-SELECT CAST(count(*) AS BIGINT) AS k1
-FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY b.n1 ASC NULLS LAST, b.n2 ASC NULLS LAST, b.n3 ASC NULLS LAST) AS r, b.n1, b.n2, b.n3
-  FROM (SELECT t."person_id" AS u,
-        COALESCE((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)], TRY_CAST(t."clinic" AS VARCHAR)) - 1), CASE WHEN TRY_CAST(t."clinic" AS VARCHAR) IS NOT NULL THEN 3 END) AS n1,
-        CASE WHEN (TRY_CAST(t."minutes" AS BIGINT) < CAST('0' AS BIGINT)) THEN CAST('0' AS BIGINT) WHEN (TRY_CAST(t."minutes" AS BIGINT) > CAST('59' AS BIGINT)) THEN CAST('59' AS BIGINT) ELSE TRY_CAST(t."minutes" AS BIGINT) END AS n2,
-        CASE WHEN (TRY_CAST(t."cost" AS DECIMAL(8,2)) >= CAST('0.00' AS DECIMAL(8,2))) AND (TRY_CAST(t."cost" AS DECIMAL(8,2)) <= CAST('500.00' AS DECIMAL(8,2))) THEN TRY_CAST(t."cost" AS DECIMAL(8,2)) WHEN false THEN CAST('0.00' AS DECIMAL(8,2)) END AS n3
+SELECT CAST(COALESCE(sum(LEAST(s.k, 2)), 0) AS BIGINT) AS k1
+FROM (SELECT b.u, count(*) AS k
+  FROM (SELECT t."person_id" AS u
    FROM "private"."clinic"."visits" AS t
    WHERE t."person_id" IS NOT NULL
-     AND NOT TRY_CAST(t."cost" AS DECIMAL(8,2)) IS NULL) AS b) AS s
-WHERE s.r <= 2
--- arguments ["north" "south" "east"]
+     AND NOT TRY_CAST(t."cost" AS DECIMAL(8,2)) IS NULL) AS b
+  GROUP BY b.u) AS s
+-- arguments []
 

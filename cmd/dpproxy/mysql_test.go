@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestMySQLSession: the dialect as a setting, from the statement behind it on, in one message and in several, in
+// transactions, at start-up and by the policy; and answers with MySQL's meaning.
+func TestMySQLSession(t *testing.T) {
+	path := duckFixture(t, budgets{"100", "200"}, 0)
+	edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	rows := func(sql string) string {
+		t.Helper()
+		a := w.ask(sql)
+		if a.err != nil {
+			return "error " + a.err.Error()
+		}
+		return fmt.Sprint(a.rows)
+	}
+	for _, c := range []struct{ sql, want string }{
+		{"SHOW dp.dialect", "[[postgres]]"},
+		{"SELECT 7/2", "[[3]]"},
+		{"SET dp.dialect = mysql; SELECT 7/2", "[[3.5000]]"},
+		{"SELECT `x`.a FROM (SELECT 7 DIV 2 AS a) `x` # comment", "[[3]]"},
+		{"SELECT 5--3, \"it's\", 1/0", "[[8 it's NULL]]"},
+		{"SHOW dp.dialect", "[[mysql]]"},
+		{"RESET dp.dialect; SELECT 7/2", "[[3]]"},
+		{"BEGIN; SET LOCAL dp.dialect = mysql; SELECT 7/2; COMMIT", "[[3.5000]]"},
+		{"SELECT 7/2", "[[3]]"},
+		{"BEGIN; SET LOCAL dp.dialect = mysql", "[]"},
+		{"COMMIT; SELECT 7/2", "[[3]]"},
+		{"SET dp.dialect = mysql", "[]"},
+		{"SELECT COUNT(*) > 500 AS enough FROM people WHERE NOTE = 'N1' OR age > 3", "[[1]]"},
+		{"SELECT set_config('dp.dialect', 'postgres', false)", "error"},
+		{"SET dp.dialect = oracle", "error"},
+		{"SELECT 1; SELECT FROM people WHERE", "error"},
+		{"DELETE FROM people", "error"},
+	} {
+		if got := rows(c.sql); got != c.want && !(c.want == "error" && strings.HasPrefix(got, "error")) {
+			t.Errorf("%s: %s, want %s", c.sql, got, c.want)
+		}
+	}
+	if got := rows("EXPLAIN SELECT `City`, COUNT(*) FROM people GROUP BY city"); !strings.Contains(got, "Read as: SELECT city AS \"City\", count(*)") {
+		t.Errorf("EXPLAIN: %s", got)
+	}
+	account := p.connect("alice", "lab")
+	spent := account.spent()
+	for _, sql := range []string{"SELECT GROUP_CONCAT(city) FROM people", "SELECT city FROM people WHERE city > 'a'", "SELECT COUNT(*) FROM people WHERE nosuch = 3"} {
+		if got := rows(sql); !strings.HasPrefix(got, "error") {
+			t.Errorf("%s: %s", sql, got)
+		}
+	}
+	if now := account.spent(); now != spent {
+		t.Errorf("refusals cost: %s, then %s", spent, now)
+	}
+	once := w.ask("SELECT city, COUNT(*) n FROM people GROUP BY city ORDER BY city")
+	again := p.connect("alice", "lab").ask("SELECT city, count(*) FROM people GROUP BY city ORDER BY city NULLS FIRST")
+	if once.err != nil || fmt.Sprint(once.rows) != fmt.Sprint(again.rows) {
+		t.Errorf("one question in two dialects: %v %v, %v", once.err, once.rows, again.rows)
+	}
+	if b := p.connect("bob", "lab"); fmt.Sprint(b.ask("SELECT 7/2").rows) != "[[3.5000]]" {
+		t.Error("a user whose policy says mysql")
+	}
+}
+
+// TestMySQLAnswers: over the demo's own tables, what a statement for MySQL answers is what its translation answers, and
+// its labels are MySQL's.
+func TestMySQLAnswers(t *testing.T) {
+	p := demoProcess(t, t.TempDir()+"/demo", "5000")
+	m, w := p.connect("analyst", "demo"), p.connect("analyst", "demo")
+	m.ask("SET dp.dialect = mysql")
+	for _, c := range []struct{ mysql, postgres, labels string }{
+		{"SELECT `sex`, COUNT(*) FROM `people` GROUP BY `sex` ORDER BY COUNT(*) DESC", "SELECT sex, count(*) FROM people GROUP BY sex ORDER BY 2 DESC NULLS LAST", "sex|COUNT(*)"},
+		{"SELECT YEAR(hired) y, COUNT(*) n FROM people WHERE sex = 'FEMALE' GROUP BY y ORDER BY y LIMIT 2, 3",
+			"SELECT extract(year FROM hired)::int y, count(*) FROM people WHERE sex = 'Female' GROUP BY 1 ORDER BY 1 NULLS FIRST LIMIT 3 OFFSET 2", "y|n"},
+		{"SELECT IF(age < 18, 'minor', 'adult') g, AVG(income), COUNT(*) / 7 FROM people GROUP BY g ORDER BY g",
+			"SELECT CASE WHEN age < 18 THEN 'minor' ELSE 'adult' END, round(avg(income), 4), round(count(*)::numeric / 7, 4) FROM people GROUP BY 1 ORDER BY 1", "g|AVG(income)|COUNT(*) / 7"},
+		{"SELECT kind, SUM(minutes) FROM visits v JOIN people p USING (person_id) WHERE p.sex = 'male' GROUP BY kind ORDER BY kind",
+			"SELECT kind, sum(minutes) FROM visits v JOIN people p USING (person_id) WHERE p.sex = 'Male' GROUP BY kind ORDER BY kind NULLS FIRST", "kind|SUM(minutes)"},
+		{"SELECT sex, SUM(2) FROM people GROUP BY sex ORDER BY sex", "SELECT sex, sum(2) FROM people GROUP BY sex ORDER BY sex NULLS FIRST", "sex|SUM(2)"},
+	} {
+		a, b := m.ask(c.mysql), w.ask(c.postgres)
+		if a.err != nil || b.err != nil || fmt.Sprint(a.rows) != fmt.Sprint(b.rows) || len(a.rows) == 0 {
+			t.Errorf("%s:\n%v %v\n%s:\n%v %v", c.mysql, a.rows, a.err, c.postgres, b.rows, b.err)
+		}
+		for _, label := range strings.Split(c.labels, "|") {
+			if !strings.Contains(fmt.Sprint(a.frames), strings.Trim(fmt.Sprint([]byte(label)), "[]")) {
+				t.Errorf("%s: no label %s in %.300q", c.mysql, label, a.frames)
+			}
+		}
+	}
+}

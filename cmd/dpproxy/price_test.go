@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func writeScript(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "report.sql")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// priced runs `dpproxy price --json`.
+func priced(t *testing.T, want int, args ...string) pricedReport {
+	t.Helper()
+	out := dpproxy(t, "", append([]string{"price", "--json"}, args...)...)
+	var r pricedReport
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != want {
+		t.Fatalf("%v: exit %d, want %d: %v\n%s%s", args, out.code, want, err, out.stdout, out.stderr)
+	}
+	return r
+}
+
+func (r pricedReport) outcomes() string {
+	var out []string
+	for _, s := range r.Statements {
+		text := fmt.Sprintf("%d %s", s.Line, s.Status)
+		if s.Cost != "" {
+			text += " " + s.Cost
+		}
+		if s.Refusal != nil && s.Refusal.ID != "" {
+			text += fmt.Sprintf(" %s@%d:%d", s.Refusal.ID, s.Refusal.Line, s.Refusal.Column)
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+const report = `-- a report
+SELECT city, count(*) FROM people GROUP BY city;
+SELECT city, count(*) AS again FROM people GROUP BY city;
+SET dp.epsilon = 0.3;
+SELECT count(*) FROM people
+  WHERE nosuch = 3;
+SELECT count(*) FROM people WHERE hiv;
+EXPLAIN SELECT count(*) FROM people;
+SELEC 1;
+SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM people GROUP BY city) c;
+`
+
+// TestPrice: what a report would cost without a database that could be reached, with nothing charged: statements follow
+// each other or stand alone, refusals have their place, and a proxy charges just what was said.
+func TestPrice(t *testing.T) {
+	path := duckFixture(t, budgets{"1", "2"}, 0)
+	dir := filepath.Dir(path)
+	if err := os.Rename(filepath.Join(dir, "lab.duckdb"), filepath.Join(dir, "away")); err != nil {
+		t.Fatal(err)
+	}
+	file := writeScript(t, report)
+	r := priced(t, 3, "--policy", path, "--user", "alice", file)
+	want := "2 answered 0.1, 3 answered 0, 4 session, 5 refused unknown-column@6:9, 7 answered 0.3, 8 session, 9 refused syntax-error@9:1, 10 answered 0.3" // more exact than what was bought
+	if got := r.outcomes(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if r.Total.Cost != "0.7" || r.Total.Share != 0.7 || r.Total.Answered != 4 || r.Total.Free != 1 || r.Total.Refused != 2 || r.Unit != "epsilon" {
+		t.Errorf("total %+v", r.Total)
+	}
+	if s := r.Statements[0]; len(s.Leaves) != 1 || !strings.Contains(s.Leaves[0].Mechanism, "discrete Laplace") || !strings.Contains(s.Error, "±30") {
+		t.Errorf("the first statement: %+v", s)
+	}
+	each := priced(t, 3, "--policy", path, "--user", "alice", "--each", "--fresh", file)
+	want = "2 answered 0.1, 3 answered 0.1, 4 session, 5 refused unknown-column@6:9, 7 answered 0.3, 8 session, 9 refused syntax-error@9:1, 10 answered 0.3"
+	if got := each.outcomes(); got != want || each.Total.Cost != "0.8" {
+		t.Errorf("each: %s (%s)\nwant  %s", got, each.Total.Cost, want)
+	}
+	dear := priced(t, 3, "--policy", path, "--user", "alice", "--set", "dp.epsilon=0.7", writeScript(t, "SELECT count(*) FROM people; SELECT count(*) FROM people WHERE hiv; SELECT count(*) FROM people"))
+	if got := dear.outcomes(); got != "1 answered 0.7, 1 over budget 0.7, 1 answered 0" {
+		t.Errorf("over the budget: %s", got)
+	}
+	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "lab.duckdb")); err != nil {
+		t.Fatal(err)
+	}
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	for _, sql := range []string{"SELECT city, count(*) FROM people GROUP BY city", "SET dp.epsilon = 0.3", "SELECT count(*) FROM people WHERE hiv",
+		"SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM people GROUP BY city) c"} {
+		if a := w.ask(sql); a.err != nil {
+			t.Fatal(a.err)
+		}
+	}
+	if got := w.spent(); got != r.Total.Cost {
+		t.Errorf("the proxy charged %s, and %s was said", got, r.Total.Cost)
+	}
+	held := priced(t, 0, "--policy", path, "--user", "alice", writeScript(t, "SELECT city, count(*) FROM people GROUP BY city"))
+	if held.outcomes() != "1 answered 0" || held.Left != "ε 0.3" || w.spent() != "0.7" {
+		t.Errorf("with the ledger: %s, %s left; spent %s", held.outcomes(), held.Left, w.spent())
+	}
+	other := priced(t, 0, "--policy", path, "--user", "bob", writeScript(t, "SELECT city, count(*) FROM people GROUP BY city"))
+	if other.outcomes() != "1 answered 0.1" || other.Left != "ε 1" {
+		t.Errorf("another user's: %s, %s left", other.outcomes(), other.Left)
+	}
+}
+
+// TestPriceDialects: reports for MySQL, by flag, by SET within the file, and by the user's setting.
+func TestPriceDialects(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "20"}, 0)
+	mysql := writeScript(t, "SELECT `city`, COUNT(*) FROM people GROUP BY `city`; # all\nSELECT COUNT(*) / 2 FROM people WHERE city = 'C1';\nSELECT GROUP_CONCAT(city) FROM people")
+	r := priced(t, 3, "--policy", path, "--user", "alice", "--dialect", "mysql", mysql)
+	if got := r.outcomes(); got != "1 answered 0.1, 2 answered 0, 3 refused mysql-construct@0:0" {
+		t.Error(got)
+	}
+	if !strings.Contains(r.Statements[1].ReadAs, "round(count(*)::numeric / 2, 4)") || !strings.Contains(r.Statements[1].ReadAs, "city = 'c1'") {
+		t.Errorf("read as %s", r.Statements[1].ReadAs)
+	}
+	both := priced(t, 0, "--policy", path, "--user", "alice", writeScript(t, "SELECT count(*) AS \"n\" FROM people; SET dp.dialect = mysql; SELECT COUNT(*) AS \"n\" FROM `people`; RESET dp.dialect; SELECT count(*) AS \"m\" FROM people"))
+	if got := both.outcomes(); got != "1 answered 0.1, 1 session, 1 answered 0, 1 session, 1 answered 0" {
+		t.Error(got)
+	}
+	edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
+	if r := priced(t, 0, "--policy", path, "--user", "bob", writeScript(t, "SELECT COUNT(*) FROM `people`")); r.outcomes() != "1 answered 0.1" {
+		t.Error(r.outcomes())
+	}
+}
+
+// TestPriceUsage: exit codes and words of wrong usage, standard input, and the text form.
+func TestPriceUsage(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "20"}, 0)
+	file := writeScript(t, "SELECT count(*) FROM people")
+	for _, c := range []struct {
+		code int
+		say  string
+		args []string
+	}{
+		{2, "--user", []string{"--policy", path, file}},
+		{2, "mallory", []string{"--policy", path, "--user", "mallory", file}},
+		{2, "requires at least 1", []string{"--policy", path, "--user", "alice"}},
+		{2, "nosuch", []string{"--policy", path, "--user", "alice", "--dataset", "nosuch", file}},
+		{2, "dp.dialect", []string{"--policy", path, "--user", "alice", "--dialect", "oracle", file}},
+		{2, "name=value", []string{"--policy", path, "--user", "alice", "--set", "x", file}},
+		{1, "no such file", []string{"--policy", path, "--user", "alice", file + "x"}},
+		{1, "no policy", []string{"--policy", path + "x", "--user", "alice", file}},
+	} {
+		if out := dpproxy(t, "", append([]string{"price"}, c.args...)...); out.code != c.code || !strings.Contains(out.stderr, c.say) {
+			t.Errorf("%v: exit %d: %s", c.args, out.code, out.stderr)
+		}
+	}
+	out := dpproxy(t, "SELECT count(*) FROM people; SELECT * FROM people", "price", "--policy", path, "--user", "alice", "-")
+	for _, say := range []string{"standard input:1: SELECT count(*) FROM people", "answered, ε 0.1 (1 % of the budget); error ±30 a value at 95 %", "42501 raw-rows", "hint: ",
+		"2 statements: 1 answered (0 of them free), 1 refused, 0 over budget.", "Nothing was charged."} {
+		if !strings.Contains(out.stdout, say) {
+			t.Errorf("not said: %s\n%s", say, out.stdout)
+		}
+	}
+	if out.code != 3 {
+		t.Errorf("exit %d", out.code)
+	}
+}

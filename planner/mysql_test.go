@@ -1,0 +1,284 @@
+package planner
+
+import (
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mysqlGolden holds statements for MySQL, each with what it is read as, or why it is not.
+const mysqlGolden = "testdata/mysql.golden"
+
+// mysqlCases are the statements of the golden file, in its order, with the comments above them.
+func mysqlCases(t testing.TB) (statements, comments []string) {
+	t.Helper()
+	data, err := os.ReadFile(mysqlGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := ""
+	for _, line := range strings.Split(string(data), "\n") {
+		switch {
+		case strings.HasPrefix(line, "#"):
+			comment += line + "\n"
+		case line != "" && !strings.HasPrefix(line, "    "):
+			statements, comments, comment = append(statements, line), append(comments, comment), ""
+		}
+	}
+	return statements, comments
+}
+
+// readAs is a statement as it is read, and whether it is planned then.
+func readAs(c Context, text string) string {
+	statements, r := parseMySQL(text, c.Dataset)
+	if r != nil {
+		return "    refused: " + r.ID + ": " + r.Message + "\n"
+	}
+	out := ""
+	for _, s := range statements {
+		out += "    " + s.Translation() + "\n"
+		if s.Kind != KindSelect {
+			continue
+		}
+		if _, r := Build(s, nil, c); r != nil {
+			out += "    not planned: " + r.ID + "\n"
+		}
+	}
+	return out
+}
+
+func TestMySQLTranslations(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	var out strings.Builder
+	statements, comments := mysqlCases(t)
+	for i, text := range statements {
+		if comments[i] != "" && i > 0 {
+			out.WriteString("\n")
+		}
+		out.WriteString(comments[i] + text + "\n" + readAs(c, text))
+	}
+	want, _ := os.ReadFile(mysqlGolden)
+	if *update {
+		if err := os.WriteFile(mysqlGolden, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if string(want) != out.String() {
+		t.Errorf("%s differs; look, and run with -update\n%s", mysqlGolden, firstDifference(string(want), out.String()))
+	}
+}
+
+// TestMySQLTraps: texts that the parser behind takes for something else than MySQL does. Each is refused, or read as MySQL
+// reads it, and never as that parser does.
+func TestMySQLTraps(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for text, want := range map[string]string{
+		`SELECT TIMESTAMP '2020-01-01'`: `'2020-01-01'::date`, // not a column with an alias
+		`SELECT DATE '2020-01-01'`:      `'2020-01-01'::date`,
+		`SELECT TIME '10:00:00'`:        "!",
+		`SELECT _utf8'abc'`:             "!",
+		`SELECT N'abc'`:                 "!",
+		`SELECT x'41'`:                  "!",
+		`SELECT 0x41`:                   "!",
+		`SELECT 'a' 'b'`:                "!", // one string, not an alias
+		`SELECT 'a\'b' AS x`:            `'a''b'`,
+		`SELECT 'a\%b' AS x`:            `E'a\\%b'`, // the parser drops the backslash
+		`SELECT 5--3 AS x`:              "5 - -3",   // the parser sees a comment
+		`SELECT 5 AS x // 3`:            "!",
+		`SELECT 5 AS x /*! + 3 */`:      "!", // MySQL adds, the comment's inside runs
+		`SELECT count(*) FROM people p FULL JOIN people q`:          "!",
+		`SELECT count(*) FROM people AS full`:                       "!",
+		`SELECT 1e AS x`:                                            "!",
+		`SELECT @x`:                                                 "!",
+		`SELECT age FROM people a, people b LIMIT 1 UNION SELECT 2`: "!",
+		`SELECT f(1 AS x)`:                                          "!",
+		`SELECT count(age a) FROM people`:                           "!",
+		`SELECT NEXT VALUE FROM people`:                             "!",
+		"SELECT 1 AS x;":                                            "1",
+		"SELECT `a``b`.c AS x FROM dp.budget `a``b`":                "\"a`b\".c",
+		`SELECT "x" AS x`:                                           "'x'",
+		`SELECT LOG(10) AS x`:                                       "ln(",
+		`SELECT CURRENT_TIMESTAMP(6)`:                               "!",
+		`SELECT count(*) FROM people WHERE hired = '24-01-01'`:      "!", // 2024 to MySQL, something else to PostgreSQL
+		`SELECT count(*) FROM people WHERE hired = 20240101`:        "!",
+		`SELECT count(*) FROM people WHERE age = '30x'`:             "!",
+		`WITH t AS (SELECT 1) SELECT * FROM t`:                      "!",
+		`VALUES (1)`:                                                "!",
+		`TABLE people`:                                              "!",
+		`SELECT count(*) OVER () FROM people`:                       "!",
+	} {
+		got := readAs(c, text)
+		if want == "!" && !strings.Contains(got, "refused:") || want != "!" && !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, strings.TrimSpace(got), want)
+		}
+	}
+}
+
+// TestMySQLCollation: what a constant stands for among declared values, and what is refused since collations differ.
+func TestMySQLCollation(t *testing.T) {
+	p := testPolicy(t)
+	column := p.Datasets[0].Table("", "visits").Column("ward")
+	for _, one := range []struct{ values, condition, want string }{
+		{"Nord|nord|Süd", "ward = 'NORD'", "ward IN ('Nord', 'nord')"},
+		{"Nord|nord|Süd", "ward <> 'NORD'", "ward NOT IN ('Nord', 'nord')"},
+		{"Nord|West", "ward = 'nord'", "ward = 'Nord'"},
+		{"Nord|West", "ward <=> 'nord'", "ward IS NOT DISTINCT FROM 'Nord'"},
+		{"Nord|West", "'nord' = ward", "ward = 'Nord'"},
+		{"Nord|West", "ward = 'east'", "ward = 'east'"},
+		{"Nord|West", "ward = 'nord '", "!mysql-collation"}, // spaces at the end count in some collations
+		{"Sud|Süd", "ward = 'sud'", "!mysql-collation"},
+		{"Nord|Süd", "ward = 'sud'", "!mysql-collation"},
+		{"Nord|Süd", "ward = 'Süd'", "ward = 'Süd'"},
+		{"Nord|Süd", "ward = 'west'", "ward = 'west'"},
+		{"Nord|Süd", "BINARY ward = 'sud'", "ward = 'sud'"},
+		{"Nord|West", "ward IN ('NORD', 'x')", "ward IN ('Nord', 'x')"},
+		{"Nord|West", "ward LIKE 'no%'", "ward ILIKE 'no%'"},
+		{"Nord|Süd", "ward LIKE 's%'", "!mysql-collation"},
+		{"Nord|West", "ward > 'm'", "!mysql-collation"},
+		{"Nord|West", "ward RLIKE '^no'", "ward ~* '^no'"},
+		{"Nord|West", `ward RLIKE '\\d'`, "!mysql-construct"},
+		{"Nord|West", "CASE ward WHEN 'nord' THEN 1 ELSE 0 END = 1", "CASE WHEN ward = 'Nord' THEN 1 ELSE 0 END = 1"},
+		{"Nord|West", "UPPER(ward) = 'nord'", "upper(ward) = 'NORD'"},
+		{"Nord|West", "LEFT(ward, 2) = 'no'", "\"left\"(ward, 2) = 'No'"},
+		{"Nord|West", "NULLIF(ward, 'nord') IS NULL", "CASE WHEN ward = 'Nord' THEN NULL ELSE ward END IS NULL"},
+	} {
+		domain := *column.Domain
+		domain.Values = strings.Split(one.values, "|")
+		column.Domain = &domain
+		statements, r := parseMySQL("SELECT count(*) AS n FROM visits WHERE "+one.condition, p.Datasets[0])
+		got := ""
+		if r != nil {
+			got = "!" + r.ID
+		} else {
+			_, got, _ = strings.Cut(statements[0].Translation(), " WHERE ")
+		}
+		if got != one.want {
+			t.Errorf("%s over %s: %s, want %s", one.condition, one.values, got, one.want)
+		}
+	}
+	for values, refused := range map[string]bool{"a|b": false, "a|A": true, "a|a ": true, "Sud|Süd": true, "Nord|Süd": false, "ß|ss": true, "æ|ae|x": true} {
+		domain := *column.Domain
+		domain.Values = strings.Split(values, "|")
+		column.Domain = &domain
+		for _, text := range []string{"SELECT ward, count(*) FROM visits GROUP BY ward", "SELECT DISTINCT ward FROM visits", "SELECT count(DISTINCT ward) FROM visits"} {
+			if _, r := parseMySQL(text, p.Datasets[0]); (r != nil && r.ID == mysqlCollation.ID) != refused {
+				t.Errorf("%s over %s: %v, want refused %t", text, values, r, refused)
+			}
+		}
+	}
+}
+
+// TestMySQLBesides: what is read as PostgreSQL's in every dialect, and positions of what is not read.
+func TestMySQLBesides(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for text, want := range map[string]StatementKind{"RESET dp.dialect": KindReset, "SET dp.dialect TO postgres": KindSet, "SHOW ALL": KindShow, "begin": KindBegin,
+		"COMMIT": KindCommit, "EXPLAIN (FORMAT JSON) SELECT `age` > 3 AS x FROM people": KindExplain, "explain select count(*) from people": KindExplain, "DELETE FROM people": KindOther} {
+		s, r := ParseAs(text, MySQL, c.Dataset)
+		if r != nil || len(s) != 1 || s[0].Kind != want {
+			t.Errorf("%s: %v, %+v", text, r, s)
+		}
+	}
+	s, r := ParseAs("SELECT 1 AS a; SELECT 2 AS `b` # the end; SELECT\n; SHOW dp.epsilon", MySQL, c.Dataset)
+	if r != nil || len(s) != 3 || s[1].From != 15 || s[2].Kind != KindShow {
+		t.Errorf("three statements: %v, %+v", r, s)
+	}
+	_, r = ParseAs("SELECT 'ä'; SELECT @x", MySQL, c.Dataset)
+	if r == nil || r.Position != 20 {
+		t.Errorf("position: %+v", r)
+	}
+	s, r = ParseAs("SELECT nosuch FROM people", MySQL, c.Dataset)
+	if r != nil {
+		t.Fatal(r)
+	}
+	if _, r = Build(s[0], nil, c); r == nil || r.Position != 0 || !strings.HasPrefix(r.Detail, "It was read as: SELECT nosuch") {
+		t.Errorf("refused when planned: %+v", r)
+	}
+	for _, deep := range []string{strings.Repeat("(", 5000), "SELECT " + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000), "SELECT 1" + strings.Repeat(" + 1", 4000),
+		"SELECT " + strings.Repeat("NOT ", 4000) + "1", "SELECT 1" + strings.Repeat(" UNION SELECT 1", 2000), "SELECT 1 FROM t" + strings.Repeat(" JOIN t", 3000),
+		"SELECT " + strings.Repeat("- f(", 900) + "1", "SELECT " + strings.Repeat("CASE WHEN 1 THEN ", 2000), "SELECT " + strings.Repeat("a", 70000)} {
+		if _, r := ParseAs(deep, MySQL, c.Dataset); r == nil {
+			t.Errorf("%.60s… was read", deep)
+		}
+	}
+	if _, r := ParseAs("SELECT count(*) FROM people WHERE age = 1"+strings.Repeat(" OR age = 2 AND kids = 1", 400), MySQL, c.Dataset); r != nil {
+		t.Errorf("a long chain of OR: %v", r)
+	}
+}
+
+// TestMySQLMutations changes the statements of the golden file at random: nothing panics, and what is read is planned or
+// refused. The seed is fixed.
+func TestMySQLMutations(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	statements, _ := mysqlCases(t)
+	random := rand.New(rand.NewPCG(20180606, 1))
+	var words []string
+	for _, s := range statements {
+		words = append(words, strings.Fields(s)...)
+	}
+	read, refused := 0, 0
+	for range 6000 {
+		fields := strings.Fields(statements[random.IntN(len(statements))])
+		for range 1 + random.IntN(2) {
+			i := random.IntN(len(fields))
+			switch random.IntN(4) {
+			case 0:
+				fields = append(fields[:i:i], fields[i+1:]...)
+			case 1:
+				fields[i] = words[random.IntN(len(words))]
+			case 2:
+				j := random.IntN(len(fields))
+				fields[i], fields[j] = fields[j], fields[i]
+			case 3:
+				if b := []byte(fields[i]); len(b) > 0 {
+					b[random.IntN(len(b))] = "()'\"`,.;*-/=<>!%&|a1 \\"[random.IntN(22)]
+					fields[i] = string(b)
+				}
+			}
+			if len(fields) == 0 {
+				fields = []string{"SELECT"}
+			}
+		}
+		if checkMySQL(t, c, strings.Join(fields, " ")) {
+			read++
+		} else {
+			refused++
+		}
+	}
+	t.Logf("seed 20180606: %d read, %d refused", read, refused)
+	if read < 300 || refused < 500 {
+		t.Errorf("%d read and %d refused: the mutations say little", read, refused)
+	}
+}
+
+// checkMySQL reads and plans a text; a panic inside the translator would show as a refusal that names it.
+func checkMySQL(t testing.TB, c Context, text string) bool {
+	statements, r := ParseAs(text, MySQL, c.Dataset)
+	if r != nil {
+		if strings.Contains(r.Message, "while it was read") {
+			t.Errorf("%s: %s", text, r.Message)
+		}
+		if r.Message == "" || r.Hint == "" && r.ID != syntax.ID {
+			t.Errorf("%s: refused without words: %+v", text, r)
+		}
+		return false
+	}
+	for _, s := range statements {
+		if s.Kind == KindSelect {
+			_, _ = Build(s, []policy.Value{}, c)
+		}
+	}
+	return true
+}
+
+func FuzzMySQL(f *testing.F) {
+	statements, _ := mysqlCases(f)
+	for _, s := range statements {
+		f.Add(s)
+	}
+	c := testContext(f, testPolicy(f))
+	f.Fuzz(func(t *testing.T, text string) { checkMySQL(t, c, text) })
+}

@@ -1,0 +1,256 @@
+package planner
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Quantiles and the most frequent value do not add up: they are chosen among the cells of their argument, in each group.
+// A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
+// (picked.go); the leaf shows them in the places of counters.
+
+// choiceSet is what is to be chosen of the values of one argument.
+type choiceSet struct {
+	kind   mechanisms.ChoiceKind
+	arg    *expr
+	where  []*expr // FILTER, and the argument's NOT NULL
+	shares []mechanisms.Share
+	canon  string
+}
+
+// choice is one column of the leaf: one of a set's choices.
+type choice struct {
+	set     int
+	at      int  // place in the set's shares
+	between bool // percentile_cont: a double precision, between two rows where they are counted
+	typ     policy.Type
+}
+
+// pickers are the aggregates that are choices.
+var pickers = wordSet("percentile_cont percentile_disc mode min max")
+
+// picked binds percentile_cont, percentile_disc, mode, min and max.
+func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
+	pos := int(f.Location)
+	arg, descending, refusal := g.pickedArgument(name, f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	var where []*expr
+	if f.AggFilter != nil {
+		e, refusal := g.below("FILTER").condition(f.AggFilter, "FILTER")
+		if refusal != nil {
+			return nil, refusal
+		}
+		where = conjuncts([]*expr{e})
+	}
+	if where, refusal = g.present(arg, where); refusal != nil {
+		return nil, refusal
+	}
+	if name == "mode" {
+		return g.pickFor(mechanisms.Largest, arg, where, mechanisms.Share{}, arg.Type(), false), nil
+	}
+	if refusal := rankable(name, arg, pos); refusal != nil {
+		return nil, refusal
+	}
+	typ, between := arg.Type(), false
+	if name == "percentile_cont" {
+		typ, between = policy.Float8, true
+	}
+	shares, array, refusal := g.shares(name, f)
+	if refusal != nil {
+		return nil, refusal
+	}
+	var columns []string
+	var last *found
+	for _, share := range shares {
+		if descending {
+			share.Num = share.Den - share.Num
+		}
+		if share.Num == 0 || share.Num == share.Den {
+			if refusal := g.permitted(name, arg, pos); refusal != nil {
+				return nil, refusal
+			}
+		}
+		last = g.pickFor(mechanisms.Quantiles, arg, where, share, typ, between)
+		columns = append(columns, leafName(g.leaf)+"."+countName(last.counter))
+	}
+	if !array {
+		return last, nil
+	}
+	tree, err := pg.Parse("SELECT ARRAY[" + strings.Join(columns, ", ") + "]")
+	if err != nil {
+		return nil, unsupported.at(pos, "this aggregate cannot be written")
+	}
+	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+}
+
+// pickedArgument is what is ordered, and whether from the largest on.
+func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, descending bool, refusal *Refusal) {
+	pos := int(f.Location)
+	t := g.below("an aggregate")
+	if name == "min" || name == "max" {
+		if len(f.Args) != 1 || f.AggWithinGroup || f.AggStar || f.FuncVariadic {
+			return nil, false, unknownFunction.at(pos, name)
+		}
+		arg, refusal = t.expr(f.Args[0])
+	} else {
+		direct := 1
+		if name == "mode" {
+			direct = 0
+		}
+		if !f.AggWithinGroup || len(f.Args) != direct || len(f.AggOrder) != 1 || f.FuncVariadic {
+			return nil, false, unknownFunction.at(pos, name).hinting(name + " is written with WITHIN GROUP: percentile_cont(0.5) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x).")
+		}
+		by := f.AggOrder[0].GetSortBy()
+		if len(by.UseOp) > 0 {
+			return nil, false, construct.at(pos, "ORDER BY USING")
+		}
+		descending = by.SortbyDir == pg.SortByDir_SORTBY_DESC
+		arg, refusal = t.expr(by.Node)
+	}
+	if refusal != nil {
+		return nil, false, refusal
+	}
+	if arg.isConstant() {
+		return nil, false, noAggregate.at(pos, name+" of a constant")
+	}
+	return arg, descending, nil
+}
+
+// rankable refuses arguments whose values are not declared in an order that PostgreSQL has too.
+func rankable(name string, arg *expr, pos int) *Refusal {
+	switch t := arg.Type(); {
+	case numeric(arg):
+		return nil
+	case name == "percentile_cont":
+		return unknownFunction.at(pos, "percentile_cont(double precision, "+t.Name()+")").hinting("percentile_disc takes dates and times too.")
+	case t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ:
+		return nil
+	default:
+		return notRanked.at(pos, name, t.Name())
+	}
+}
+
+// permitted refuses extremes that the policy does not permit.
+func (g *grouping) permitted(name string, arg *expr, pos int) *Refusal {
+	for _, at := range arg.cols {
+		if c := g.rows.table.Columns[at]; !c.Extreme {
+			return noExtremes.at(pos, name, c.Name)
+		}
+	}
+	g.b.said.add("min and max are extreme quantiles here: about where the outermost rows lie, never an outermost row itself")
+	return nil
+}
+
+// shares reads the direct argument: a constant, or an array of constants.
+func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Share, array bool, refusal *Refusal) {
+	switch name {
+	case "min":
+		return []mechanisms.Share{{Num: 0, Den: 1}}, false, nil
+	case "max":
+		return []mechanisms.Share{{Num: 1, Den: 1}}, false, nil
+	}
+	n := f.Args[0]
+	pos := locationOf(n)
+	if cast := n.GetTypeCast(); cast != nil && (cast.Arg.GetAArrayExpr() != nil || len(cast.TypeName.GetArrayBounds()) > 0) {
+		n = cast.Arg
+	}
+	items := []*pg.Node{n}
+	if list := n.GetAArrayExpr(); list != nil {
+		items, array = list.Elements, true
+	} else if c := n.GetAConst(); c != nil && strings.HasPrefix(strings.TrimSpace(c.GetSval().GetSval()), "{") {
+		values, ok := splitArray(c.GetSval().GetSval())
+		if !ok {
+			return nil, false, notShare.at(pos)
+		}
+		items, array = nil, true
+		for _, v := range values {
+			text, _ := v.(string)
+			items = append(items, pg.MakeAConstStrNode(text, int32(pos)))
+		}
+	}
+	for _, item := range items {
+		share, refusal := g.share(item)
+		if refusal != nil {
+			return nil, false, refusal
+		}
+		shares = append(shares, share)
+	}
+	if len(shares) == 0 {
+		return nil, false, notShare.at(pos)
+	}
+	return shares, array, nil
+}
+
+// share reads a constant from 0 to 1.
+func (g *grouping) share(n *pg.Node) (mechanisms.Share, *Refusal) {
+	var none mechanisms.Share
+	e, refusal := (&translator{env: g.b.env, params: g.b.params, place: "a quantile"}).expr(n)
+	if refusal != nil || !e.isConstant() {
+		return none, notShare.at(locationOf(n))
+	}
+	g.b.params.note(e, policy.Float8)
+	if e.parameter > 0 {
+		return mechanisms.Share{Num: 1, Den: 2}, nil // its value is not there yet
+	}
+	s, err := g.b.env.Cast(e.Expr, policy.Float8, -1)
+	if err != nil {
+		return none, scalarRefusal(err, locationOf(n))
+	}
+	v, err := s.Eval(nil)
+	if err != nil {
+		return none, scalarRefusal(err, locationOf(n))
+	}
+	x, ok := v.(float64)
+	r, whole := new(big.Rat), false
+	if ok {
+		r, whole = r.SetString(strconv.FormatFloat(x, 'f', -1, 64))
+	}
+	if !ok || !whole {
+		return none, notShare.at(locationOf(n))
+	}
+	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
+		return none, shareRange.at(locationOf(n), strconv.FormatFloat(x, 'g', -1, 64))
+	}
+	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
+		return none, notShare.at(locationOf(n))
+	}
+	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
+}
+
+// pickFor returns the leaf's column of a choice, adding it at first use.
+func (g *grouping) pickFor(kind mechanisms.ChoiceKind, arg *expr, where []*expr, share mechanisms.Share, typ policy.Type, between bool) *found {
+	parts := make([]string, len(where))
+	for i, e := range where {
+		parts[i] = e.canon
+	}
+	slices.Sort(parts)
+	canon := fmt.Sprintf("choice %d of %s where %s", kind, arg.canon, strings.Join(slices.Compact(parts), " and "))
+	set := slices.IndexFunc(g.q.choices, func(s *choiceSet) bool { return s.canon == canon })
+	if set < 0 {
+		set = len(g.q.choices)
+		g.q.choices = append(g.q.choices, &choiceSet{kind: kind, arg: arg, where: where, canon: canon})
+	}
+	own := &choice{set: set, between: between, typ: typ}
+	if s := g.q.choices[set]; kind == mechanisms.Quantiles {
+		if own.at = slices.Index(s.shares, share); own.at < 0 {
+			own.at, s.shares = len(s.shares), append(s.shares, share)
+		}
+	}
+	canon = fmt.Sprintf("%s at %d %t", canon, own.at, between)
+	at := slices.IndexFunc(g.q.counters, func(c counter) bool { return c.canon == canon })
+	if at < 0 {
+		at = len(g.q.counters)
+		g.q.counters = append(g.q.counters, counter{choice: own, canon: canon})
+	}
+	return &found{key: -1, counter: at, typ: typ, choice: true}
+}

@@ -1,0 +1,225 @@
+package rewrite_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// benchTables have one row a person, whom a constraint proves unique or not, and about five visits a person, of whom one in
+// seventy has more than ten and nine in ten more than two.
+const benchTables = `CREATE SCHEMA clinic;
+CREATE TABLE clinic.people AS SELECT i AS person_id, CASE WHEN HASH(i) % 2 = 0 THEN 'f' ELSE 'm' END AS sex, HASH(i + 7) % 100 AS age FROM SERIES(ROWS);
+CREATE TABLE clinic.visits AS SELECT i AS visit, (HASH(i) * (HASH(i + 1) % 1000) / 1000) % (ROWS / 5) AS who, substr('ABCD', (1 + HASH(i + 2) % 4)::int, 1) AS ward, HASH(i + 3) % 60 AS minutes FROM SERIES(ROWS)`
+
+const benchColumns = `
+  - id: clinic
+    unit: {name: person, key: people.person_id}
+    accountant: pure
+    cap: {epsilon: 20}
+    budgets: {alice: {epsilon: 3}}
+    tables:
+      - name: people
+        source: clinic.people
+        max_rows_per_unit: 1
+        columns:
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: age, type: bigint, domain: {min: 0, max: 119, step: 1}}
+      - name: visits
+        source: clinic.visits
+        unit: visits.who = people.person_id
+        BOUNDS
+        columns:
+          - {name: ward, type: text, domain: {values: [A, B, C, D]}}
+          - {name: minutes, type: bigint, domain: {min: 0, max: 59, step: 1}}
+`
+
+var benchCases = []struct{ name, bounds, text string }{
+	{"people, at most 1 row", "max_rows_per_unit: 10", `SELECT count(*) FROM people`},
+	{"people, at most 1 row", "max_rows_per_unit: 10", `SELECT count(*) FROM people WHERE age > 40`},
+	{"people, at most 1 row", "max_rows_per_unit: 10", `SELECT sex, count(*) FROM people GROUP BY sex`},
+	{"visits, at most 10 rows", "max_rows_per_unit: 10", `SELECT count(*) FROM visits`},
+	{"visits, at most 10 rows", "max_rows_per_unit: 10", `SELECT count(*) FROM visits WHERE minutes > 20`},
+	{"visits, at most 10 rows", "max_rows_per_unit: 10", `SELECT ward, count(*) FROM visits GROUP BY ward`},
+	{"visits, at most 2 rows", "max_rows_per_unit: 2", `SELECT ward, count(*) FROM visits GROUP BY ward`},
+	{"visits, at most 2 groups of 2 rows", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT ward, count(*) FROM visits GROUP BY ward`},
+	{"visits, at most 2 groups of 2 rows", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT ward, sum(minutes), count(*) FROM visits GROUP BY ward`},
+}
+
+// plans are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, what is
+// sent where not, and the plans that were weighed against it. Where they bound alike they must answer alike.
+func plans(t *testing.T, p *policy.Policy, d rewrite.Dialect, text string) (names, sqls []string, args [][]any) {
+	t.Helper()
+	m := measureOf(t, p, text)
+	q, err := rewrite.Render(m, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strings.Replace(text, "FROM ", "FROM clinic.", 1)
+	add := func(name, text string, given []any) {
+		names, sqls, args = append(names, name), append(sqls, text), append(args, given)
+	}
+	add("own", own, nil)
+	if proven, given, ok := q.Proven(); ok && m.Table.MaxRowsPerUnit == 1 {
+		add("proven", proven, given)
+	}
+	if strings.Contains(q.SQL(), "LEAST(s.k") && len(m.Grain) == 0 {
+		add("enforced: least", q.SQL(), q.Args())
+		m.Counters = append(m.Counters, planner.Never{}) // which has the rows numbered
+		if q, err = rewrite.Render(m, d); err != nil {
+			t.Fatal(err)
+		}
+		add("numbered", q.SQL(), q.Args())
+	} else {
+		add("enforced", q.SQL(), q.Args())
+	}
+	if united := unitedPlan(q.SQL()); united != "" {
+		add("numbered where exceeded", united, q.Args())
+	}
+	return names, sqls, args
+}
+
+var numbering = regexp.MustCompile(`(?s)^(.*?FROM )\(SELECT (\S*row_number\(\) OVER \(.*?\) AS r), (.*?)\n  FROM (.*) AS b\) AS s\nWHERE s\.r <= (\d+)(.*)$`)
+
+// unitedPlan numbers the rows of those units alone that have too many.
+func unitedPlan(sql string) string {
+	m := numbering.FindStringSubmatch(sql)
+	if m == nil {
+		return ""
+	}
+	head, number, items, base, most, tail := m[1], m[2], m[3], m[4], m[5], m[6]
+	all := strings.ReplaceAll(items, "b.", "x.")
+	return "WITH o AS MATERIALIZED (SELECT b.u FROM " + base + " AS b GROUP BY b.u HAVING count(*) > " + most + ")\n" + head +
+		"(SELECT " + items + " FROM " + base + " AS b LEFT JOIN o ON o.u = b.u WHERE o.u IS NULL UNION ALL SELECT " + all + " FROM (SELECT " + number + ", " + items +
+		" FROM " + base + " AS b JOIN o ON o.u = b.u) AS x WHERE x.r <= " + most + ") AS s\nWHERE true" + tail
+}
+
+// TestBenchBounds prints what bounding costs beside the same SQL without it; it asserts only that plans agree.
+func TestBenchBounds(t *testing.T) {
+	if os.Getenv("DPPROXY_BENCH") == "" {
+		t.Skip("a benchmark: make bench-bounds")
+	}
+	rows := "10000000"
+	if n := os.Getenv("DPPROXY_BENCH_ROWS"); n != "" {
+		rows = n
+	}
+	head, _, _ := strings.Cut(groupPolicy, "datasets:")
+	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
+		run := benchEngine(t, d, rows)
+		for _, c := range benchCases {
+			p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", c.bounds, 1)), "policy.yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, sqls, args := plans(t, p, d, c.text)
+			times, answers := make([][]float64, len(names)), make([]string, len(names))
+			for range 3 {
+				for i, text := range sqls {
+					start := time.Now()
+					answers[i] = run(text, args[i])
+					times[i] = append(times[i], float64(time.Since(start).Microseconds())/1000)
+				}
+			}
+			line := fmt.Sprintf("%s: %s: %s\n ", d, c.name, c.text)
+			first := 0.0
+			for i, name := range names {
+				slices.Sort(times[i])
+				if i == 0 {
+					first = times[i][1]
+				}
+				line += fmt.Sprintf("  %s %.0f ms (%.1f ×)", name, times[i][1], times[i][1]/first)
+				if strings.HasPrefix(name, "numbered where") && answers[i] != answers[i-1] {
+					t.Errorf("%s: %s answers %s, must be %s", c.text, name, answers[i], answers[i-1])
+				}
+			}
+			fmt.Println(line)
+		}
+	}
+}
+
+// benchEngine fills a database and returns how to run a query in it: the answer is its rows' text, sorted.
+func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string, args []any) string {
+	t.Helper()
+	script := strings.NewReplacer("ROWS", rows)
+	if d == rewrite.DuckDB {
+		db, err := sql.Open("duckdb", t.TempDir()+"/bench.duckdb")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		db.SetMaxOpenConns(1)
+		fill := script.Replace(strings.NewReplacer("HASH(", "HASHED(", "SERIES(", "range(", " i ", " range AS i ", "/ 1000", "// 1000", "/ 5", "// 5").Replace(benchTables))
+		fill = regexp.MustCompile(`FROM range\((\d+)\)`).ReplaceAllString(fill, "FROM (SELECT range AS i FROM range($1))")
+		fill = strings.ReplaceAll(strings.ReplaceAll(fill, "SELECT range AS i AS", "SELECT i AS"), "HASHED(", "h(")
+		for _, s := range append([]string{"ATTACH '" + t.TempDir() + "/private.duckdb' AS private", "USE private", "CREATE TEMP MACRO h(x) AS (hash(x) >> 33)::bigint"}, strings.Split(fill, ";")...) {
+			if _, err := db.Exec(s); err != nil {
+				t.Fatalf("%v\n%s", err, s)
+			}
+		}
+		return func(text string, args []any) string { return duckLines(t, db, text, args) }
+	}
+	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
+	name := server.Database(t)
+	fill := script.Replace(strings.NewReplacer("SERIES(", "generate_series(1, ", "FROM generate", "FROM generate").Replace(benchTables))
+	fill = strings.ReplaceAll(regexp.MustCompile(`generate_series\(1, (\d+)\)`).ReplaceAllString(fill, "generate_series(1::bigint, $1) AS s(i)"), "HASH(", "h(")
+	server.Exec(t, name, append([]string{"CREATE FUNCTION h(x bigint) RETURNS bigint LANGUAGE sql AS 'SELECT (hashint8extended(x, 0) >> 33) + 2147483648'"}, append(strings.Split(fill, ";"), "VACUUM ANALYZE")...)...)
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, server.URLFor("postgres", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(ctx) })
+	return func(text string, args []any) string {
+		rows, err := conn.Query(ctx, text, append([]any{pgx.QueryExecModeExec}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (string, error) {
+			values, err := row.Values()
+			return fmt.Sprint(values), err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(lines)
+		return strings.Join(lines, "; ")
+	}
+}
+
+func duckLines(t *testing.T, db *sql.DB, text string, args []any) string {
+	rows, err := db.Query(text, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for rows.Next() {
+		values, into := make([]any, len(names)), make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprint(values))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "; ")
+}
