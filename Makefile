@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-bounds bench-error bench-samplers bench-online audit docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,9 @@ audit: ## the statistical audits at full length, and the total rate of their fal
 	@mkdir -p bin; rm -f bin/alarms
 	DPPROXY_AUDIT=full DPPROXY_ALARMS=$(CURDIR)/bin/alarms $(GO) test -count=1 -timeout 4h -run 'Audit|Coverage' ./...
 	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
+
+tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
+	$(GO) test ./cmd/dpproxy -run 'TestTPCH$$' -tpch-scale 0.1 -update -count=1 -v
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

@@ -53,11 +53,11 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		if x.grid.centre != 0 {
 			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, w.counter(g.q.counterFor(present)))
 		}
-		return w.found(w.scaled(total, x.grid.exponent), typ)
+		return w.found(w.times(w.scaled(total, x.grid.exponent), x), typ)
 	}
 	n := w.counter(g.q.counterFor(present))
 	if name == "avg" {
-		mean := w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent)
+		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
 	coarse, refusal := g.value(arg, true, mostInProduct, pos)
@@ -70,7 +70,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		least, over = 0, n
 	}
 	// Both grids are around the middle; what lies between their centres is known.
-	mean := w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent)
+	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 	away := fmt.Sprintf("(%s - %s)", mean, w.constant(power10(coarse.grid.exponent, coarse.grid.centre)))
 	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), 2*coarse.grid.exponent)
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
@@ -157,6 +157,16 @@ func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *Refusal) {
 	if arg.isConstant() && arg.parameter == 0 && mustConstant(arg) != nil {
 		return where, nil
 	}
+	if p := productOf(arg); p != nil && len(p.of) > 1 { // NULL where one of its columns is
+		for _, m := range p.of {
+			var refusal *Refusal
+			c := g.rows.table.Columns[m.column]
+			if where, refusal = g.present(columnExpr(m.column, c.Type, c.Typmod, arg.pos), where); refusal != nil {
+				return nil, refusal
+			}
+		}
+		return where, nil
+	}
 	e, refusal := (&translator{}).not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
 	if refusal != nil {
 		return nil, refusal
@@ -180,7 +190,9 @@ func momentType(name string, t policy.Type) policy.Type {
 // value is an argument on its grid.
 type value struct {
 	arg         *expr
-	factor      *Factor // of a bare column
+	factor      *Factor  // of a bare column
+	factors     []Factor // of a product
+	times       *big.Rat // what their product is multiplied by; nil: one
 	weights     weights
 	grid        grid
 	least, most *big.Rat
@@ -204,8 +216,10 @@ func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*valu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if refusal := g.weigh(v); refusal != nil {
-		return nil, refusal
+	} else if !v.multiply(g.rows.table) {
+		if refusal := g.weigh(v); refusal != nil {
+			return nil, refusal
+		}
 	}
 	if g.values == nil {
 		g.values = map[string]*value{}
@@ -252,6 +266,10 @@ func (v *value) sum(power int) *summand {
 		s.factors = slices.Repeat([]Factor{*v.factor}, power)
 		return s
 	}
+	if v.factors != nil {
+		s.factors = v.factors
+		return s
+	}
 	s.expr, s.weights = v.arg, v.weights
 	if power == 2 {
 		s.weights = v.weights.squared()
@@ -288,6 +306,14 @@ func (w *formula) scaled(text string, exponent int) string {
 		return fmt.Sprintf("(%s::float8 / %s::float8)", text, literal10(-exponent))
 	}
 	return fmt.Sprintf("(%s::%s * %s::%[2]s)", text, w.number, literal10(exponent))
+}
+
+// times multiplies by the constant of a product.
+func (w *formula) times(text string, v *value) string {
+	if v.times == nil || v.times.Cmp(big.NewRat(1, 1)) == 0 {
+		return text
+	}
+	return fmt.Sprintf("(%s * %s)", text, w.constant(v.times))
 }
 
 func (w *formula) constant(x *big.Rat) string {

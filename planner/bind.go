@@ -88,7 +88,7 @@ func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		case found == nil:
 			found = r
 		default:
-			if found, refusal = b.pair(found, r, joining{quals: conjunctNodes(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
+			if found, refusal = b.pair(found, r, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: r.pos}); refusal != nil {
 				return nil, refusal
 			}
 		}
@@ -98,7 +98,7 @@ func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 	}
 	for _, n := range others {
 		var refusal *Refusal
-		if found, refusal = b.lookUp(found, n, scope, joining{quals: conjunctNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
+		if found, refusal = b.lookUp(found, n, scope, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
 			return nil, refusal
 		}
 	}

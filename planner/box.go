@@ -21,6 +21,7 @@ type box struct {
 	high  scalar.Row
 	inner scalar.Row // high, but a millionth of the step below an open end: what rounds as the step does
 	wide  []bool     // by column: low and high differ
+	below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
 }
 
 func newBox(t *policy.Table, env scalar.Env) *box {

@@ -104,7 +104,7 @@ func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator,
 			if refusal != nil {
 				return nil, refusal
 			}
-			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && arg.form == formColumn {
+			if arg, refusal := t.expr(w.Result); refusal == nil && numeric(arg) && (arg.form == formColumn || productOf(arg) != nil) {
 				return g.moment(name, arg, append(slices.Clone(where), conjuncts([]*expr{holds})...), pos)
 			}
 		}

@@ -157,7 +157,7 @@ const mostDerivedRows = 1 << 20
 
 // paired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
 func paired(p *Paired) *policy.Table {
-	rows := p.Left.MaxRowsPerUnit * p.Right.MaxRowsPerUnit
+	rows := p.rows()
 	if rows > mostDerivedRows {
 		return nil
 	}

@@ -171,7 +171,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 			linked = true
 			continue
 		}
-		e, refusal := b.overKeys(&other, "WHERE").condition(n, "WHERE")
+		e, refusal := b.withinSubquery(&other, r).condition(n, "WHERE")
 		if refusal != nil {
 			return nil, refusal
 		}
@@ -181,6 +181,23 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 		return nil, crossUnit.at(pos, r.table.Name, other.table.Name, r.table.Dataset.Unit.Name)
 	}
 	return &other, nil
+}
+
+// withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
+func (b *binder) withinSubquery(own, around *rows) *translator {
+	t := b.overKeys(own, "WHERE")
+	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+		e, refusal := own.column(fields, pos)
+		if refusal == nil {
+			return e, nil
+		}
+		k, _ := around.key(fields, pos)
+		if _, elsewhere := around.column(fields, pos); elsewhere == nil || k != nil {
+			return nil, correlated.at(pos, fields[len(fields)-1])
+		}
+		return nil, refusal
+	}
+	return t
 }
 
 // sees tells that both sides of key = key are keys of these rows: then the condition is theirs alone.

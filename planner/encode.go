@@ -43,6 +43,8 @@ func encodePred(b []byte, p Pred) []byte {
 	case Compare:
 		b = encodeText(encodeText(append(b, 'c'), p.Column.Name), p.Op)
 		return encodeText(b, textOf(canonicalValue(p.Value)))
+	case Between:
+		return encodeText(encodeText(encodeText(append(b, 'b'), p.Left.Name), p.Right.Name), p.Op)
 	case Never:
 		return append(b, 'n')
 	}

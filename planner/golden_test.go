@@ -369,6 +369,8 @@ func predText(p Pred) string {
 		return p.Column.Name + " in cells " + text
 	case Compare:
 		return p.Column.Name + " " + p.Op + " " + textOf(p.Value)
+	case Between:
+		return p.Left.Name + " " + p.Op + " " + p.Right.Name
 	}
 	return "never"
 }

@@ -200,7 +200,11 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node)
 			onRight = append(slices.Clone(onRight), e)
 			continue
 		}
-		if e, refusal = b.overKeys(left, "ON").condition(n, "JOIN/ON"); refusal != nil {
+		e, also := b.overKeys(left, "ON").condition(n, "JOIN/ON")
+		switch {
+		case also != nil && also.ID == unknownColumn.ID && refusal.ID == unknownColumn.ID:
+			return refusal
+		case also != nil:
 			return outerCondition.at(locationOf(n))
 		}
 		onLeft = append(onLeft, e)
@@ -218,6 +222,7 @@ func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
 	var out Pred
 	var said notes
 	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said}}
+	v.box.below = true
 	residual, refusal := v.fold(where, &out)
 	if refusal == nil && len(residual) > 0 {
 		refusal = belowJoin.at(residual[0].pos)
@@ -271,6 +276,43 @@ func combined(left, right *rows, t *policy.Table, outer bool) *rows {
 // keyIn is the key of t that an input's key became; the input's keys begin at from.
 func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
 	return t.Keys[from+slices.Index(input.Keys, k)]
+}
+
+// joinNodes are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
+func joinNodes(where *pg.Node) []*pg.Node {
+	all := conjunctNodes(where)
+	for _, n := range all {
+		if b := n.GetBoolExpr(); b != nil && b.Boolop == pg.BoolExprType_OR_EXPR {
+			all = append(all, common(b.Args)...)
+		}
+	}
+	return all
+}
+
+// common are the conjuncts that all arms have, as they are written.
+func common(arms []*pg.Node) []*pg.Node {
+	count, first := map[string]int{}, map[string]*pg.Node{}
+	var order []string
+	for _, arm := range arms {
+		seen := map[string]bool{}
+		for _, n := range conjunctNodes(arm) {
+			text := deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
+			if text == "" || seen[text] {
+				continue
+			}
+			if seen[text] = true; count[text] == 0 {
+				first[text], order = n, append(order, text)
+			}
+			count[text]++
+		}
+	}
+	var out []*pg.Node
+	for _, text := range order {
+		if count[text] == len(arms) {
+			out = append(out, first[text])
+		}
+	}
+	return out
 }
 
 // conjunctNodes flattens ANDs.

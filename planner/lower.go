@@ -107,6 +107,10 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 	if column.isConstant() {
 		column, constant, op = constant, column, mirrored[op]
 	}
+	if column.form == formColumn && constant.form == formColumn {
+		t, ok := l.between(column.cols[0], constant.cols[0], op)
+		return t, ok, nil
+	}
 	if column.form != formColumn || !constant.isConstant() {
 		return truth{}, false, nil
 	}
@@ -127,6 +131,23 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 	fails := holds
 	fails.Op = opposite[op]
 	return truth{holds, fails}, true, nil
+}
+
+// mostCompared is how many combinations of cells two columns may have to be compared cell by cell, which releases can answer.
+const mostCompared = 1 << 16
+
+// between is a comparison of two bare columns of one type: the database makes it where they have many cells, and where
+// nothing stands above that could make it.
+func (l *lowerer) between(a, b int, op string) (truth, bool) {
+	left, right := l.table.Columns[a], l.table.Columns[b]
+	if left.Domain == nil || right.Domain == nil || !left.Domain.Ordered() || left.Type != right.Type || left.Typmod != right.Typmod ||
+		!l.box.below && left.Domain.Size()*right.Domain.Size() <= mostCompared {
+		return truth{}, false
+	}
+	if left.Name > right.Name {
+		left, right, op = right, left, mirrored[op]
+	}
+	return truth{Between{left, right, op}, Between{left, right, opposite[op]}}, true
 }
 
 // equal tells that a constant keeps its value in the column's type: 3.5 compared with an integer column does not.

@@ -260,7 +260,10 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 	if f.AggStar {
 		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
 	}
-	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.column.Unit && k.present == 0 {
+	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.column.Unit {
+		if k.present > 0 {
+			where = append(where, g.source.present(k, pos))
+		}
 		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
 	}
 	if holds, refusal := (&grouping{b: g.b}).isOne(f.Args[0], t); name == "sum" && refusal == nil && holds != nil {

@@ -176,6 +176,12 @@ type Compare struct {
 	Value  policy.Value
 }
 
+// Between holds where two columns of one type are both not NULL and compare so, value by value.
+type Between struct {
+	Left, Right *policy.Column
+	Op          string
+}
+
 // Never holds nowhere.
 type Never struct{}
 
@@ -183,6 +189,7 @@ func (AllOf) pred()   {}
 func (AnyOf) pred()   {}
 func (InCells) pred() {}
 func (Compare) pred() {}
+func (Between) pred() {}
 func (Never) pred()   {}
 
 // Direct is an outer query that needs no engine: a projection of one leaf, filtered, sorted and cut. Expressions see

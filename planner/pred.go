@@ -165,6 +165,15 @@ func complement(p Pred) Pred {
 			return anyOf(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
 		}
 		return p
+	case Between:
+		p.Op = opposite[p.Op]
+		parts := []Pred{p}
+		for _, c := range []*policy.Column{p.Left, p.Right} {
+			if null := c.Domain.Null; null >= 0 {
+				parts = append(parts, InCells{c, []mechanisms.Span{{From: null, To: null + 1}}})
+			}
+		}
+		return anyOf(parts...)
 	}
 	return nil // of Never
 }
@@ -245,6 +254,8 @@ func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid 
 		return with(into, p.Column), true
 	case Compare:
 		return with(into, p.Column), false
+	case Between:
+		return with(with(into, p.Left), p.Right), false
 	}
 	return into, true
 }

@@ -64,6 +64,13 @@ func holdsOn(t *testing.T, p Pred, row scalar.Row, at map[*policy.Column]int) bo
 		}
 		d := scalar.Compare(p.Column.Type, v, p.Value)
 		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
+	case Between:
+		a, b := row[at[p.Left]], row[at[p.Right]]
+		if a == nil || b == nil {
+			return false
+		}
+		d := scalar.Compare(p.Left.Type, a, b)
+		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
 	}
 	return false
 }

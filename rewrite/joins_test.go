@@ -51,6 +51,7 @@ datasets:
           - {name: minutes, type: integer, domain: {min: -5, max: 9, step: 1}}
           - {name: cost, type: "numeric(6,2)", domain: {min: 0, max: 10, step: 0.5}}
           - {name: day, type: date, domain: {min: 2025-01-01, max: 2025-03-31, step: 1 day}}
+          - {name: room, type: integer, domain: {min: 0, max: 9, step: 1}}
           - {name: visit, type: integer, keys: join}
       - name: doses
         source: clinic.doses
@@ -106,6 +107,10 @@ var joinStatements = []string{
 	`SELECT ward, extract(month FROM day)::int AS m, grouping(ward, extract(month FROM day)::int) AS g, count(*), count(DISTINCT who), count(DISTINCT minutes) FROM visits GROUP BY ROLLUP (ward, extract(month FROM day)::int)`,
 	`SELECT sex, ward, grouping(sex, ward) AS g, count(*), count(*) FILTER (WHERE minutes > 4) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY CUBE (sex, ward)`,
 	`SELECT sex, age, grouping(age) AS g, count(*) FROM people GROUP BY GROUPING SETS ((sex, age), sex)`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND o.minutes < o.room) GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) FILTER (WHERE minutes >= room OR day IS NULL) AS n FROM visits GROUP BY who) t GROUP BY n`,
+	`SELECT sex, count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND NOT v.room > v.minutes WHERE v.who IS NULL GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT p.person_id, count(v.who) AS n FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'A' GROUP BY 1) t GROUP BY n`,
 }
 
 // lookupStatements join public tables.
@@ -116,6 +121,7 @@ var lookupStatements = []string{
 	`SELECT w.floor, p.sex, count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN wards w ON w.code = v.ward GROUP BY 1, 2`,
 	`SELECT upper(w.label), count(*) FROM wards w JOIN visits v ON w.code = upper(v.ward) WHERE w.label LIKE '%r%' GROUP BY 1`,
 	`SELECT w.label, count(*) FROM visits v JOIN wards w ON v.minutes + 1 = w.floor GROUP BY 1`,
+	`SELECT w.label, count(*) FROM visits v, wards w WHERE (w.code = v.ward AND w.floor = 1 AND v.minutes < 3) OR (v.minutes >= 5 AND w.code = v.ward AND w.floor > 1) GROUP BY 1`,
 }
 
 // publicWards are the rows of the public table.
@@ -142,6 +148,8 @@ var sumStatements = []string{
 	`SELECT sum(n * age) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t JOIN people p ON p.person_id = t.who`,
 	`SELECT sum(w.beds * v.minutes), avg(w.floor) FROM visits v JOIN wards w ON v.ward = w.code`,
 	`SELECT ward, round(100.0 * sum(minutes) / nullif(count(*), 0), 1), sum(minutes) * 2 FROM visits GROUP BY ward HAVING avg(minutes) > -100`,
+	`SELECT ward, sum(cost * (1 - minutes)), sum(-2 * cost), avg(cost * minutes), sum(CASE WHEN minutes > 2 THEN cost * (minutes + 3) ELSE 0 END) FROM visits GROUP BY 1`,
+	`SELECT sum(a.cost * (2 - b.minutes) * (1 + p.age)) FROM people p JOIN visits a ON a.who = p.person_id JOIN visits b ON b.who = p.person_id`,
 }
 
 // TestJoinsCountWhatTheSQLSays runs the generated SQL of derived tables, and the analyst's own, on both engines.
@@ -164,7 +172,7 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 // joinRows writes rows that no bound and no domain touches.
 func joinRows(r *rand.Rand) []string {
 	list := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int PRIMARY KEY, age int, sex text)",
-		"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date)",
+		"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date, room int)",
 		"CREATE TABLE clinic.doses (visit int, drug text)",
 		"CREATE TABLE clinic.wards (code text, label text, floor int, beds numeric(6,1))",
 		"INSERT INTO clinic.wards VALUES ('A', 'heart', 1, 10.5), ('B', 'bird', 2, 0.5), ('D', 'door', 3, NULL)"}
@@ -179,8 +187,8 @@ func joinRows(r *rand.Rand) []string {
 			if r.IntN(6) == 0 {
 				minutes = "NULL"
 			}
-			list = append(list, fmt.Sprintf("INSERT INTO clinic.visits VALUES (%d, %d, '%s', %s, %d.%02d, DATE '2025-0%d-%02d')",
-				visit, person, string("ABC"[r.IntN(3)]), minutes, r.IntN(10), r.IntN(100), 1+r.IntN(3), 1+r.IntN(28)))
+			list = append(list, fmt.Sprintf("INSERT INTO clinic.visits VALUES (%d, %d, '%s', %s, %d.%02d, DATE '2025-0%d-%02d', %d)",
+				visit, person, string("ABC"[r.IntN(3)]), minutes, r.IntN(10), r.IntN(100), 1+r.IntN(3), 1+r.IntN(28), r.IntN(10)))
 			for range r.IntN(3) {
 				if doses++; doses <= 9 {
 					list = append(list, fmt.Sprintf("INSERT INTO clinic.doses VALUES (%d, '%s')", visit, string("xy"[r.IntN(2)])))

@@ -12,7 +12,7 @@ import (
 var neighbourTables = []string{
 	"CREATE SCHEMA clinic",
 	"CREATE TABLE clinic.people (person_id int, age int, sex text)",
-	"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date)",
+	"CREATE TABLE clinic.visits (visit int PRIMARY KEY, who int, ward text, minutes int, cost numeric(6,2), day date, room int)",
 	"CREATE TABLE clinic.doses (visit int, drug text)",
 	"CREATE TABLE clinic.calls (who int, visit int, secs double precision, paid bigint, moment timestamp, kind text)",
 }
@@ -53,7 +53,7 @@ func person(r *rand.Rand, id int, most int, unique bool) tuples {
 	for i := range r.IntN(most + 1) {
 		next()
 		visit := id*visitsOf + numbers[i]
-		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, %d, %s, %s, %s, %s)", visit, id, d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day()))
+		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, %d, %s, %s, %s, %s, %s)", visit, id, d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9)))
 		for range r.IntN(4) {
 			next()
 			out["doses"] = append(out["doses"], fmt.Sprintf("(%d, %s)", visit, d.text("x", "y")))
@@ -82,7 +82,7 @@ func nobody(r *rand.Rand, persons int) tuples {
 		out["doses"] = append(out["doses"], fmt.Sprintf("(%d, %s)", r.IntN(persons*visitsOf), d.text("x", "y")), "(NULL, 'x')")
 	}
 	for i := range r.IntN(4) {
-		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, NULL, 'A', 1, 1, DATE '2025-01-01')", -1-i))
+		out["visits"] = append(out["visits"], fmt.Sprintf("(%d, NULL, 'A', 1, 1, DATE '2025-01-01', 1)", -1-i))
 	}
 	return out
 }

@@ -25,6 +25,8 @@ func (w *writer) predicate(p planner.Pred) string {
 		return w.inCells(p)
 	case planner.Compare:
 		return w.compare(p)
+	case planner.Between:
+		return w.compareColumns(p)
 	case planner.Never:
 		return "false"
 	}
@@ -154,6 +156,20 @@ func (w *writer) compare(p planner.Compare) string {
 		return w.compareDecimal(p, n, v)
 	}
 	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
+}
+
+// compareColumns writes a comparison of two columns of one type, whose normalised values have one type as well.
+func (w *writer) compareColumns(p planner.Between) string {
+	a, b := w.use(p.Left), w.use(p.Right)
+	if w.err != nil {
+		return "false"
+	}
+	if !slices.Contains([]string{"<", "<=", ">", ">=", "=", "<>"}, p.Op) || p.Left.Type != p.Right.Type || p.Left.Typmod != p.Right.Typmod ||
+		!p.Left.Domain.Ordered() || !p.Right.Domain.Ordered() {
+		w.fail("a comparison that its columns do not have")
+		return "false"
+	}
+	return w.operate(a, p.Op, b)
 }
 
 // compareDecimal writes a comparison whose constant may have more digits than the column: then it lies between two of

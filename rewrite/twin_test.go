@@ -148,6 +148,13 @@ func holds(t testing.TB, p planner.Pred, table *policy.Table, row []policy.Value
 		}
 		order := scalarOf(v).Cmp(scalarOf(p.Value))
 		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
+	case planner.Between:
+		a, b := value(p.Left), value(p.Right)
+		if a == nil || b == nil {
+			return false
+		}
+		order := scalarOf(a).Cmp(scalarOf(b))
+		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
 	}
 	return false
 }
