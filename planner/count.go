@@ -61,7 +61,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 	case name == "count" && g.isKey(f.Args[0]):
 		k, _ := g.rows.keyNode(f.Args[0])
 		if !k.column.Unit && k.present == 0 {
-			return nil, keyOnly.at(locationOf(f.Args[0]), k.name, g.rows.table.Dataset.Unit.Name)
+			where = append(where, g.rows.known(k, locationOf(f.Args[0])))
 		}
 		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
 			where = append(where, present)

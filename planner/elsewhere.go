@@ -75,6 +75,11 @@ func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 	return columnExpr(r.mark(m), policy.Bool, -1, pos), nil
 }
 
+// known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.
+func (r *rows) known(k *key, pos int) *expr {
+	return columnExpr(r.mark(&Marked{From: r.table, Other: r.table, On: []Equal{{k.column, k.column}}}), policy.Bool, -1, pos)
+}
+
 // mark adds the column of a Marked once, and returns its position.
 func (r *rows) mark(m *Marked) int {
 	canon := string(encodePred(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))

@@ -40,6 +40,9 @@ var pickers = wordSet("percentile_cont percentile_disc mode min max")
 // picked binds percentile_cont, percentile_disc, mode, min and max.
 func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 	pos := int(f.Location)
+	if same, refusal := g.sameInAll(name, f); same != nil || refusal != nil {
+		return same, refusal
+	}
 	arg, descending, refusal := g.pickedArgument(name, f)
 	if refusal != nil {
 		return nil, refusal
@@ -91,6 +94,27 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 		return nil, unsupported.at(pos, "this aggregate cannot be written")
 	}
 	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+}
+
+// sameInAll is the least or largest of a number that is the same in all rows; nil: the argument is none.
+func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *Refusal) {
+	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggFilter != nil || f.AggStar || f.AggWithinGroup {
+		return nil, nil
+	}
+	arg, refusal := g.below("an aggregate").expr(f.Args[0])
+	if refusal != nil || !arg.isConstant() || arg.parameter > 0 {
+		return nil, nil // what is wrong with it is told when it is bound
+	}
+	v, refusal := arg.value(nil)
+	if refusal != nil {
+		return nil, refusal
+	}
+	x, ok := ratOf(v)
+	if !ok {
+		return nil, nil
+	}
+	w := &formula{g: g, number: "numeric"}
+	return w.found(w.constant(x), arg.Type())
 }
 
 // pickedArgument is what is ordered, and whether from the largest on.

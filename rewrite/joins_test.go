@@ -111,6 +111,7 @@ var joinStatements = []string{
 	`SELECT n, count(*) FROM (SELECT who, count(*) FILTER (WHERE minutes >= room OR day IS NULL) AS n FROM visits GROUP BY who) t GROUP BY n`,
 	`SELECT sex, count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND NOT v.room > v.minutes WHERE v.who IS NULL GROUP BY 1`,
 	`SELECT n, count(*) FROM (SELECT p.person_id, count(v.who) AS n FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'A' GROUP BY 1) t GROUP BY n`,
+	`SELECT ward, count(visit), count(*) FROM visits GROUP BY 1`,
 }
 
 // lookupStatements join public tables.
