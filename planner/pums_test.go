@@ -45,11 +45,7 @@ func TestPums(t *testing.T) {
 			continue
 		}
 		answered++
-		var columns []string
-		for _, col := range plan.Columns {
-			columns = append(columns, col.Name+" "+col.Type.Format(col.Typmod))
-		}
-		fmt.Fprintf(&out, "  answered, cost %s: %s\n", plan.Cost, strings.Join(columns, ", "))
+		fmt.Fprintf(&out, "  answered, cost %s: %s\n", plan.Cost, columnsText(plan))
 	}
 	t.Logf("%d of %d answered", answered, all)
 	compareGolden(t, "testdata/pums.golden", out.String())
