@@ -44,10 +44,13 @@ func (s *solved) ownFactors(factors []Factor) []Factor {
 	return own
 }
 
-// encodeWeights adds the weights of a counter to a description.
+// encodeWeights adds the weights of a counter to a description, and which part they are of: two parts may be alike.
 func (s *solved) encodeWeights(b []byte, counter int) []byte {
-	for _, p := range s.parts {
+	for i, p := range s.parts {
 		w := p.weights[counter]
+		if w != nil {
+			b = binary.AppendUvarint(b, uint64(i))
+		}
 		for at := 0; at < len(w); {
 			end := at + 1
 			for end < len(w) && w[end] == w[at] {

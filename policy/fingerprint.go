@@ -43,7 +43,11 @@ func (t *Table) Fingerprint() []byte {
 		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
 	}
 	for _, k := range t.sortedKeys() {
-		line("key", k.Source, k.Type.Format(k.Typmod))
+		words := []string{"key", k.Source, k.Type.Format(k.Typmod)}
+		if k.Name != k.Source {
+			words = append(words, k.Name) // by which derived tables name it
+		}
+		line(words...)
 	}
 	if t.Dataset != nil {
 		line("neighbors", t.Dataset.Neighbors.String())

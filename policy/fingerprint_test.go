@@ -78,6 +78,19 @@ func TestRule3OtherMeaningOtherFingerprint(t *testing.T) {
 	}
 }
 
+// TestRule3FingerprintNamesJoinKeys: derived tables name join keys by the policy's names, so keys that change places do not
+// keep a fingerprint.
+func TestRule3FingerprintNamesJoinKeys(t *testing.T) {
+	keys := func(a, b string) string {
+		at := "          - {name: active, type: boolean}\n"
+		return strings.Replace(base(t), at, at+"          - {name: first, source: "+a+", type: integer, keys: join}\n          - {name: second, source: "+b+", type: integer, keys: join}\n", 1)
+	}
+	one, other := fingerprint(t, keys("x", "y"), "people"), fingerprint(t, keys("y", "x"), "people")
+	if bytes.Equal(one, other) {
+		t.Errorf("one fingerprint:\n%s", one)
+	}
+}
+
 // TestFingerprintFile: another file behind a name is another source.
 func TestFingerprintFile(t *testing.T) {
 	row := "version: 1\nbackend: {url: \"duckdb:\", files: {p: FILE}}\ndatasets:\n  - {id: census, unit: row, accountant: pure, cap: {epsilon: 1}, budgets: {\"*\": {epsilon: 1}}, tables: [{name: p, columns: [{name: x, type: boolean}]}]}\n"

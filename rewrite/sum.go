@@ -66,7 +66,9 @@ func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 	case c.Type == policy.NumericType || c.Type.Floating():
 		n = w.cast(n, "float8")
 		if exponent > 0 {
-			return w.cast(w.call("round", w.divide(n, w.literal(power, "float8"))), "int8")
+			// Below 1 the quotient rounds to 0. PostgreSQL would fail where it underflows.
+			quotient := w.cast(w.call("round", w.divide(n, w.literal(power, "float8"))), "int8")
+			return "CASE WHEN " + w.operate(w.call("abs", n), "<", w.float(1)) + " THEN " + w.whole(0) + " ELSE " + quotient + " END"
 		}
 		return w.cast(w.call("round", w.operate(n, "*", w.literal(power, "float8"))), "int8")
 	}
