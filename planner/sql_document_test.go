@@ -1,0 +1,232 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// documented are the forms of docs/sql.md, each with an example that is planned when the page is written.
+var documented = []struct {
+	title    string
+	examples []string
+}{
+	{"Counts and keys", []string{
+		`SELECT count(*) FROM people WHERE age >= 30 AND sex = 'Female'`,
+		`SELECT sex, count(*) FROM people GROUP BY sex HAVING count(*) > 100 ORDER BY 2 DESC LIMIT 5`,
+		`SELECT date_trunc('month', day), count(*) FILTER (WHERE ward = 'A') FROM visits GROUP BY 1`,
+		`SELECT count(*) FROM visits WHERE ward IN ('A', 'B') OR day BETWEEN '2025-02-01' AND '2025-02-28'`,
+		`SELECT sex, active, count(*) FROM people GROUP BY ROLLUP (sex, active)`,
+		`SELECT ward, count(DISTINCT person_id) FROM visits GROUP BY ward`,
+		`SELECT count(DISTINCT day) FROM visits`,
+	}},
+	{"Sums, averages and what is made of them", []string{
+		`SELECT sum(income) FROM people`,
+		`SELECT sex, avg(income), stddev(age), variance(age) FROM people GROUP BY sex`,
+		`SELECT sum(CASE WHEN active THEN income ELSE 0 END) FROM people`,
+		`SELECT sum(income * (1 - score)) FROM people`,
+		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
+	}},
+	{"Values in the order of a column", []string{
+		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM people`,
+		`SELECT sex, percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`,
+		`SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`,
+	}},
+	{"Joins along the unit, and with public tables", []string{
+		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
+		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
+		`SELECT a.ward, b.ward, count(*) FROM visits a JOIN visits b ON a.person_id = b.person_id WHERE a.day < b.day GROUP BY 1, 2`,
+		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`,
+		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
+		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
+	}},
+	{"Aggregates of each unit's rows", []string{
+		`SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM visits GROUP BY person_id) t GROUP BY n`,
+		`SELECT avg(n) FROM (SELECT person_id, count(DISTINCT ward) AS n FROM visits GROUP BY person_id) t`,
+		`SELECT ward, count(*) FROM (SELECT DISTINCT person_id, ward FROM visits) t GROUP BY ward`,
+	}},
+	{"Above the counts: any SQL", []string{
+		`SELECT sex, count(*) * 100.0 / sum(count(*)) OVER () AS share FROM people GROUP BY sex`,
+		`WITH w AS (SELECT ward, count(*) AS n FROM visits GROUP BY ward) SELECT ward, rank() OVER (ORDER BY n DESC) FROM w WHERE n > 10`,
+		`SELECT 'people' AS what, count(*) FROM people UNION ALL SELECT 'visits', count(*) FROM visits`,
+	}},
+}
+
+// sqlVariants are the policies whose sensitivities the page shows beside each other.
+var sqlVariants = []struct{ title, old, new string }{
+	{"add-remove, 3 rows", "", ""},
+	{"replace-one, 3 rows", "    neighbors: add-remove\n", "    neighbors: replace-one\n    units: 100000\n"},
+	{"add-remove, 3 groups of 1 row", "max_rows_per_unit: 3", "max_groups_per_unit: 3\n        max_rows_per_group: 1"},
+}
+
+type regionRows struct{}
+
+func (regionRows) Rows(*policy.Table) ([][]policy.Value, bool) {
+	return [][]policy.Value{{"A", "north"}, {"B", "south"}}, true
+}
+
+// TestSQLDocument holds docs/sql.md equal to what the planner does.
+func TestSQLDocument(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(sqlHead)
+	b.WriteString("## What is answered, and what one unit can move\n\n" + sqlSensitivities)
+	contexts := make([]Context, len(sqlVariants))
+	heads, rule := []string{"statement"}, []string{"---"}
+	for i, v := range sqlVariants {
+		text, err := os.ReadFile("testdata/policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := policy.Parse([]byte(strings.Replace(string(text), v.old, v.new, 1)), "policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		contexts[i] = testContext(t, p)
+		contexts[i].Public = regionRows{}
+		heads, rule = append(heads, v.title), append(rule, "---")
+	}
+	for _, d := range documented {
+		fmt.Fprintf(&b, "### %s\n\n| %s |\n| %s |\n", d.title, strings.Join(heads, " | "), strings.Join(rule, " | "))
+		for _, sql := range d.examples {
+			cells := []string{"`" + strings.ReplaceAll(sql, "|", "\\|") + "`"}
+			for _, c := range contexts {
+				cells = append(cells, movedText(t, c, sql))
+			}
+			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString(sqlTypes + operationsText(t))
+	b.WriteString("## What is not answered\n\nEach refusal is free, has a word, a reason and a hint; [refusals.md](refusals.md) shows all of them with examples.\n\n| refusal | example |\n| --- | --- |\n")
+	for _, e := range catalogue() {
+		if e.SQLState == "DP002" && e.Example != "" {
+			fmt.Fprintf(&b, "| [%s](refusals.md#%[1]s-%s) | `%s` |\n", e.ID, strings.ToLower(e.SQLState), strings.ReplaceAll(e.Example, "|", "\\|"))
+		}
+	}
+	compareGolden(t, "../docs/sql.md", b.String())
+}
+
+// movedText is what one unit moves in the measures of a statement.
+func movedText(t *testing.T, c Context, sql string) string {
+	t.Helper()
+	statements, refusal := Parse(sql)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	plan, refusal := Build(statements[0], nil, c)
+	if refusal != nil {
+		t.Errorf("%s: %v", sql, refusal)
+		return "refused"
+	}
+	var all []string
+	for _, m := range plan.Measures {
+		var counters []string
+		for i := range m.Spec.Counters {
+			if text := counterText(m, i); !slices.Contains(counters, text) {
+				counters = append(counters, text)
+			}
+		}
+		all = append(all, strings.Join(counters, "; "))
+	}
+	return strings.Join(slices.Compact(all), "; ")
+}
+
+// counterText is what one counter of a measure is moved by.
+func counterText(m *Measure, counter int) string {
+	if m.Spec.Choice != nil {
+		return fmt.Sprintf("a choice: scores of %d rows", m.Contribution().Rows)
+	}
+	s := m.Spec.Only(counter).Sensitivity(m.Contribution())
+	text := fmt.Sprintf("%d, √%d", s.L1, s.L2Squared)
+	if root := math.Sqrt(float64(s.L2Squared)); root == math.Trunc(root) {
+		text = fmt.Sprintf("%d, %.0f", s.L1, root)
+	}
+	if m.Spec.Sums != nil && m.Spec.Sums[counter].Bound != (mechanisms.Bound{Low: 0, High: 1}) {
+		return fmt.Sprintf("%s of [%d, %d]", text, m.Spec.Sums[counter].Low, m.Spec.Sums[counter].High)
+	}
+	return text
+}
+
+// operationsText lists the operators and functions with their types, as they are known to the evaluator.
+func operationsText(t *testing.T) string {
+	text, err := os.ReadFile("scalar/catalog.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	lists := map[string][]string{}
+	for _, line := range strings.Split(string(text), "\n") {
+		f := strings.Fields(line)
+		if len(f) < 3 || f[0] != "operator" && f[0] != "function" || known[f[0]+f[1]] {
+			continue
+		}
+		var forms []string
+		for _, signature := range f[2:] {
+			args, _, _ := strings.Cut(signature, "=")
+			if form, ok := formText(args); ok && !slices.Contains(forms, form) {
+				forms = append(forms, form)
+			}
+		}
+		if len(forms) > 0 {
+			known[f[0]+f[1]] = true
+			lists[f[0]] = append(lists[f[0]], fmt.Sprintf("| `%s` | %s |\n", strings.ReplaceAll(f[1], "|", "\\|"), strings.Join(forms, ", ")))
+		}
+	}
+	slices.Sort(lists["operator"])
+	slices.Sort(lists["function"])
+	return "### Operators\n\n| operator | operands |\n| --- | --- |\n" + strings.Join(lists["operator"], "") +
+		"\n### Functions\n\n| function | arguments |\n| --- | --- |\n" + strings.Join(lists["function"], "") + "\n"
+}
+
+// formText names the types of a signature; false where an expression cannot have one of them.
+func formText(args string) (string, bool) {
+	if args == "" {
+		return "none", true
+	}
+	var names []string
+	for _, a := range strings.Split(args, "+") {
+		n, err := strconv.Atoi(strings.TrimPrefix(a, "v"))
+		name := policy.Type(n).Name()
+		if err != nil || strings.HasPrefix(name, "type ") {
+			return "", false
+		}
+		names = append(names, name)
+	}
+	return "(" + strings.Join(names, ", ") + ")", true
+}
+
+const sqlHead = `# The SQL that is answered
+
+Analysts write PostgreSQL's SQL (and MySQL's, [mysql.md](mysql.md)). A statement is cut at the privacy boundary: aggregations
+over private rows are measured, with noise; everything above them is any SQL over the noisy results and costs nothing. This
+page is generated from the planner (` + "`go test ./planner -run TestSQLDocument -update`" + `): every example is planned, every
+sensitivity is the one that its noise is made of.
+
+`
+
+const sqlSensitivities = `Noise is scaled to how far one unit's rows can move what is measured: L1 for ε (pure), L2 for ρ (zCDP). The tables show
+"L1, L2" of each different counter of a statement, on a policy where people has one row a person and visits three, under
+the neighbour relations, and where visits is bounded by groups instead. A sum has its grid: "of [low, high]" is what a row
+can add, in whole numbers of the grid's step. With g groups a unit and m rows in each, L1 is g·m and L2 is √g·m; a unit that
+is replaced moves a histogram twice as far in L1 and √2 times in L2, and a count within a predicate no further. Joins
+multiply the bounds of both sides, but where one side has a row a unit, or a key that a constraint proves unique. The
+neighbour tests (package rewrite) hold these numbers against random databases that differ in one unit, on both engines.
+
+`
+
+const sqlTypes = `## Expressions over private columns
+
+Conditions, keys and arguments of aggregates may be any expression of the operators and functions below, CASE, COALESCE,
+NULLIF, GREATEST, LEAST, IN, BETWEEN, LIKE, IS [NOT] NULL, IS [NOT] DISTINCT FROM, casts and AT TIME ZONE. They are evaluated
+on the declared values when the statement is planned, as PostgreSQL evaluates them, and never sent to the database; so one
+that fails on some value fails for everybody, before anything is charged. Above the boundary the sandbox's functions may be
+used as well: window functions, arrays, JSON, regular expressions, and all aggregates.
+
+`
