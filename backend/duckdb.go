@@ -140,6 +140,20 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	}
 	defer rows.Close()
 	into := newCollector(query)
+	for query.Keyed() && rows.Next() {
+		var key sql.NullString
+		var units int64
+		if err := rows.Scan(&key, &units); err != nil {
+			return nil, errResult
+		}
+		text := &key.String
+		if !key.Valid {
+			text = nil
+		}
+		if err := into.addKey(text, units); err != nil {
+			return nil, err
+		}
+	}
 	values := make([]any, query.Grain()+query.Counters())
 	targets := make([]any, len(values))
 	for i := range values {

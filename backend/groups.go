@@ -3,7 +3,10 @@ package backend
 import (
 	"encoding/binary"
 	"math"
+	"strings"
+	"unicode/utf8"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -27,6 +30,27 @@ func newCollector(q rewrite.Query) *collector {
 		}
 	}
 	return &collector{query: q, most: most, seen: map[string]struct{}{}}
+}
+
+// addKey takes one key and its number of units. Of too many, one more than are of use is kept. A key that no client could
+// be sent is nobody's.
+func (c *collector) addKey(key *string, units int64) error {
+	text := privacy.NullKey
+	if key != nil {
+		text = "=" + *key
+	}
+	switch {
+	case units < 0:
+		return errResult
+	case len(c.groups) > mechanisms.MostFound || !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return nil
+	}
+	if _, twice := c.seen[text]; twice {
+		return errResult
+	}
+	c.seen[text] = struct{}{}
+	c.groups = append(c.groups, privacy.Group{Key: text, Counts: []int64{units}})
+	return nil
 }
 
 // add takes one row.

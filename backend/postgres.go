@@ -162,9 +162,27 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 			return err
 		}
 		defer rows.Close()
+		if query.Keyed() {
+			return collectKeys(rows, into)
+		}
 		return collectPostgres(rows, into)
 	})
 	return into.groups, err
+}
+
+// collectKeys takes every key.
+func collectKeys(rows pgx.Rows, into *collector) error {
+	for rows.Next() {
+		var key *string
+		var units int64
+		if err := rows.Scan(&key, &units); err != nil {
+			return errResult // its text would hold the value
+		}
+		if err := into.addKey(key, units); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }
 
 // collectPostgres checks the types of the columns, then takes every row.

@@ -132,12 +132,15 @@ func (d *decoder) relations() []string {
 	return out
 }
 
-// encodeNoisy and decodeNoisy store observations as zigzag varints.
+// encodeNoisy and decodeNoisy store observations as zigzag varints, and after them the keys.
 func encodeNoisy(n mechanisms.Noisy) []byte {
 	b := make([]byte, 0, 2*len(n.Observations)+8)
 	b = binary.AppendUvarint(b, uint64(len(n.Observations)))
 	for _, v := range n.Observations {
 		b = binary.AppendVarint(b, v)
+	}
+	for _, k := range n.Keys {
+		b = append(binary.AppendUvarint(b, uint64(len(k))), k...)
 	}
 	return b
 }
@@ -155,8 +158,19 @@ func decodeNoisy(b []byte) (mechanisms.Noisy, error) {
 		}
 		b = b[n:]
 	}
+	if len(b) == 0 {
+		return mechanisms.Noisy{Observations: out}, nil
+	}
+	keys := make([]string, count) // none, or one for each observation
+	for i := range keys {
+		size, n := binary.Uvarint(b)
+		if n <= 0 || size > uint64(len(b)-n) {
+			return mechanisms.Noisy{}, errBody
+		}
+		keys[i], b = string(b[n:n+int(size)]), b[n+int(size):]
+	}
 	if len(b) != 0 {
 		return mechanisms.Noisy{}, errBody
 	}
-	return mechanisms.Noisy{Observations: out}, nil
+	return mechanisms.Noisy{Observations: out, Keys: keys}, nil
 }

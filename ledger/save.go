@@ -204,6 +204,9 @@ func (c *cache) get(id int64) (none privacy.Released[mechanisms.Noisy], _ bool) 
 
 func (c *cache) put(id int64, noisy privacy.Released[mechanisms.Noisy]) {
 	size := int64(8*len(noisy.Value().Observations) + 128)
+	for _, k := range noisy.Value().Keys {
+		size += int64(len(k) + 16)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.byID == nil {

@@ -26,7 +26,7 @@ func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
 		observations := rapid.SliceOfN(rapid.Int64Range(-MostNoisy, MostNoisy), 2*s.Cells, 2*s.Cells).Draw(t, "observations")
-		e, err := NewEstimate(s, privacy.Published(Noisy{observations}))
+		e, err := NewEstimate(s, privacy.Published(Noisy{Observations: observations}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,13 +92,13 @@ func TestTreeReadsExactCountsExactly(t *testing.T) {
 
 func TestEstimateRefuses(t *testing.T) {
 	s := Spec{Counters: 2, Cells: 3, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
-	if _, err := NewEstimate(s, privacy.Published(Noisy{make([]int64, 5)})); err == nil || err.Error() != "number of observations is 5, must be the 6 of the spec" {
+	if _, err := NewEstimate(s, privacy.Published(Noisy{Observations: make([]int64, 5)})); err == nil || err.Error() != "number of observations is 5, must be the 6 of the spec" {
 		t.Error(err)
 	}
 	if _, err := NewEstimate(s, privacy.Released[Noisy]{}); err == nil || err.Error() != "release was never released" {
 		t.Error(err)
 	}
-	e := mustEstimate(t, s, privacy.Published(Noisy{make([]int64, 6)}))
+	e := mustEstimate(t, s, privacy.Published(Noisy{Observations: make([]int64, 6)}))
 	sure, _ := NewConfidence(.95)
 	for name, f := range map[string]func(){
 		"counter":    func() { e.Sum(2, nil) },

@@ -264,7 +264,7 @@ func TestSpecsOfOthersAreChecked(t *testing.T) {
 		if _, err := Release(s, inOrder, privacy.Seal([]privacy.Group{}), nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("release: %v, want %s", err, c.want)
 		}
-		if _, err := NewEstimate(s, privacy.Published(Noisy{make([]int64, 4)})); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewEstimate(s, privacy.Published(Noisy{Observations: make([]int64, 4)})); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("estimate: %v, want %s", err, c.want)
 		}
 	}

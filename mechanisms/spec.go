@@ -86,6 +86,7 @@ type Contribution = privacy.Contribution
 // (Identity: the cells; Tree: level by level from the top, each left to right), noise added.
 type Noisy struct {
 	Observations []int64
+	Keys         []string // of a discovery: by observation, its key as privacy.Group writes it
 }
 
 // Span is the half-open range [From, To) of cells.

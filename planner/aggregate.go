@@ -231,6 +231,9 @@ func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*valu
 // weigh evaluates an expression on all combinations of its columns' cells.
 func (g *grouping) weigh(v *value) *Refusal {
 	t, combinations := g.rows.table, 1
+	if refusal := closed(t, v.arg); refusal != nil {
+		return refusal
+	}
 	sizes := make([]int, len(v.arg.cols))
 	for i, c := range v.arg.cols {
 		sizes[i] = t.Columns[c].Domain.Size()

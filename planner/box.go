@@ -22,16 +22,18 @@ type box struct {
 	inner scalar.Row // high, but a millionth of the step below an open end: what rounds as the step does
 	wide  []bool     // by column: low and high differ
 	below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
+	other []bool     // by column: the cell stands for values that nobody knows
 }
 
 func newBox(t *policy.Table, env scalar.Env) *box {
 	n := len(t.Columns)
-	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n)}
+	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n)}
 }
 
 // set puts one column into a cell.
 func (b *box) set(column, cell int) {
 	d := b.table.Columns[column].Domain
+	b.other[column] = b.table.Columns[column].Open != nil && cell == d.Other
 	b.low[column] = d.Low(cell)
 	if d.Single() || cell >= d.Regular {
 		b.high[column], b.inner[column], b.wide[column] = b.low[column], b.low[column], false
@@ -84,6 +86,9 @@ func innerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
 
 // value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
 func (b *box) value(e *expr) (v policy.Value, steady bool, refusal *Refusal) {
+	if refusal = b.unknown(e); refusal != nil {
+		return nil, false, refusal
+	}
 	if v, refusal = e.value(b.low); refusal != nil || !b.isWide(e) {
 		return v, true, refusal
 	}

@@ -18,7 +18,8 @@ type Context struct {
 	User     string
 	Settings Settings
 	Holdings Holdings
-	Public   PublicRows // nil: no public table has been copied
+	Public   PublicRows                              // nil: no public table has been copied
+	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
 	Now      time.Time
 }
 
@@ -116,6 +117,8 @@ type Refusal struct {
 	Detail   string
 	Hint     string
 	Position int // 1-based character position in the statement's text, 0: none
+
+	named []namedValue // constants that the statement is bound again with
 }
 
 func (r *Refusal) Error() string { return r.Message }

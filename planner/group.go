@@ -159,6 +159,7 @@ func (g *grouping) key(n *pg.Node) (int, *Refusal) {
 	if _, known := g.keyAt[e.canon]; !known {
 		g.keyAt[e.canon] = len(g.q.keys)
 		g.q.keys = append(g.q.keys, e)
+		g.b.open.want(g.rows.table, e.cols)
 	}
 	return g.keyAt[e.canon], nil
 }

@@ -37,7 +37,7 @@ func knownOf(t *policy.Table) *known {
 	for _, c := range t.Keys {
 		k.keys = append(k.keys, key{c.Name, c, 0})
 	}
-	if t.Derived == nil { // derived tables live as long as their plan
+	if t.Derived == nil && !t.Opened { // others live as long as their plan
 		for _, c := range t.Columns {
 			if j := t.Key(c.Name); j != nil && j.Name != c.Name {
 				k.keys = append(k.keys, key{c.Name, j, 0})

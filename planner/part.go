@@ -82,6 +82,10 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 		}
 		p.masks[c][at] = counts
 	}
+	if v.hidden(p, cells) {
+		p.class[at] = -1
+		return nil
+	}
 	values := make([]policy.Value, len(p.keys))
 	for i, k := range p.keys {
 		value, refusal := v.key(v.s.keys[k])

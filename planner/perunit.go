@@ -93,6 +93,8 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 	switch {
 	case refusal != nil:
 		return refusal
+	case closed(g.source.table, e) != nil:
+		return closed(g.source.table, e)
 	case e.isConstant() || slices.ContainsFunc(g.exprs, func(have *expr) bool { return have.canon == e.canon }):
 		return nil
 	case len(e.cols) > 1:
@@ -271,6 +273,9 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 	}
 	arg, refusal := t.expr(f.Args[0])
 	if refusal != nil {
+		return nil, refusal
+	}
+	if refusal := closed(g.source.table, arg); refusal != nil && (name != "count" || f.AggDistinct) {
 		return nil, refusal
 	}
 	if name == "count" && !f.AggDistinct {

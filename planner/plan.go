@@ -26,7 +26,8 @@ type Plan struct {
 	Leaves       []*Leaf         // what the outer query sees, named leaf_1, leaf_2, …
 	Outer        Outer           // what happens above the boundary
 	Columns      []OutColumn     // of the answer
-	Cost         privacy.Cost    // Σ over the measures that are not held
+	Finds        []*Measure      // keys that are found first: then the statement is planned again, for no more than the rest of Cost
+	Cost         privacy.Cost    // Σ over the measures that are not held, and Finds
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
 	asked        *atomic.Bool // whether an expression has asked for the time
@@ -62,10 +63,12 @@ type Measure struct {
 	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
 	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as the table has
 	Spec     mechanisms.Spec
-	Cost     privacy.Cost // what she pays for it, zero when Held
-	Held     bool         // she has paid for it already: nothing is run
-	HeldID   int64        // Held: the ledger's id of the saved release
-	Why      string       // for EXPLAIN: why this way and not another
+	Cost     privacy.Cost         // what she pays for it, zero when Held
+	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
+	Finding  mechanisms.Discovery // Open: how
+	Held     bool                 // she has paid for it already: nothing is run
+	HeldID   int64                // Held: the ledger's id of the saved release
+	Why      string               // for EXPLAIN: why this way and not another
 
 	described []byte // the canonical encoding of its meaning
 }
@@ -98,6 +101,7 @@ type Leaf struct {
 	Keys   []KeyColumn // values by row
 	Counts []CountColumn
 	Rows   int
+	Found  bool   // some of its keys are of open columns: found, and not declared
 	SQL    string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 

@@ -12,11 +12,11 @@ import (
 
 // Build plans a Select with its parameters.
 func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) {
-	p, refusal := build(s, params, c)
+	p, refusal := planOpen(s, params, c)
 	return p, s.placed(refusal)
 }
 
-func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
+func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *Refusal) {
 	if s.Kind != KindSelect {
 		if s.refusal != nil {
 			return nil, s.refusal
@@ -24,6 +24,7 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 		return nil, otherKind.at(-1, verbOf(s.Text))
 	}
 	b := newBinder(c, &parameters{values: values, types: s.ParamTypes, describing: values == nil})
+	b.open = o
 	b.text, b.top = s.Text, s.node.GetSelectStmt()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
@@ -34,7 +35,17 @@ func build(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}}
+	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	for _, q := range b.questions {
+		for _, set := range q.choices {
+			if set.arg == nil {
+				continue
+			}
+			if refusal = closed(q.table, set.arg); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
 	for i, q := range b.questions {
 		if sheets[i], refusal = v.sheet(q); refusal != nil {
@@ -100,6 +111,7 @@ func (s *solved) tellRules(said *notes) {
 func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 	leaf := &Leaf{Name: leafName(i), SQL: sh.sql}
 	for k, e := range sh.keys {
+		leaf.Found = leaf.Found || closed(sh.table, e) != nil
 		leaf.Keys = append(leaf.Keys, KeyColumn{Name: keyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
 	for n := range sh.counters {

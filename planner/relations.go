@@ -106,5 +106,5 @@ func (b *binder) table(t *policy.Table) (*policy.Table, Relation, *Refusal) {
 	if t.Public {
 		return nil, Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil
 	}
-	return t, Relation{}, nil
+	return b.open.table(t), Relation{}, nil
 }

@@ -24,6 +24,7 @@ type chooser struct {
 	c        Context
 	now      func() time.Time // the plan's time; asking for it is noted
 	held     map[*policy.Table][]heldOn
+	open     *opening
 	hints    notes
 	dates    notes // of the stale releases that answer
 	renewals int   // of the last attempt: stale releases bought anew
@@ -123,6 +124,9 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 // share is a k-th of what a statement may cost, rounded down.
 func (ch *chooser) share(k int) privacy.Cost {
 	e := ch.c.Settings.Epsilon
+	if ch.open != nil && len(ch.open.wanted) > 0 { // the other half is for the keys
+		k *= 2
+	}
 	if ch.c.Dataset.Accountant == privacy.ZCDP {
 		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
 	}
@@ -257,7 +261,7 @@ func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec, share privacy.Cost) *
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" }
+func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" || m.kind == "keys" }
 
 // heldOn reads the descriptions of what she holds on a table, once a statement.
 func (ch *chooser) heldOn(t *policy.Table) []heldOn {
@@ -270,6 +274,7 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 			list = append(list, heldOn{h, m, declaredAs(t, m.shared, m.name)})
 		}
 	}
+	list = append(list, ch.open.held(t)...)
 	ch.held[t] = list
 	return list
 }

@@ -63,6 +63,10 @@ func column(t *Table, f *columnT, at place) *Column {
 		}
 		return col
 	}
+	if f.Keys == "discover" {
+		openColumn(col, f, at)
+		return col
+	}
 	if t.Public {
 		for key, given := range map[string]bool{
 			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
@@ -224,6 +228,9 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 			return
 		case col == nil:
 			at.item(i).problem("columns: table %s has no column %.63q", t.Name, name)
+			return
+		case col.Open != nil:
+			at.item(i).problem("columns: the values of %s are to be discovered, and a release needs declared ones", name)
 			return
 		case col.Domain == nil: // a problem reported already
 			return

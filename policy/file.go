@@ -147,7 +147,7 @@ type columnT struct {
 	Nulls    string  `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
 	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
 	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
-	Keys     string  `yaml:"keys" jsonschema:"enum=join" jsonschema_extras:"x-later=discover" jsonschema_description:"join: rows may be joined by this column, which has no domain and is never shown."`
+	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column, which has no domain and is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
 	Extremes *bool   `yaml:"extremes" jsonschema_description:"min and max of this column are answered, as extreme quantiles. Without it what the table says."`
 }
 

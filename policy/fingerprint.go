@@ -59,6 +59,9 @@ func (t *Table) Fingerprint() []byte {
 		if c.Domain == nil {
 			continue
 		}
+		if c.Open != nil {
+			line("open", fmt.Sprint(MostKeyLength), fmt.Sprint(c.NullKey))
+		}
 		if d := c.Domain; d.Ordered() {
 			line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())
 		} else {

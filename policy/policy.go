@@ -115,6 +115,7 @@ type Table struct {
 	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release
 	Derived        Derivation // nil: a table of the policy
+	Opened         bool       // made by With, for one statement
 }
 
 // Via finds a row's unit in another table of the dataset: that of the row whose Key equals this row's Column. Key must be
@@ -149,6 +150,8 @@ type Column struct {
 	Extreme bool    // extremes: min and max are answered
 	Join    bool    // one of Table.Keys: rows may be joined by it, and nothing else
 	Unit    bool    // of Keys: it names the row's unit
+	Open    *Column // keys: discover: the policy's own column; its values are public once they are found (docs/adr/0018)
+	NullKey bool    // of an open column whose keys were found: NULL is one of them
 	Hidden  bool    // of Keys: the policy does not list it, so that catalogs do not show it
 	Refers  *Column // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
 	Comment string  // description for the catalog

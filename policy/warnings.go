@@ -195,6 +195,9 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		say("table %s: %s is %d, and noise grows with it: a count is off by thousands", t.Name, bound, t.MaxRowsPerUnit)
 	}
 	for _, c := range t.Columns {
+		if c.Open != nil {
+			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time; what its values are called must name nobody", t.Name, c.Name)
+		}
 		if c.Name != strings.ToLower(c.Name) {
 			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
 		}

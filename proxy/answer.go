@@ -44,22 +44,26 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
 func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
-	plan, refusal := planner.Build(stmt, params, a.planContext(s))
+	plan, queries, outer, refusal := a.ready(ctx, s, stmt, params)
 	if refusal != nil {
 		return Result{}, refusal
 	}
-	queries, outer, refusal := a.render(plan)
-	if refusal != nil {
-		return Result{}, refusal
-	}
-	if refusal := a.tryOuter(ctx, s, plan, outer); refusal != nil {
-		return Result{}, refusal
+	found := privacy.Cost{}
+	if len(plan.Finds) > 0 {
+		var err error
+		if found, err = a.find(ctx, s, plan); err != nil {
+			return Result{}, err
+		}
+		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
+			return Result{}, refusal
+		}
 	}
 	bought, err := a.buy(ctx, s, plan, queries)
 	if err != nil {
 		return Result{}, err
 	}
-	result := Result{Tag: "SELECT", Notices: a.notices(ctx, s, plan, bought)} // the cost is told even if what follows fails
+	bought.charged = bought.charged.Plus(found)
+	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
 	tables, err := a.read(ctx, s, plan, bought.ids)
 	if err != nil {
 		return result, err
@@ -81,6 +85,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
+		c.Found = a.keysHeld(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -104,7 +109,7 @@ func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Lo
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
 	}
-	if plan.Outer.Direct != nil {
+	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
 		return queries, rewrite.OuterQuery{}, nil
 	}
 	outer, refusal := rewrite.Outer(plan, sandboxed)
@@ -216,7 +221,12 @@ func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Q
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	noisy, err := mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), a.random)
+	var noisy privacy.Released[mechanisms.Noisy]
+	if m.Open != nil {
+		noisy, err = mechanisms.Discover(m.Finding, truth, a.random)
+	} else {
+		noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), a.random)
+	}
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal

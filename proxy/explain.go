@@ -60,7 +60,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	}
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
-	return e, nil
+	return e, a.explainFinds(plan, &e)
 }
 
 // explained describes a plan and its SQL.
@@ -120,6 +120,8 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
 	e.Source = "a fresh count"
 	switch {
+	case m.Held && m.HeldID == 0:
+		e.Source = "the numbers of the keys that are found first"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
 	case m.Declared != nil:

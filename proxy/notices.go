@@ -45,7 +45,10 @@ func publicParts(plan *planner.Plan) []string {
 	var parts []string
 	for _, leaf := range plan.Leaves {
 		text := "these are the values that the policy declares, whether rows have them or not"
-		if len(leaf.Counts) > 0 {
+		switch {
+		case leaf.Found:
+			text = "these are the keys that were found"
+		case len(leaf.Counts) > 0:
 			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
 		}
 		if len(leaf.Measures()) == 0 && !slices.Contains(parts, text) {

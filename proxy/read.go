@@ -171,7 +171,7 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 	}
 	var e *mechanisms.Estimate
 	if release.Item.Spec.Choice == nil {
-		e, err = mechanisms.NewEstimate(release.Item.Spec, release.Noisy)
+		e, err = mechanisms.NewEstimate(specOf(release), release.Noisy)
 	} else {
 		_, err = release.Item.Spec.Chosen(release.Noisy)
 	}

@@ -17,6 +17,9 @@ import (
 // raw reads the column.
 func (w *writer) raw(c *policy.Column) string {
 	column := "t." + w.name(c.Source)
+	if c.Open != nil {
+		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
+	}
 	switch {
 	case w.dialect == DuckDB:
 		kind, err := ColumnType(c)
@@ -25,9 +28,17 @@ func (w *writer) raw(c *policy.Column) string {
 		}
 		return "TRY_CAST(" + column + " AS " + kind + ")"
 	case c.Type.Textual():
-		return `(` + column + ` COLLATE pg_catalog."C")` // bytes decide equality and order
+		return w.text(column)
 	}
 	return column
+}
+
+// text reads a column of text as it is stored.
+func (w *writer) text(column string) string {
+	if w.dialect == DuckDB {
+		return "TRY_CAST(" + column + " AS VARCHAR)"
+	}
+	return `(` + column + ` COLLATE pg_catalog."C")` // bytes decide equality and order
 }
 
 // missing tells whether the raw value is NULL or NaN.
@@ -115,6 +126,10 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 		}
 		return sql + " END"
 	}
+	if w.lookedUp(c) {
+		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
+		return "COALESCE(" + found + ", CASE WHEN " + raw + " IS NOT NULL THEN " + w.whole(int64(d.Other)) + " END)"
+	}
 	kind, position := "text", "list_position"
 	if c.Type == policy.UUID {
 		kind = "uuid"
@@ -128,6 +143,9 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 		list, position = "ARRAY"+list, "array_position"
 	}
 	declared := w.operate(w.call(position, list, raw), "-", "1")
+	if len(values) == 0 {
+		declared = w.cast("NULL", "int4")
+	}
 	switch {
 	case c.Outside == policy.OutsideOther && d.Other >= 0:
 		return "COALESCE(" + declared + ", CASE WHEN " + raw + " IS NOT NULL THEN " + strconv.Itoa(d.Other) + " END)"

@@ -32,6 +32,11 @@ func Probe(t *policy.Table, d Dialect) (Query, error) {
 		if c.Domain == nil {
 			return Query{}, errors.New("rewrite: a private column without a domain")
 		}
+		group := planner.Grouping{Columns: 1, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size()}
+		for cell := range group.Class {
+			group.Class[cell] = int32(cell)
+		}
+		m.Groups = append(m.Groups, group)
 		m.Counters = append(m.Counters, planner.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
 	}
 	if len(m.Counters) == 0 {

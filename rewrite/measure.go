@@ -24,6 +24,8 @@ func checkMeasure(m *planner.Measure) error {
 		return errors.New("rewrite: a measure of a public table")
 	case len(m.Counters) == 0:
 		return errors.New("rewrite: a measure without counters")
+	case m.Open != nil && (m.Table.Derived != nil || m.Table.Dataset.Unit.Row || !slices.Contains(m.Table.Columns, m.Open) || m.Open.Open == nil):
+		return errors.New("rewrite: keys of a column that is not open")
 	}
 	for _, t := range m.Table.Base() {
 		switch {
@@ -75,6 +77,9 @@ func checkGroups(m *planner.Measure) error {
 // tables in proven.
 func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
 	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}}, table: m.Table, alias: "s"}
+	if m.Open != nil {
+		return w.finished(w.discovery(m))
+	}
 	bounded := w.groupsBounded(m)
 	if bounded && countsAlone(m) {
 		return w.finished(w.groupedCounts(m))
@@ -202,6 +207,7 @@ type writer struct {
 	*composed
 	table    *policy.Table
 	alias    string
+	open     *policy.Column // whose values are read as they are; nil: none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
 }

@@ -46,6 +46,7 @@ type Query struct {
 	provable []*policy.Table
 	dialect  Dialect
 	made     bool
+	keyed    bool
 }
 
 // text is SQL and its arguments.
@@ -62,7 +63,7 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 	if err := checkMeasure(m); err != nil {
 		return Query{}, err
 	}
-	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, dialect: d, made: true}
+	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, keyed: m.Open != nil, dialect: d, made: true}
 	for _, c := range m.Grain {
 		q.sizes = append(q.sizes, c.Domain.Size())
 	}
@@ -146,6 +147,9 @@ func (q Query) Grain() int { return len(q.sizes) }
 
 // Signed tells whether a counter may be below 0: the database adds up what may be.
 func (q Query) Signed(counter int) bool { return q.signed != nil && q.signed[counter] }
+
+// Keyed tells that the query finds keys: it returns a text, which may be NULL, and a count (int8) for each, instead.
+func (q Query) Keyed() bool { return q.keyed }
 
 // Counters is described at Grain.
 func (q Query) Counters() int { return q.counters }

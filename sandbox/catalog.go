@@ -109,6 +109,9 @@ func columnComment(c *policy.Column) string {
 
 // domainText writes a domain in words.
 func domainText(d *policy.Domain) string {
+	if !d.Ordered() && len(d.Values) == 0 {
+		return "open: = and IN count any value; GROUP BY shows the keys that enough units have"
+	}
 	if !d.Ordered() {
 		shown := d.Values
 		more := ""

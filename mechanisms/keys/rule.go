@@ -191,6 +191,9 @@ func (r Rule) finish(k int64) (Rule, error) {
 	return r, nil
 }
 
+// Parameter returns the noise's scale, or of Gaussian noise its variance, as num/den.
+func (r Rule) Parameter() (num, den int64) { return r.num, r.den }
+
 // Valid tells whether the rule was made by a constructor.
 func (r Rule) Valid() bool { return r.kind != 0 }
 

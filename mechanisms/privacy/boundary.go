@@ -26,4 +26,8 @@ func PostProcess[A, B any](r Released[A], f func(A) B) Released[B] {
 type Group struct {
 	Cells  []int32
 	Counts []int64
+	Key    string // of a discovery: NullKey, or "=" and the key's text; its count is that of the units that have it
 }
+
+// NullKey is the key of the rows without one.
+const NullKey = "n"

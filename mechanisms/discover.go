@@ -1,0 +1,127 @@
+package mechanisms
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/keys"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Discovery is a checked plan for finding the keys of a column whose values nobody declared: package keys' best rule, and
+// a guard of memory. The zero value is invalid.
+//
+// Claim: a release costs at most the cost that the discovery was made of: it is δ-approximately ε-DP, or ρ-zCDP, for units
+// that have at most c.Groups (or c.Rows) keys each.
+// Proof: it is two releases. The rule takes what the guard leaves, by the claim of keys.Rule.Release. The guard says
+// whether the number of keys n is above usual + X, X discrete Laplace of scale spread; a unit moves n by at most k, so the
+// answer is k/spread-DP and k²/(2·spread²)-zCDP. It is cut at MostFound: n > MostFound is answered by yes. Where two
+// neighbours are on both sides of that, the cut changes an answer only if X ≥ MostFound − usual, 64 times the spread, which
+// happens with less than 10^-27; the smallest δ, 10^-18, is set aside for it. Where the guard says yes no key is found.
+type Discovery struct {
+	rule  keys.Rule
+	guard noise.Distribution
+}
+
+// usual is about how many keys a discovery works with, MostFound how many a backend need keep: one more says that there
+// are too many.
+const (
+	usual     = 1 << 21
+	MostFound = 1 << 22
+	spread    = 1 << 15
+)
+
+// NewDiscovery plans the best discovery for its cost, which names δ, and ε or ρ.
+func NewDiscovery(c Contribution, cost privacy.Cost) (Discovery, error) {
+	k := c.Groups
+	if k == 0 {
+		k = c.Rows
+	}
+	if k < 1 || k > spread {
+		return Discovery{}, fmt.Errorf("keys of a unit is %d, must be from 1 to %d", k, spread)
+	}
+	micro, pico := (k*1_000_000+spread-1)/spread, 466*k*k // 10^12/(2·spread²), rounded up
+	e, r := cost.Epsilon.Micro(), cost.Rho.Pico()
+	left := privacy.Cost{Delta: privacy.AttoDelta(cost.Delta.Atto() - 1)}
+	switch {
+	case e > 2*micro && r == 0:
+		left.Epsilon = privacy.MicroEpsilon(e - micro)
+	case r > 2*pico && e == 0:
+		left.Rho = privacy.PicoRho(r - pico)
+	default:
+		return Discovery{}, fmt.Errorf("cost is %s, too small to find keys of which a unit has up to %d", cost, k)
+	}
+	rule, err := keys.Best(c, left)
+	if err != nil {
+		return Discovery{}, err
+	}
+	guard, err := noise.New(noise.Laplace, spread, 1)
+	return Discovery{rule, guard}, err
+}
+
+// Valid tells whether d was made by NewDiscovery.
+func (d Discovery) Valid() bool { return d.rule.Valid() }
+
+// Threshold is the noisy number of units from which on a key is shown, Half the true number from which on it is with
+// probability one half.
+func (d Discovery) Threshold() int64 { return d.rule.Threshold() }
+
+// Half is described at Threshold.
+func (d Discovery) Half() int64 { return d.rule.Half() }
+
+// Noise names the rule's noise.
+func (d Discovery) Noise() string { return d.rule.Kind().String() }
+
+// Spec describes the numbers of units of so many keys, as far as reading them goes: truncated noise is told as the
+// Laplace noise that it is cut from, whose errors are no smaller.
+func (d Discovery) Spec(cells int) Spec {
+	num, den := d.rule.Parameter()
+	s := Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, num, den}}
+	if d.rule.Kind() == keys.Gaussian {
+		s.Noise.Kind = DiscreteGaussian
+	}
+	return s
+}
+
+// Discover opens the sealed groups, each of which has a key and its number of units, and returns the keys that are shown,
+// in the order of their bytes, with their noisy numbers of units. A group without a key is nobody's.
+func Discover(d Discovery, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (privacy.Released[Noisy], error) {
+	var none privacy.Released[Noisy]
+	if !d.Valid() {
+		return none, errors.New("discovery was not made by NewDiscovery")
+	}
+	if !truth.Valid() {
+		return none, errors.New("truth was never sealed")
+	}
+	reader := noise.NewReader(random)
+	limit := min(usual+d.guard.Sample(reader), MostFound)
+	if err := reader.Err(); err != nil {
+		return none, err
+	}
+	counts := sealed.Map(truth, func(groups []privacy.Group) []keys.Count {
+		if int64(len(groups)) > limit {
+			return nil
+		}
+		list := make([]keys.Count, 0, len(groups))
+		for _, g := range groups {
+			if g.Key != "" && len(g.Counts) == 1 {
+				list = append(list, keys.Count{Key: g.Key, Units: g.Counts[0]})
+			}
+		}
+		return list
+	})
+	shown, err := d.rule.Release(counts, random)
+	if err != nil {
+		return none, err
+	}
+	return privacy.PostProcess(shown, func(list []keys.Noisy) Noisy {
+		out := Noisy{Observations: make([]int64, len(list)), Keys: make([]string, len(list))}
+		for i, k := range list {
+			out.Observations[i], out.Keys[i] = k.Units, k.Key
+		}
+		return out
+	}), nil
+}

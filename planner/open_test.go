@@ -1,0 +1,120 @@
+package planner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// openContext is the test policy with an open column, and δ in the budget or not.
+func openContext(t *testing.T, delta string) Context {
+	t.Helper()
+	const text = `
+version: 1
+backend: {url: "duckdb:x.duckdb"}
+users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
+datasets:
+  - id: census
+    unit: {name: person, key: people.person_id}
+    accountant: pure
+    cap: {epsilon: 20, delta: 1e-4}
+    budgets: {alice: {epsilon: 3DELTA}}
+    tables:
+      - name: people
+        max_rows_per_unit: 1
+        columns:
+          - {name: zip, type: text, keys: discover}
+          - {name: sex, type: text, domain: {values: [f, m]}}
+          - {name: age, type: integer, domain: {min: 0, max: 9}}
+`
+	p, err := policy.Parse([]byte(strings.Replace(text, "DELTA", delta, 1)), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	c.Settings.SearchPath = nil
+	return c
+}
+
+func planned(t *testing.T, c Context, text string) (*Plan, *Refusal) {
+	t.Helper()
+	s, refusal := Parse(text)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	return Build(s[0], nil, c)
+}
+
+// TestOpenColumns: what finding keys costs, and what each statement costs once they are found; all of it within dp.epsilon.
+func TestOpenColumns(t *testing.T) {
+	c := openContext(t, ", delta: 1e-5")
+	const found = "ε 0.1, δ 6.25e-07"
+	for _, s := range []struct {
+		text        string
+		finds, cost string // of the first plan
+		then        string // of the plan with the keys
+	}{
+		{`SELECT zip, count(*) FROM people GROUP BY zip`, found, found, "ε 0"},
+		{`SELECT left(zip, 2), count(*) FROM people GROUP BY 1`, found, found, "ε 0"},
+		{`SELECT DISTINCT zip FROM people`, found, found, "ε 0"},
+		{`SELECT zip, sex, count(*) FROM people GROUP BY 1, 2`, "ε 0.05, δ 6.25e-07", found, "ε 0.05"},
+		{`SELECT zip, avg(age) FROM people GROUP BY 1`, "ε 0.05, δ 6.25e-07", found, "ε 0.05"},
+		{`SELECT zip, count(*) FROM people WHERE sex = 'f' GROUP BY 1`, "ε 0.05, δ 6.25e-07", found, "ε 0.05"},
+		{`SELECT zip, count(DISTINCT person_id) FROM people GROUP BY 1`, found, found, "ε 0"},
+		{`SELECT count(*) FROM people WHERE zip = '1' OR zip IN ('2', '3') AND sex = 'f'`, "", "ε 0.1", "ε 0.1"},
+		{`SELECT count(*) FILTER (WHERE zip <> '1'), count(zip) FROM people`, "", "ε 0.1", "ε 0.1"},
+		{`SELECT sex, count(*) FROM people GROUP BY 1`, "", "ε 0.1", "ε 0.1"},
+	} {
+		p, refusal := planned(t, c, s.text)
+		if refusal != nil {
+			t.Errorf("%s: %s: %s", s.text, refusal.ID, refusal.Message)
+			continue
+		}
+		finds := ""
+		for _, m := range p.Finds {
+			finds += m.Cost.String()
+		}
+		if finds != s.finds || p.Cost.String() != s.cost {
+			t.Errorf("%s: finds %q, costs %s; want %q, %s", s.text, finds, p.Cost, s.finds, s.cost)
+		}
+		held := c
+		own := keysOf(c.Dataset.Tables[0].Column("zip"))
+		d, err := mechanisms.NewDiscovery(c.Dataset.Tables[0].Contribution(), (&opening{}).share(c, true, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held.Holdings = &shelf{list: []Holding{{ID: 3, Digest: own.Digest, Spec: d.Spec(1), At: fixedNow}}}
+		held.Found = func(id int64) (mechanisms.Noisy, bool) {
+			return mechanisms.Noisy{Keys: []string{"=12", "=13", "n"}, Observations: []int64{70, 80, 90}}, id == 3
+		}
+		if p, refusal = planned(t, held, s.text); refusal != nil || len(p.Finds) > 0 || p.Cost.String() != s.then {
+			t.Errorf("%s: with keys %v, %v; want %s", s.text, p, refusal, s.then)
+		}
+	}
+}
+
+// TestOpenColumnsRefuse: what the values decide that nobody knows is refused, and so are keys without δ.
+func TestOpenColumnsRefuse(t *testing.T) {
+	c, poor := openContext(t, ", delta: 1e-5"), openContext(t, "")
+	for _, text := range []string{
+		`SELECT count(*) FROM people WHERE zip LIKE '1%'`, `SELECT count(*) FROM people WHERE zip > '1'`, `SELECT count(*) FROM people WHERE lower(zip) = 'a'`,
+		`SELECT count(*) FROM people WHERE zip = sex`, `SELECT count(*) FROM people WHERE zip = 'other'`, `SELECT count(*) FILTER (WHERE length(zip) = 5) FROM people`,
+		`SELECT count(DISTINCT zip) FROM people`, `SELECT sum(length(zip)) FROM people`, `SELECT mode() WITHIN GROUP (ORDER BY zip) FROM people`,
+		`SELECT n, count(*) FROM (SELECT person_id, min(zip) AS n FROM people GROUP BY 1) t GROUP BY 1`, `SELECT count(*) FROM (SELECT DISTINCT person_id, zip FROM people) t`,
+		`SELECT sex, count(*) FROM people GROUP BY sex HAVING count(*) FILTER (WHERE zip ~ '1') > 0`,
+	} {
+		if p, refusal := planned(t, c, text); refusal == nil {
+			t.Errorf("%s: planned for %s", text, p.Cost)
+		} else if refusal.ID != openColumn.ID && !strings.Contains("unit-aggregate no-private-form", refusal.ID) {
+			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
+		}
+	}
+	if _, refusal := planned(t, poor, `SELECT zip, count(*) FROM people GROUP BY zip`); refusal == nil || refusal.ID != noDelta.ID {
+		t.Errorf("without δ: %v", refusal)
+	}
+	if p, refusal := planned(t, poor, `SELECT count(*) FROM people WHERE zip = '1'`); refusal != nil || p.Cost.String() != "ε 0.1" {
+		t.Errorf("without δ a comparison is counted: %v", refusal)
+	}
+}

@@ -1,0 +1,72 @@
+package policy
+
+import "slices"
+
+// MostKeyLength is the number of characters that the values of an open column are cut to.
+const MostKeyLength = 128
+
+// MostKeys is the number of keys of an open column that a statement works with.
+const MostKeys = 1 << 14
+
+// openColumn reads a column of `keys: discover`: text whose values nobody declared.
+func openColumn(col *Column, f *columnT, at place) {
+	for key, given := range map[string]bool{"domain": !f.Domain.empty(), "outside": f.Outside != "", "offgrid": f.Offgrid != ""} {
+		if given {
+			at.name(key).problem("%s is given, but the values of this column are to be discovered", key)
+		}
+	}
+	switch {
+	case !col.Type.Textual():
+		at.key("keys").problem("keys: discover is for text and varchar columns")
+		return
+	case col.Table.Public:
+		at.key("keys").problem("keys: discover is for private tables")
+	case col.Table.Dataset.Unit.Row:
+		at.key("keys").problem("keys: discover needs a unit that is a key: keys are shown that enough units have")
+	}
+	if f.Nulls == "exclude" {
+		col.Nulls = NullExclude
+	}
+	col.Open, col.Domain = col, openDomain(col, nil)
+}
+
+// openDomain is a domain of some values of an open column: any other is 'other'.
+func openDomain(c *Column, values []string) *Domain {
+	d := &Domain{Type: c.Type, Scale: -1, Regular: len(values), Other: -1, Null: -1, Values: values, index: make(map[string]int, len(values))}
+	for i, v := range values {
+		d.index[v] = i
+	}
+	d, _ = d.spare(Rules{Nulls: c.Nulls, Outside: OutsideOther}) // too many cells is what MostKeys excludes
+	return d
+}
+
+// IsOpen tells whether the table has a column of `keys: discover`.
+func (t *Table) IsOpen() bool {
+	return slices.ContainsFunc(t.Columns, func(c *Column) bool { return c.Open != nil })
+}
+
+// Found is what is known of an open column: values, sorted, and whether NULL is a key.
+type Found struct {
+	Values []string
+	Null   bool
+}
+
+// With returns the table as a statement sees it that knows some values of its open columns. Releases that the policy
+// declares are over the table as it stands, and not of it.
+func (t *Table) With(found map[*Column]Found) *Table {
+	own := *t
+	own.Opened, own.Releases, own.Columns, own.Keys = true, nil, make([]*Column, len(t.Columns)), make([]*Column, len(t.Keys))
+	move := func(to, from []*Column) {
+		for i, c := range from {
+			copied := *c
+			copied.Table = &own
+			if f, ok := found[c.Open]; ok && c.Open != nil {
+				copied.Domain, copied.NullKey = openDomain(c, f.Values), f.Null
+			}
+			to[i] = &copied
+		}
+	}
+	move(own.Columns, t.Columns)
+	move(own.Keys, t.Keys)
+	return &own
+}

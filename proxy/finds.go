@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Keys of columns whose values nobody declared are found first; then the statement is planned anew, with them.
+
+// ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
+// for free, also where keys stand in for those to be found.
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (*planner.Plan, []rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	plan, refusal := planner.Build(stmt, params, a.planContext(s))
+	if refusal != nil {
+		return nil, nil, rewrite.OuterQuery{}, refusal
+	}
+	queries, outer, refusal := a.render(plan)
+	if refusal == nil {
+		refusal = a.tryOuter(ctx, s, plan, outer)
+	}
+	return plan, queries, outer, refusal
+}
+
+// find buys the keys that a plan needs, if the budget holds the whole of it.
+func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (privacy.Cost, error) {
+	first := plan.PlanOfFinds()
+	queries, _, refusal := a.render(first)
+	if refusal != nil {
+		return privacy.Cost{}, refusal
+	}
+	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Spent.Plus(plan.Cost).Fits(b.Limit) {
+		return privacy.Cost{}, a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
+	}
+	bought, err := a.buy(ctx, s, first, queries)
+	return bought.charged, err
+}
+
+// foundNotices are the notices of an answer whose keys were found first.
+func (a *Answerer) foundNotices(ctx context.Context, s *Session, plan *planner.Plan, found privacy.Cost, notices []Notice) []Notice {
+	if found.IsZero() || len(plan.Measures) > 0 {
+		return notices
+	}
+	return []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; no key was found that enough " + s.Dataset.Unit.Name + "s have"}}
+}
+
+// keysHeld reads the keys of a release.
+func (a *Answerer) keysHeld(s *Session) func(id int64) (mechanisms.Noisy, bool) {
+	return func(id int64) (mechanisms.Noisy, bool) {
+		r, err := a.ledger.Load(context.Background(), s.User, id)
+		if err != nil {
+			return mechanisms.Noisy{}, false
+		}
+		n := r.Noisy.Value()
+		return n, len(n.Keys) == len(n.Observations)
+	}
+}
+
+// specOf is the spec of a saved release: of keys it has as many cells as were found.
+func specOf(r ledger.Release) mechanisms.Spec {
+	spec := r.Item.Spec
+	if n := r.Noisy.Value(); len(n.Keys) > 0 {
+		spec.Cells = len(n.Keys)
+	}
+	return spec
+}
+
+// explainFinds describes what is found first.
+func (a *Answerer) explainFinds(plan *planner.Plan, e *explanation) *planner.Refusal {
+	first := plan.PlanOfFinds()
+	queries, _, refusal := a.render(first)
+	if refusal != nil {
+		return refusal
+	}
+	var leaves []explainedLeaf
+	for i, m := range first.Measures {
+		leaves = append(leaves, explainedLeaf{Name: "keys_" + fmt.Sprint(i+1), Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Source: "found first", Why: m.Why,
+			Mechanism:   fmt.Sprintf("%s noise on each key's number of %ss, shown from about %d on (threshold %d)", m.Finding.Noise(), m.Table.Dataset.Unit.Name, m.Finding.Half(), m.Finding.Threshold()),
+			Sensitivity: boundText(m.Table.ContributionTo(2)), Cost: m.Cost.String(), Errors: []string{"keys of fewer units are not shown"}, Query: queries[i].SQL(), Arguments: queries[i].Args()})
+	}
+	e.Leaves = append(leaves, e.Leaves...)
+	return nil
+}

@@ -1,0 +1,61 @@
+package rewrite
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// discovery writes the query that finds the keys of an open column: each key's text, cut as everywhere else, and the
+// number of units that have it. Of a unit's keys, in the order of a hash of the unit and the key, the first count: how
+// many is what the policy says of its groups, or of its rows.
+func (w *writer) discovery(m *planner.Measure) string {
+	v := w.over(m.Table, "b")
+	v.open = m.Open
+	units := w.output(w.call("count", "*"), "units")
+	if slices.Contains(w.proven, m.Table) {
+		return "SELECT b.k, " + units + "\nFROM " + v.base(false) + " AS b\nGROUP BY b.k"
+	}
+	most := m.Table.MaxRowsPerUnit
+	if m.Table.MaxGroups > 0 {
+		most = m.Table.MaxGroups
+	}
+	hash := w.call("hash", "g.u", "g.k")
+	if w.dialect == PostgreSQL {
+		text := w.operate(w.operate(w.cast("g.u", "text"), "||", "' '::pg_catalog.text"), "||", "COALESCE(g.k, ' ')")
+		hash = w.call("hashtextextended", "("+text+` COLLATE pg_catalog."C")`, "0")
+	}
+	return "SELECT s.k, " + units + "\nFROM (SELECT g.k, " + w.call("row_number") + " OVER (PARTITION BY g.u ORDER BY " + hash + ", g.k) AS d\n  FROM (SELECT DISTINCT b.u, b.k\n  FROM " +
+		v.base(false) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
+}
+
+// fewValues is the number of values of an open column that are compared one by one with each row's; more are looked up.
+const fewValues = 16
+
+// lookedUp tells whether the cells of a column are found by a join with its values.
+func (w *writer) lookedUp(c *policy.Column) bool {
+	return c.Open != nil && len(c.Domain.Values) > fewValues
+}
+
+// found is the alias of a column's values.
+func (w *writer) found(c *policy.Column) string {
+	return "o" + strconv.Itoa(slices.Index(w.table.Columns, c)+1)
+}
+
+// foundValues are the values of a column, v, each with its place, i, joined to the rows that have them. No value is there
+// twice, so each row stays one row.
+func (w *writer) foundValues(c *policy.Column) string {
+	values := make([]string, len(c.Domain.Values))
+	for i, v := range c.Domain.Values {
+		values[i] = w.argument(v, "text")
+	}
+	list, alias := "["+strings.Join(values, ", ")+"]", w.found(c)
+	rows := "(SELECT unnest(" + list + ") AS v, unnest(range(1, " + strconv.Itoa(len(values)+1) + ")) AS i) AS " + alias
+	if w.dialect == PostgreSQL {
+		rows = w.call("unnest", "ARRAY"+list) + " WITH ORDINALITY AS " + alias + "(v, i)"
+	}
+	return rows + " ON " + w.operate(w.raw(c), "=", alias+".v")
+}
