@@ -76,8 +76,15 @@ const (
 )
 
 func (e *encoder) spec(s mechanisms.Spec) {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		e.choiceSpec(s)
+		return
+	case s.Online != nil:
+		e.onlineSpec(s)
+		return
+	case s.Synthetic != nil:
+		e.syntheticSpec(s)
 		return
 	}
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
@@ -196,8 +203,13 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
-	if first == specChoice {
+	switch first {
+	case specChoice:
 		return d.choiceSpec()
+	case specOnline:
+		return d.onlineSpec()
+	case specSynthetic:
+		return d.syntheticSpec()
 	}
 	values := first == specValues
 	full := values || first == specFull

@@ -155,6 +155,17 @@ func (c *CountColumn) At(row int) (run *Run, spans []mechanisms.Span) {
 	return nil, nil
 }
 
+// In is the place of a row of the column within a run of it.
+func (c *CountColumn) In(run *Run, row int) int {
+	for i := range c.Runs {
+		if &c.Runs[i] == run {
+			break
+		}
+		row -= len(c.Runs[i].Spans)
+	}
+	return row
+}
+
 // Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has
 // already folded three-valued logic into it.
 type Pred interface{ pred() }

@@ -144,7 +144,7 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 	if w := ch.again(s, own, fresh, share); w != nil {
 		return w, nil
 	}
-	if w := ch.reuse(s, fresh, share); w != nil {
+	if w := ch.orSession(s, ch.reuse(s, fresh, share), share); w != nil {
 		return w, nil
 	}
 	if w := ch.declared(s, share); w != nil {
@@ -154,6 +154,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 		if w := ch.ownRange(s, share); w != nil {
 			return w, nil
 		}
+	}
+	if refusal := ch.stopped(s); refusal != nil {
+		return nil, refusal
 	}
 	own.Spec, own.Cost, own.Why = fresh, share, "no release that you have paid for answers it"
 	return &way{measure: own, reading: ownReading(s)}, nil
@@ -281,7 +284,7 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 
 // declaredAs finds the policy's release that a measure holds.
 func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if shared && r.Name == name {
 			return r
 		}

@@ -248,8 +248,13 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		return choiceText(s)
+	case s.Online != nil:
+		return onlineText(s)
+	case s.Synthetic != nil:
+		return syntheticText(s)
 	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {
