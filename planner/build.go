@@ -22,6 +22,8 @@ type Context struct {
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
 	Left     func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now      time.Time
+
+	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
 
 // Settings are the session's dp.* variables and those that change what SQL means.
@@ -83,6 +85,8 @@ type Explain struct {
 	Statement Statement // a Select
 	JSON      bool
 	Analyze   bool
+
+	Alternatives bool // show every way that was weighed
 }
 
 // Refuse is why a statement of KindOther is not run.

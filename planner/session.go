@@ -3,7 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"fmt"
-	"math"
+	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -52,161 +52,165 @@ func sessionSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	return mechanisms.NewOnline(o, cells)
 }
 
-// onlineRelease is a release as one statement looks at it.
+// onlineRelease is a release as the planner looks at it. It is a function of the policy alone.
 type onlineRelease struct {
 	*policy.Release
 	cells   *solved
-	measure *Measure
+	measure *Measure // not held, at the release's cost
 	spec    mechanisms.Spec
-	own     int64 // half-widths: of an answer of the session,
+	own     int64 // half-widths at the dataset's confidence: of an answer of the session,
 	plain   int64 // and of a plain histogram's worst one
 	drawn   bool  // as a plain histogram
 }
 
-// online reads a release; nil: it cannot be measured.
-func (ch *chooser) online(r *policy.Release) *onlineRelease {
-	o := &onlineRelease{Release: r, cells: cellsOf(r)}
-	spec, err := sessionSpec(r, o.cells.cells)
+// onlineReleases remembers them: *policy.Release → *onlineRelease or error.
+var onlineReleases sync.Map
+
+func onlineOf(r *policy.Release) (*onlineRelease, error) {
+	if known, ok := onlineReleases.Load(r); ok {
+		if err, failed := known.(error); failed {
+			return nil, err
+		}
+		return known.(*onlineRelease), nil
+	}
+	o, err := readOnline(r)
 	if err != nil {
-		ch.hints.add("release " + r.Name + " is not used: " + err.Error())
-		return nil
+		onlineReleases.Store(r, err)
+		return nil, err
 	}
-	if o.own, o.plain, err = spec.Rival(ch.c.Settings.Confidence); err != nil {
-		return nil
+	onlineReleases.Store(r, o)
+	return o, nil
+}
+
+func readOnline(r *policy.Release) (*onlineRelease, error) {
+	o := &onlineRelease{Release: r, cells: cellsOf(r)}
+	var err error
+	if o.spec, err = sessionSpec(r, o.cells.cells); err != nil {
+		return nil, err
 	}
-	o.drawn = !r.Insist && o.plain <= o.own
-	o.spec = spec
+	if o.own, o.plain, err = o.spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
+		return nil, err
+	}
 	kind := policy.OnlineRelease.String()
-	if o.drawn {
+	if o.drawn = !r.Insist && o.plain <= o.own; o.drawn {
 		kind = policy.HistogramRelease.String()
-		o.spec, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), r.Cost)
-		if err != nil {
-			return nil
+		if o.spec, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), r.Cost); err != nil {
+			return nil, err
 		}
 	}
-	o.measure = o.cells.measure(kind, r.Name)
-	o.measure.Declared, o.measure.Shared, o.measure.Spec, o.measure.Cost = r, o.drawn, o.spec, r.Cost
+	m := o.cells.measure(kind, r.Name)
+	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
 	if !o.drawn {
-		o.measure.described = encodeText(append(o.measure.described, "online"...), r.Name)
-		o.measure.Digest = sha256.Sum256(o.measure.described)
+		m.described = encodeText(append(m.described, "online"...), r.Name)
+		m.Digest = sha256.Sum256(m.described)
 	}
-	return o
+	o.measure = m
+	return o, nil
 }
 
 // figures names what a session and the plain histogram would be off.
 func (o *onlineRelease) figures() string {
-	return fmt.Sprintf("its answers are within ±%d, a plain histogram of its %d cells would be within ±%d at the same cost", o.own, o.cells.cells, o.plain)
+	return fmt.Sprintf("its answers are within ±%d at %g %%, a plain histogram of its %d cells would be within ±%d at the same cost", o.own, 100*o.Table.Dataset.Defaults.Confidence.Float(), o.cells.cells, o.plain)
 }
 
-// held is the release as she has paid for it; nil where she has not.
-func (ch *chooser) heldOnline(o *onlineRelease, share privacy.Cost) *Measure {
-	if ch.c.Holdings == nil {
-		return nil
+// onlineFor lists the online releases that a question can be read from, and how.
+func (ch *chooser) onlineFor(q *asking) (list []*onlineRelease, readings []*reading) {
+	columns, ok := q.columns()
+	if !ok || len(q.table.Sessions) == 0 || len(columns) == 0 || q.summed() != nil || q.table.Derived != nil {
+		return nil, nil
 	}
-	var found *Holding
-	for _, h := range ch.c.Holdings.Held(o.measure.Digest) {
-		if (h.Spec.Online == nil) != o.drawn || h.Spec.Cells != o.cells.cells {
-			continue
-		}
-		if found == nil || h.At.After(found.At) {
-			found = &h
-		}
-	}
-	if found == nil {
-		return nil
-	}
-	m := *o.measure
-	w := &way{measure: &m}
-	w.hold(*found, "you have paid for release "+o.Name+"; "+o.figures())
-	if m.Declared != nil && ch.isStale(*found, m.Declared) && o.Cost.Fits(share) {
-		m.Spec, m.Cost, m.Held, m.HeldID = o.spec, o.Cost, false, 0
-		m.Why = "what you have paid for of release " + o.Name + " is of " + epochDate(found.At, o.Refresh) + "; it is bought anew"
-		ch.renewals++
-	}
-	return &m
-}
-
-// left is how many updates a held session has left.
-func (ch *chooser) left(m *Measure) int {
-	if ch.c.Left == nil || !m.Held || m.Spec.Online == nil {
-		return math.MaxInt
-	}
-	return ch.c.Left(m.HeldID)
-}
-
-// orSession takes an online release where that is better than w, the best of what she holds otherwise: one that she holds and
-// whose error is less; or, where she holds nothing that answers, one to be bought.
-func (ch *chooser) orSession(s *solved, w *way, share privacy.Cost) *way {
-	columns, ok := s.columns()
-	if !ok || len(s.table.Sessions) == 0 || len(columns) == 0 || s.summed() != nil {
-		return w
-	}
-	var best *way
-	for _, r := range s.table.Sessions {
+	for _, r := range q.table.Sessions {
 		if !containsAll(r.Columns, columns) {
 			continue
 		}
-		o := ch.online(r)
-		if o == nil {
+		o, err := onlineOf(r)
+		if err != nil {
+			ch.hints.add("release " + r.Name + " is not used: " + err.Error())
 			continue
 		}
-		reading := cover(s, o.cells)
-		if reading == nil {
-			continue
-		}
-		if m := ch.heldOnline(o, share); m != nil {
-			if ch.left(m) > 0 && (w == nil || ch.worst(m.Spec, reading) < ch.worst(w.measure.Spec, w.reading)) {
-				w, best = &way{m, reading}, nil
-			} else if ch.left(m) == 0 {
-				ch.hints.add("release " + r.Name + " has stopped: its updates are used up")
-			}
-			continue
-		}
-		if w == nil && best == nil {
-			best = ch.buyOnline(o, reading, share)
+		if reading := cover(q.solved, o.cells); reading != nil {
+			list, readings = append(list, o), append(readings, reading)
 		}
 	}
-	if w != nil {
-		return w
-	}
-	return best
+	return list, readings
 }
 
-// buyOnline buys a release at its first use, where its cost is within the share.
-func (ch *chooser) buyOnline(o *onlineRelease, reading *reading, share privacy.Cost) *way {
-	if !o.Cost.Fits(share) {
-		ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
-		return nil
+// holdingOf is the session that she has paid for last.
+func (ch *chooser) holdingOf(o *onlineRelease) (found Holding, ok bool) {
+	if ch.c.Holdings == nil || o.drawn {
+		return Holding{}, false
 	}
-	m := *o.measure
-	switch {
-	case o.drawn:
-		m.Why = "online release " + o.Name + " is drawn as a plain histogram, which gives less error: " + o.figures()
-	case o.plain <= o.own:
-		m.Why = "the policy insists on online release " + o.Name + ": " + o.figures()
-	default:
-		m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.figures()
+	for _, h := range ch.c.Holdings.Held(o.measure.Digest) {
+		if h.Spec.Online != nil && h.Spec.Cells == o.cells.cells && (!ok || h.At.After(found.At)) {
+			found, ok = h, true
+		}
 	}
-	return &way{&m, reading}
+	return found, ok
+}
+
+// left is how many updates a held session has left.
+func (ch *chooser) left(h Holding) int {
+	if ch.c.Left == nil {
+		return h.Spec.Online.Updates
+	}
+	return ch.c.Left(h.ID)
+}
+
+// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.
+func (ch *chooser) reuseAny(q *asking) []candidate {
+	list := ch.reuse(q)
+	releases, readings := ch.onlineFor(q)
+	for i, o := range releases {
+		h, ok := ch.holdingOf(o)
+		if !ok {
+			continue
+		}
+		m := *o.measure
+		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(h.Spec, readings[i]), holding: h}
+		left := ch.left(h)
+		c.way.hold(h, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, left, h.Spec.Online.Updates, o.figures()))
+		if left == 0 {
+			c.not = "it has stopped: its updates are used up"
+			ch.hints.add("online release " + o.Name + " has stopped: its updates are used up")
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// openSession finds the online releases that she may open for this.
+func (ch *chooser) openSession(q *asking) (list []candidate) {
+	releases, readings := ch.onlineFor(q)
+	for i, o := range releases {
+		if h, ok := ch.holdingOf(o); ok && !ch.isStale(h, o.Release) {
+			continue
+		}
+		m := *o.measure
+		switch {
+		case o.drawn:
+			m.Why = "online release " + o.Name + " is drawn as a plain histogram, which gives less error: " + o.figures()
+		case o.plain <= o.own:
+			m.Why = "the policy insists on online release " + o.Name + ": " + o.figures()
+		default:
+			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.figures()
+		}
+		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(o.spec, readings[i])}
+		if !o.Cost.Fits(q.share) {
+			c.not = "dearer than dp.epsilon lets this question be"
+			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
+		}
+		list = append(list, c)
+	}
+	return list
 }
 
 // stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
 // afresh.
-func (ch *chooser) stopped(s *solved) *Refusal {
-	columns, ok := s.columns()
-	if !ok || len(columns) == 0 || s.summed() != nil {
-		return nil
-	}
-	for _, r := range s.table.Sessions {
-		if r.Recount || !containsAll(r.Columns, columns) {
-			continue
-		}
-		o := ch.online(r)
-		if o == nil || cover(s, o.cells) == nil {
-			continue
-		}
-		if m := ch.heldOnline(o, privacy.Cost{}); m != nil && ch.left(m) == 0 {
-			return sessionStopped.at(-1, r.Name, r.Updates, s.table.Name)
+func (ch *chooser) stopped(q *asking) *Refusal {
+	releases, _ := ch.onlineFor(q)
+	for _, o := range releases {
+		if h, ok := ch.holdingOf(o); ok && !o.Recount && ch.left(h) == 0 {
+			return sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
 		}
 	}
 	return nil
