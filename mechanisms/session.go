@@ -281,16 +281,3 @@ func (s Spec) Believe(steps [][]byte) (*Belief, error) {
 	b, err := online.Believe(p, state)
 	return &Belief{b}, err
 }
-
-// Guess returns what the hypothesis says of some cells. It is a function of released answers.
-func (b *Belief) Guess(cells int, spans []Span) (privacy.Released[SessionAnswer], error) {
-	q, err := queryOf(cells, spans)
-	if err != nil {
-		return privacy.Released[SessionAnswer]{}, err
-	}
-	n, err := b.belief.Guess(q)
-	if err != nil {
-		return privacy.Released[SessionAnswer]{}, err
-	}
-	return sealed.Release(SessionAnswer{Value: n, Guessed: true}), nil
-}

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/selection"
 	"github.com/dpproxy/dpproxy/mechanisms/synthetic"
@@ -206,8 +206,9 @@ func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]p
 	}), nil
 }
 
-// Rows makes up rows in the proportions of the hypothesis, by their cells. Equal hypotheses give equal rows.
-func (b *Belief) Rows(n int) []int32 {
+// Rows makes up rows in the proportions of the hypothesis, by their cells: a function of released answers. Equal hypotheses
+// give equal rows.
+func (b *Belief) Rows(n int) privacy.Released[[]int32] {
 	shares := b.belief.Cells()
 	total := 0.0
 	for _, p := range shares {
@@ -221,7 +222,7 @@ func (b *Belief) Rows(n int) []int32 {
 		}
 		rows = append(rows, int32(at))
 	}
-	return slices.Clip(shuffled(rows))
+	return sealed.Release(shuffled(rows))
 }
 
 // shuffled brings rows into an order that does not depend on their cells: a fixed one.

@@ -112,7 +112,7 @@ type Table struct {
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
 	Columns        []*Column
-	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
+	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
 	Sessions       []*Release // online releases
 	Synthetics     []*Release // synthetic releases

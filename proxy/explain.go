@@ -169,6 +169,9 @@ func boundText(c mechanisms.Contribution) string {
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
 func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {

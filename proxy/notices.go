@@ -133,6 +133,9 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 			continue
 		}
 		what := "every count over its columns"
+		if m.Spec.Synthetic != nil {
+			what = "whatever is asked of its made-up rows"
+		}
 		if m.Kind == "range" {
 			what = "every range over " + m.Grain[0].Name
 		}

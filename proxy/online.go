@@ -186,11 +186,12 @@ func (a *Answerer) onlineParts(s *Session, plan *planner.Plan, ids []int64, answ
 		if m.Spec.Online == nil {
 			continue
 		}
-		hard, guessed := 0, 0
+		hard, guessed, asked := 0, 0, false
 		for _, leaf := range plan.Leaves {
 			for c := range leaf.Counts {
 				for r := range leaf.Counts[c].Runs {
 					if run := &leaf.Counts[c].Runs[r]; run.Measure == i {
+						asked = true
 						for _, one := range answers[run] {
 							if one.Guessed {
 								guessed++
@@ -201,6 +202,9 @@ func (a *Answerer) onlineParts(s *Session, plan *planner.Plan, ids []int64, answ
 					}
 				}
 			}
+		}
+		if !asked {
+			continue // its hypothesis alone is read
 		}
 		left := a.updatesLeft(s)(ids[i])
 		text := fmt.Sprintf("online release %s: %d from the rows, the others from its hypothesis; %d of %d updates left", m.Name, hard, left, m.Spec.Online.Updates)
@@ -231,7 +235,6 @@ func toldToo(notices []Notice, told []string) []Notice {
 func isOnline(plan *planner.Plan) bool {
 	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Online != nil })
 }
-
 
 // onlineText names an online release's mechanism.
 func onlineText(s mechanisms.Spec) string {

@@ -37,12 +37,16 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 			return nil, err
 		}
 	}
-	return readings, nil
+	return readings, a.readMadeUp(s, plan, ids, readings)
 }
 
 func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.Table {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		if leaf.MadeUp != nil {
+			tables[i] = madeUpTable(leaf, readings[leaf.MadeUp.Measure].rows)
+			continue
+		}
 		if measures := leaf.Measures(); len(measures) == 0 {
 			tables[i] = publicLeaf(leaf)
 		} else {
@@ -149,6 +153,7 @@ func sandboxSession(s *Session) sandbox.Session {
 type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
+	rows     privacy.Released[[]int32] // of made-up rows: their cells
 }
 
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.

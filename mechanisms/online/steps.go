@@ -87,13 +87,5 @@ func Believe(p Plan, s State) (*Belief, error) {
 	return b, nil
 }
 
-// Guess returns what the hypothesis says of a query; it promises nothing.
-func (b *Belief) Guess(q Query) (int64, error) {
-	if err := q.check(b.plan.spec.Cells, b.plan.spec.Grid); err != nil {
-		return 0, err
-	}
-	return rounded(b.hypothesis.mass(q), b.plan.whole()), nil
-}
-
 // Cells returns the share of all rows that the hypothesis gives each cell.
 func (b *Belief) Cells() []float64 { return b.hypothesis.shares() }
