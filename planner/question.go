@@ -26,6 +26,7 @@ type question struct {
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
 	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	untold     *untold     // an aggregate whose error cannot be told beforehand
 }
 
 // counter is one count of rows, or a sum over them.

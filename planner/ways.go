@@ -39,6 +39,9 @@ type heldOn struct {
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+	if ch.c.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
 	most := 0
 	for _, sh := range sheets {
 		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
