@@ -151,6 +151,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Now = fixedNow.AddDate(0, 0, n)
 		case "zcdp":
 			c.Dataset.Accountant = privacy.ZCDP
+		case "replace-one":
+			c.Dataset.Neighbors = privacy.ReplaceOne
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)

@@ -16,6 +16,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	counts  *solved // what the measure counts, where that is more than the question
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -87,6 +88,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if refusal != nil {
 				return nil, 0, refusal
 			}
+			w = ch.beside(a.solved, w, ways)
 			if sh.base != nil && !w.measure.Held {
 				leaning = append(leaning, i)
 				continue
@@ -154,6 +156,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 		if w := ch.ownRange(s, share); w != nil {
 			return w, nil
 		}
+	}
+	if w := ch.widened(s, share); w != nil {
+		return w, nil
 	}
 	own.Spec, own.Cost, own.Why = fresh, share, "no release that you have paid for answers it"
 	return &way{measure: own, reading: ownReading(s)}, nil
@@ -253,7 +258,7 @@ func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec, share privacy.Cost) *
 	if best == nil {
 		return nil
 	}
-	w := &way{reading: best.reading, measure: best.measure.measure(best.measure.kind, best.measure.name)}
+	w := &way{reading: best.reading, measure: best.measure.measure(best.measure.kind, best.measure.name), counts: best.measure.solved}
 	w.measure.Shared = best.measure.shared
 	w.measure.Declared = best.declared
 	w.hold(best.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
