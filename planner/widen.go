@@ -3,7 +3,6 @@ package planner
 import (
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -15,33 +14,29 @@ import (
 // mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick.
 const mostWidened = 1 << 14
 
-// widened is the fresh measure of a question with the cells around its own, nil where that is dearer, means something
+// widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
 // else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
-func (ch *chooser) widened(s *solved, share privacy.Cost) *way {
+func (ch *chooser) widened(q *asking) []candidate {
 	most := ch.c.Dataset.Buying.Cells
-	if most == 0 || !s.widens() {
+	if most == 0 || !q.widens() {
 		return nil
 	}
-	wide := s.around(most)
-	if wide == nil || s.table.BoundsGroups(s.cells) != s.table.BoundsGroups(wide.cells) {
+	wide := q.around(most)
+	if wide == nil || q.table.BoundsGroups(q.cells) != q.table.BoundsGroups(wide.cells) {
 		return nil
 	}
-	alone, err := s.fresh(share)
-	if err != nil {
+	spec, err := wide.fresh(q.share)
+	if err != nil || ch.variance(spec) > ch.variance(q.fresh) {
 		return nil
 	}
-	spec, err := wide.fresh(share)
-	if err != nil || ch.variance(spec) > ch.variance(alone) {
-		return nil
-	}
-	r := cover(s, wide)
+	r := cover(q.solved, wide)
 	if r == nil {
 		return nil
 	}
-	m := wide.measure("histogram", s.table.Name+s.about())
-	m.Spec, m.Cost = spec, share
+	m := wide.measure("histogram", q.own.Name)
+	m.Spec, m.Cost = spec, q.share
 	m.Why = "no release that you have paid for answers it; the rows around its own are counted too, which costs nothing more"
-	return &way{measure: m, reading: r, counts: wide}
+	return []candidate{{way: &way{measure: m, reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
 // beside reads a question that would be measured from what the statement buys already, where that is no less exact.
