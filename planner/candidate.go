@@ -18,7 +18,7 @@ type asking struct {
 	share privacy.Cost
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
-	refusal  *Refusal        // why nothing answers it, where a source knows
+	refusal  *Refusal        // why nothing that comes after a source may answer it
 }
 
 // candidate is one way to answer a question.
@@ -33,7 +33,7 @@ type candidate struct {
 type source func(*chooser, *asking) []candidate
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).freshly}
+var countedFrom = []source{(*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).widened, (*chooser).freshly}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {
@@ -76,9 +76,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 			}
 			return ch.renewed(c.way, c.holding, share), nil
 		}
-	}
-	if q.refusal != nil {
-		return nil, q.refusal
+		if q.refusal != nil {
+			return nil, q.refusal
+		}
 	}
 	return nil, noMechanism.at(-1, "nothing answers this")
 }
@@ -87,11 +87,7 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 func (ch *chooser) freshly(q *asking) []candidate {
 	w := &way{measure: q.own, reading: ownReading(q.solved)}
 	w.measure.Spec, w.measure.Cost, w.measure.Why = q.fresh, q.share, "no release that you have paid for answers it"
-	c := candidate{way: w, variance: ch.worst(q.fresh, w.reading)}
-	if q.refusal = ch.stopped(q); q.refusal != nil {
-		c.not = "the policy does not let what a stopped release answered be counted afresh"
-	}
-	return []candidate{c}
+	return []candidate{{way: w, variance: ch.worst(q.fresh, w.reading)}}
 }
 
 // Alternative is a way to answer a leaf that was weighed, for EXPLAIN (ALTERNATIVES).

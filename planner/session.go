@@ -206,11 +206,11 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 
 // stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
 // afresh.
-func (ch *chooser) stopped(q *asking) *Refusal {
+func (ch *chooser) stopped(q *asking) []candidate {
 	releases, _ := ch.onlineFor(q)
 	for _, o := range releases {
 		if h, ok := ch.holdingOf(o); ok && !o.Recount && ch.left(h) == 0 {
-			return sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
+			q.refusal = sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ const onlineRelease = "          - {kind: online, name: o, columns: [{column: ag
 
 const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{column: age, step: 10}, hiv, city], mechanism: mwem, epsilon: 1, rows: 500}\n"
 
-func TestX(t *testing.T) {
+func TestMadeUpRowsThroughSQL(t *testing.T) {
 	p := serveProcess(t, onlineFixture(t, 0, onlineRelease+syntheticRelease))
 	w := p.connect("alice", "lab")
 	for _, q := range []string{
