@@ -36,7 +36,7 @@ var picture = map[string][]string{
 	"planner/mysql":              {"policy"},
 	"planner":                    {"planner/scalar", "planner/mysql", "policy", "mechanisms", "mechanisms/privacy"},
 	"rewrite":                    {"planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
-	"ledger":                     {"mechanisms", "mechanisms/privacy"},
+	"ledger":                     {"mechanisms", "mechanisms/privacy", "mechanisms/ranges"},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
 	"backend/pgtest":             {},
 	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
