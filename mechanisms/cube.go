@@ -12,10 +12,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// Asked is a sum of cells that a release will be read for, and how much its squared error matters.
+// Asked is a sum of cells that a release will be read for, the attributes of a cube that decide which cells are in it, and
+// how much its squared error matters.
 type Asked struct {
-	Spans  []Span
-	Weight float64
+	Spans      []Span
+	Attributes []int
+	Weight     float64
 }
 
 // Cube is what a release of several columns is to be read for. Its cells are those of a cube whose attributes have Shape
@@ -38,8 +40,17 @@ func (y Strategy) IsCube() bool { return y.Kind == Marginals || y.Kind == Produc
 
 // Candidates returns the ways to measure a cube at the given cost that may be best, each with its exact expected error: the
 // cells, marginals by their cells or residuals, products of ranges and marginals, and for one attribute the strategies of
-// ranges, that for just what is asked among them. It needs no data.
+// ranges, that for just what is asked among them. It needs no data. Quick leaves out what takes long to find.
 func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error) {
+	return q.candidates(c, cost, false)
+}
+
+// Quick returns some of the candidates.
+func (q Cube) Quick(c Contribution, cost privacy.Cost) ([]Candidate, error) {
+	return q.candidates(c, cost, true)
+}
+
+func (q Cube) candidates(c Contribution, cost privacy.Cost, quick bool) ([]Candidate, error) {
 	cells := 1
 	for _, n := range q.Shape {
 		cells *= n
@@ -49,12 +60,12 @@ func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error)
 		return nil, err
 	}
 	list := []Candidate{{"one histogram", plain, q.Error(plain)}}
-	add := func(name string, y Strategy) {
+	add := func(name string, y Strategy, variance func(Spec) float64) {
 		s, err := calibrated(Spec{Counters: 1, Cells: cells, Strategy: y}, c, cost)
 		if err != nil {
 			return
 		}
-		if e := q.Error(s); !math.IsInf(e, 1) && !math.IsNaN(e) {
+		if e := variance(s); e > 0 && !math.IsInf(e, 1) {
 			list = append(list, Candidate{name, s, e})
 		}
 	}
@@ -63,7 +74,7 @@ func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error)
 		norm = ranges.L2
 	}
 	if len(q.Shape) == 1 {
-		q.line(c, cost, norm, add)
+		q.line(c, cost, norm, quick, add)
 		return list, nil
 	}
 	if len(q.Shape) > marginals.MostCubeAttributes || cells > marginals.MostCubeCells {
@@ -72,14 +83,34 @@ func (q Cube) Candidates(c Contribution, cost privacy.Cost) ([]Candidate, error)
 	wanted := make([]marginals.Wanted, len(q.Asked))
 	for i, a := range q.Asked {
 		wanted[i] = marginals.Wanted{Spans: sameSpans(a.Spans), Weight: a.Weight}
+		for _, k := range a.Attributes {
+			wanted[i].Attributes |= 1 << k
+		}
 	}
-	goal := marginals.Goal{Shape: q.Shape, Wanted: wanted, Norm: norm, Neighbors: c.Neighbors}
+	goal, err := marginals.NewGoal(q.Shape, wanted, norm, c.Neighbors)
+	if err != nil {
+		return list, nil
+	}
 	for _, d := range goal.Candidates() {
-		add(marginalsName(d), strategyOf(d))
+		add(marginalsName(d), strategyOf(d), func(s Spec) float64 { return goal.Error(d) * s.unitVariance() })
 	}
-	q.products(goal, add)
+	if !quick {
+		q.products(goal, norm, c.Neighbors, add)
+	}
 	return list, nil
 }
+
+// unitVariance is that of the noise of an observation.
+func (s Spec) unitVariance() float64 {
+	d, err := s.noise(0).distribution()
+	if err != nil {
+		return math.Inf(1)
+	}
+	return d.Variance()
+}
+
+// adding adds a candidate whose expected error is known.
+type adding func(name string, y Strategy, variance func(Spec) float64)
 
 func marginalsName(d ranges.Description) string {
 	if d.Marginals[0].Residual {
@@ -97,7 +128,7 @@ func strategyOf(d ranges.Description) Strategy {
 const mostOptimised = 128
 
 // line considers strategies for ranges of one attribute.
-func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, add func(string, Strategy)) {
+func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bool, add adding) {
 	cells := q.Shape[0]
 	if cells < 2 {
 		return
@@ -105,11 +136,11 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, add func
 	if q.Ordered > 0 {
 		for _, w := range []Workload{AllRanges, AllPrefixes} {
 			if s, err := RangesFor(w, cells, c, cost); err == nil && s.Strategy.Kind != Identity {
-				add("ranges", s.Strategy)
+				add("ranges", s.Strategy, q.Error)
 			}
 		}
 	}
-	if cells > mostOptimised || len(q.Asked) > 4*mostOptimised {
+	if quick || cells > mostOptimised || len(q.Asked) > 4*mostOptimised {
 		return
 	}
 	queries := make([][]float64, len(q.Asked))
@@ -122,15 +153,16 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, add func
 		}
 	}
 	if o, err := ranges.Optimise(queries, norm); err == nil {
-		add("a matrix optimised for these queries", strategyOf(o.Description))
+		add("a matrix optimised for these queries", strategyOf(o.Description), q.Error)
 	}
 }
 
-const leastRange = 8 // cells from which on ranges of an attribute are worth a strategy
+// leastRange is how many cells of an attribute make its ranges worth a strategy.
+const leastRange = 8
 
 // products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells and
 // their marginals.
-func (q Cube) products(goal marginals.Goal, add func(string, Strategy)) {
+func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy.Neighbors, add adding) {
 	if q.Ordered == 0 || q.Ordered > 3 {
 		return
 	}
@@ -139,7 +171,7 @@ func (q Cube) products(goal marginals.Goal, add func(string, Strategy)) {
 		own := []ranges.Description{{Kind: Identity, Cells: n}}
 		if n >= leastRange {
 			for _, w := range []Workload{AllRanges, AllPrefixes} {
-				d, _ := ranges.Choose(ranges.Goal{Cells: n, Workload: w, Norm: goal.Norm, Neighbors: goal.Neighbors}, func(s privacy.Sensitivity) float64 { return unitVariance(s, goal.Norm) })
+				d, _ := ranges.Choose(ranges.Goal{Cells: n, Workload: w, Norm: norm, Neighbors: neighbors}, func(s privacy.Sensitivity) float64 { return varianceAt(s, norm) })
 				switch d.Kind {
 				case Sine:
 					d.Bits = productBits
@@ -160,13 +192,12 @@ func (q Cube) products(goal marginals.Goal, add func(string, Strategy)) {
 		return
 	}
 	each(lists, func(factors []ranges.Description) {
-		cells, some := 1, false
+		some := false
 		for _, f := range factors {
-			cells *= f.Cells
 			some = some || f.Kind != Identity
 		}
 		if some {
-			add("ranges × marginals", Strategy{Kind: Product, Factors: slices.Clone(factors)})
+			add("ranges × marginals", Strategy{Kind: Product, Factors: slices.Clone(factors)}, q.Error)
 		}
 	})
 }
@@ -174,8 +205,8 @@ func (q Cube) products(goal marginals.Goal, add func(string, Strategy)) {
 // productBits are the bits of a sine strategy in a product, as in marginals.Grid.
 const productBits = 13
 
-// unitVariance is the variance that noise calibrated to a sensitivity has, up to a factor.
-func unitVariance(s privacy.Sensitivity, norm ranges.Norm) float64 {
+// varianceAt is the variance that noise calibrated to a sensitivity has, up to a factor.
+func varianceAt(s privacy.Sensitivity, norm ranges.Norm) float64 {
 	if norm == ranges.L1 {
 		return float64(s.L1) * float64(s.L1)
 	}
@@ -201,11 +232,6 @@ func each(lists [][]ranges.Description, f func([]ranges.Description)) {
 
 // Error returns Σ weight·variance of what is asked, read from a release of s.
 func (q Cube) Error(s Spec) float64 {
-	own := s.noise(0)
-	d, err := own.distribution()
-	if err != nil {
-		return math.Inf(1)
-	}
 	reader, sum := s.reader(), 0.0
 	for _, a := range q.Asked {
 		if reader == nil {
@@ -214,7 +240,7 @@ func (q Cube) Error(s Spec) float64 {
 			sum += a.Weight * reader.Variance(sameSpans(a.Spans))
 		}
 	}
-	return sum * d.Variance()
+	return sum * s.unitVariance()
 }
 
 // Reads tells whether sums of cells that some of a cube's attributes decide can be read from a release.

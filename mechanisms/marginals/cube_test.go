@@ -291,9 +291,13 @@ func TestGoalIsResidualPlanner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := Goal{Shape: shape, Norm: ranges.L2, Neighbors: neighbors}
+		var wanted []Wanted
 		for _, set := range []Set{3, 5, 2} {
-			g.Wanted = append(g.Wanted, wantedCells(shape, set)...)
+			wanted = append(wanted, wantedCells(shape, set)...)
+		}
+		g, err := NewGoal(shape, wanted, ranges.L2, neighbors)
+		if err != nil {
+			t.Fatal(err)
 		}
 		best := math.Inf(1)
 		for _, c := range g.Candidates() {
@@ -302,8 +306,11 @@ func TestGoalIsResidualPlanner(t *testing.T) {
 				t.Fatal(err)
 			}
 			sum := 0.0
-			for _, q := range g.Wanted {
+			for _, q := range wanted {
 				sum += q.Weight * s.Variance(q.Spans)
+			}
+			if got := g.Error(c); math.Abs(got-sum) > 1e-9*sum {
+				t.Errorf("the goal says %g, reading them one by one %g", got, sum)
 			}
 			sum *= float64(s.Sensitivity(neighbors).L2Squared) / (2 * cost.Rho.Float())
 			best = min(best, sum)
@@ -337,7 +344,7 @@ func wantedCells(shape []int, set Set) []Wanted {
 	}
 	var list []Wanted
 	for _, key := range order {
-		list = append(list, Wanted{by[key], 1})
+		list = append(list, Wanted{by[key], set, 1})
 	}
 	return list
 }
