@@ -41,13 +41,22 @@ type BatchStrategy struct {
 	Chosen bool
 }
 
-// PlanBatch plans statements together for an epsilon.
-func PlanBatch(list []Statement, c Context, epsilon privacy.Epsilon) (*Batch, error) {
+// BatchItem is a statement of a batch, with the settings of the session that asks it.
+type BatchItem struct {
+	Statement Statement
+	Settings  Settings
+}
+
+// PlanBatch plans statements together for an epsilon. Confidence is the context's.
+func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, error) {
 	c.Settings.Epsilon = epsilon
 	w := &workload{c: c, cost: (&chooser{c: c}).share(1), p: order(c.Dataset.Accountant), best: map[string]*cluster{}}
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
-	for i, s := range list {
-		asks, refusal := asksOf(s, i, c)
+	for i, item := range list {
+		own := c
+		own.Settings = item.Settings
+		own.Settings.Epsilon = epsilon
+		asks, refusal := asksOf(item.Statement, i, own)
 		if refusal != nil {
 			b.Statements[i].Refusal = refusal
 			continue

@@ -8,13 +8,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-func parsedAll(t testing.TB, text string) []Statement {
+func parsedAll(t testing.TB, c Context, text string) (items []BatchItem) {
 	t.Helper()
 	list, refusal := Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	return list
+	for _, s := range list {
+		items = append(items, BatchItem{s, c.Settings})
+	}
+	return items
 }
 
 const dashboard = `SELECT count(*) FROM people;
@@ -28,7 +31,7 @@ SELECT count(*) FROM people WHERE age BETWEEN 18 AND 30 AND sex = 'Female'`
 
 func TestBatchTry(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	list := parsedAll(t, dashboard)
+	list := parsedAll(t, c, dashboard)
 	start := time.Now()
 	b, err := PlanBatch(list, c, epsilon(t, "1"))
 	if err != nil {
@@ -39,7 +42,7 @@ func TestBatchTry(t *testing.T) {
 		fmt.Println(m.Name, m.Kind, m.Cost, m.Why, m.Spec.Strategy, m.Spec.Cells)
 	}
 	for i, s := range b.Statements {
-		fmt.Println(i+1, list[i].Text, s)
+		fmt.Println(i+1, list[i].Statement.Text, s)
 	}
 	fmt.Println(b.Cost, b.OneByOne)
 	for _, s := range b.Strategies {
@@ -48,12 +51,12 @@ func TestBatchTry(t *testing.T) {
 	shelf := c.Holdings.(*shelf)
 	shelf.buy(b.Plan())
 	for i, s := range list {
-		p, refusal := Build(s, []policy.Value{}, c)
+		p, refusal := Build(s.Statement, []policy.Value{}, c)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
 		if !p.Cost.IsZero() {
-			t.Error(i+1, s.Text, p.Cost)
+			t.Error(i+1, s.Statement.Text, p.Cost)
 		}
 	}
 }
