@@ -40,6 +40,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	if refusal = ch.tellable(b.questions); refusal != nil {
+		return nil, refusal
+	}
 	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
 	if refusal != nil {
 		return nil, refusal

@@ -15,6 +15,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
 
@@ -39,6 +40,9 @@ type heldOn struct {
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+	if ch.c.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
 	most := 0
 	for _, sh := range sheets {
 		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
@@ -87,6 +91,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if refusal != nil {
 				return nil, 0, refusal
 			}
+			w = ch.beside(a.solved, w, ways)
 			if w.share = own; sh.base != nil && !w.measure.Held {
 				leaning = append(leaning, i)
 				continue
@@ -214,7 +219,7 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 		if r == nil {
 			continue
 		}
-		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name)}
+		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name), counts: h.measure.solved}
 		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
 		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
 		c := candidate{way: w, variance: ch.worst(h.holding.Spec, r), holding: h.holding}
