@@ -87,6 +87,10 @@ func (e *encoder) spec(s mechanisms.Spec) {
 		e.syntheticSpec(s)
 		return
 	}
+	if s.Strategy.IsCube() {
+		e.cubeSpec(s)
+		return
+	}
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
 		e.fullSpec(s)
 		return
@@ -210,6 +214,9 @@ func (d *decoder) spec() mechanisms.Spec {
 		return d.onlineSpec()
 	case specSynthetic:
 		return d.syntheticSpec()
+	}
+	if first == specCube {
+		return d.cubeSpec()
 	}
 	values := first == specValues
 	full := values || first == specFull

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -96,6 +97,25 @@ func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
 	m.Digest = sha256.Sum256(m.described)
 	s.measure = m
 	return s, nil
+}
+
+// instanceOf is the measure of a synthetic release, or of an online one that is drawn as a histogram.
+func instanceOf(r *policy.Release) (*Measure, error) {
+	if r.Kind == policy.SyntheticRelease {
+		s, err := syntheticOf(r)
+		if err != nil {
+			return nil, err
+		}
+		return s.measure, nil
+	}
+	o, err := onlineOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if !o.drawn {
+		return nil, errors.New("an online release is opened by its first question")
+	}
+	return o.measure, nil
 }
 
 // madeUp is a table of made-up rows that a statement reads.

@@ -181,6 +181,9 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
+		} else if shared, kind, name, ok := describedHead(h); ok && shared {
+			w.measure, release = q.measure(kind, name), true
+			w.measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
@@ -212,7 +215,7 @@ func (w *way) hold(h Holding, why string) {
 // bought for another question, must be at least as exact as a fresh count would be.
 func (ch *chooser) reuse(q *asking) (list []candidate) {
 	for _, h := range ch.current(ch.heldOn(q.table)) {
-		r := cover(q.solved, h.measure.solved)
+		r := coverHeld(q.solved, h)
 		if r == nil {
 			continue
 		}
@@ -335,6 +338,9 @@ func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
+	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
+		return instanceOf(r)
+	}
 	s := identity(r.Table, r.Columns)
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {
