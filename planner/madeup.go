@@ -106,7 +106,8 @@ func instanceOf(r *policy.Release) (*Measure, error) {
 		if err != nil {
 			return nil, err
 		}
-		return s.measure, nil
+		m := *s.measure
+		return &m, nil
 	}
 	o, err := onlineOf(r)
 	if err != nil {
@@ -115,7 +116,8 @@ func instanceOf(r *policy.Release) (*Measure, error) {
 	if !o.drawn {
 		return nil, errors.New("an online release is opened by its first question")
 	}
-	return o.measure, nil
+	m := *o.measure
+	return &m, nil
 }
 
 // madeUp is a table of made-up rows that a statement reads.
