@@ -116,7 +116,6 @@ var (
 var (
 	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
 	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`}
-	noPublicKey    = &reason{"public-join-key", "DP002", "joining public table %s needs a condition that equates one of its columns with an expression over the private rows", "Write ON private.column = %[1]s.column.", `SELECT count(*) FROM people, regions`}
 	fanOut         = &reason{"public-join-fan-out", "DP002", "public table %s has several rows with the same %s: each private row would be counted several times", "Join a key that is unique in the public table, or narrow it to one row a key in ON.", ""}
 	notCopied      = &reason{"public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", ""}
 	keptPublic     = &reason{"public-outer-join", "DP002", "an outer join that keeps rows of the public table beside private table %s is not answered", "Keep the private rows instead: private LEFT JOIN public. Keys of declared domains are shown with their zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`}
@@ -165,9 +164,9 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
-		openColumn, noDelta, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, mixedValues, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }

@@ -16,6 +16,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	contest *contest // set: candidates are chosen
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
