@@ -159,6 +159,9 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(arm, scope)
 			if refusal != nil {

@@ -54,9 +54,7 @@ func (b *binder) meet(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Re
 	out.fan, list.at = list, len(from.names)
 	out.names, out.exprs = slices.Concat(from.names, list.names), slices.Clone(from.exprs)
 	for i, t := range list.types {
-		e := columnExpr(virtualColumn+i, t, list.typmod[i], -1)
-		e.monotone = false
-		out.exprs = append(out.exprs, e)
+		out.exprs = append(out.exprs, virtual(i, t, list.typmod[i]))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{list.alias, nil, len(from.names), len(out.names), 0, 0})
 	list.where = make([][]*expr, len(list.rows))

@@ -3,6 +3,7 @@ package planner
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"math/big"
 	"slices"
 
@@ -16,12 +17,13 @@ import (
 // counter, and a row counts in any number of them.
 type contest struct {
 	*solved
-	choice mechanisms.Choice
-	bound  int64   // of what a row adds to a counter
-	level  []int32 // by cell, nested: how many candidates a row in it meets
-	at     []int   // by candidate: its number in the choice, −1: it meets no row
-	scale  *big.Rat
-	own    bool // weights are not all one
+	choice  mechanisms.Choice
+	bound   int64   // of what a row adds to a counter
+	level   []int32 // by cell, nested: how many candidates a row in it meets
+	at      []int   // by candidate: its number in the choice, −1: it meets no row
+	scale   *big.Rat
+	own     bool // weights are not all one
+	counted func(w *way, each mechanisms.Confidence) int64
 }
 
 // contest solves a race; nil: it cannot be run.
@@ -269,7 +271,7 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 			heaviest = slices.Max(c.choice.Weights)
 		}
 		// The score of what is shown first and that of what should have been may both be off.
-		if err != nil || spec.RankError(ch.c.Settings.Confidence) >= 2*float64(heaviest)*float64(w.measure.Spec.Only(w.reading.counters[0]).Error(span(0), each).HalfWidth) {
+		if err != nil || math.Floor(spec.RankError(ch.c.Settings.Confidence)) > 2*float64(heaviest)*float64(c.counted(w, each)) {
 			return nil
 		}
 	}
@@ -279,6 +281,29 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 		own.Why = "only the names are shown: they are chosen by their scores, nearer than noisy counts at this price would order them"
 	}
 	return &way{measure: own, contest: c}
+}
+
+// mostWidths bounds the counters whose errors are compared.
+const mostWidths = 16
+
+// countedBy tells how far off the candidates' counters are, read from a way of counting them.
+func countedBy(sh *sheet) func(w *way, each mechanisms.Confidence) int64 {
+	a, keys := sh.asks[0], sh.sets[0]
+	return func(w *way, each mechanisms.Confidence) (widest int64) {
+		spots := a.spots(sh.frames[0], keys)
+		for i, f := range a.fills {
+			c := a.counting[f.counter]
+			if c < 0 || i%(1+len(a.fills)/mostWidths) != 0 {
+				continue
+			}
+			var list [][]mechanisms.Span
+			for _, cell := range a.cellsOf(f, 0, spots) {
+				list = append(list, w.reading.spans[c][cell])
+			}
+			widest = max(widest, w.measure.Spec.Only(w.reading.counters[c]).Error(joinSpans(list), each).HalfWidth)
+		}
+		return widest
+	}
 }
 
 // ranked shows which candidates were chosen, by their rank.

@@ -234,7 +234,10 @@ func (v *sheeter) fannedSheet(f *fanned) (*sheet, *Refusal) {
 	}
 	sh.turned, sh.at = f, at
 	if f.race != nil && len(sh.asks) == 1 {
-		sh.asks[0].contest = v.contest(f)
+		if c := v.contest(f); c != nil {
+			c.counted = countedBy(sh)
+			sh.asks[0].contest = c
+		}
 	}
 	return sh, nil
 }

@@ -26,6 +26,7 @@ type term struct {
 	where  []*expr
 	sum    *summand // nil: rows are counted
 	bound  int64    // of what a row adds
+	same   bool     // the sum is of a number that is the same in all rows that the candidate meets
 }
 
 // findRace notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
@@ -54,15 +55,23 @@ func (f *fanned) findRace() {
 	r := &race{most: int(most), label: pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)}
 	for i, sub := range f.each {
 		t := sub.term(call, factors)
-		if t == nil || t.sum != nil && f.g.rows.table != sub.rows.table {
+		if t == nil || len(r.terms) > 0 && t.same != r.terms[0].same {
 			return
 		}
 		t.where = slices.Concat(t.where, f.own[i])
 		r.terms = append(r.terms, *t)
 	}
+	score := sel.SortClause[0]
+	if r.terms[0].same { // written so that it is the same arithmetic for all candidates
+		product := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, call.Args[0], &pg.Node{Node: &pg.Node_FuncCall{FuncCall: countOf(call)}}, -1)
+		for _, n := range factors {
+			product = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, n, product, -1)
+		}
+		score = pg.MakeSortByNode(product, by.SortbyDir, by.SortbyNulls, -1)
+	}
 	rank := pg.MakeSortByNode(r.label, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)
 	g.sel, f.race = &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause,
-		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, sel.SortClause[0]}, LimitCount: sel.LimitCount,
+		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, score}, LimitCount: sel.LimitCount,
 		LimitOption: sel.LimitOption, WithClause: sel.WithClause}, r
 	g.q.counters = []counter{{canon: "rank"}}
 	for _, sub := range f.each {
@@ -113,7 +122,7 @@ func (g *grouping) term(call *pg.FuncCall, factors []*pg.Node) *term {
 			if !t.times(arg) {
 				return nil
 			}
-			call = &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: call.AggFilter, Location: call.Location}
+			call, t.same = countOf(call), true
 		} else if t.adds(g, call, arg) {
 			return t
 		}
@@ -130,6 +139,11 @@ func (g *grouping) term(call *pg.FuncCall, factors []*pg.Node) *term {
 	}
 	t.where = c.where
 	return t
+}
+
+// countOf counts the rows that a sum adds up.
+func countOf(call *pg.FuncCall) *pg.FuncCall {
+	return &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: call.AggFilter, Location: call.Location}
 }
 
 // times multiplies the weight by a constant that is not below 0.
