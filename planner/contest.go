@@ -283,8 +283,8 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 	return &way{measure: own, contest: c}
 }
 
-// mostWidths bounds the counters whose errors are compared.
-const mostWidths = 16
+// mostCounted bounds the counters whose errors are compared.
+const mostCounted = 16
 
 // countedBy tells how far off the candidates' counters are, read from a way of counting them.
 func countedBy(sh *sheet) func(w *way, each mechanisms.Confidence) int64 {
@@ -293,7 +293,7 @@ func countedBy(sh *sheet) func(w *way, each mechanisms.Confidence) int64 {
 		spots := a.spots(sh.frames[0], keys)
 		for i, f := range a.fills {
 			c := a.counting[f.counter]
-			if c < 0 || i%(1+len(a.fills)/mostWidths) != 0 {
+			if c < 0 || i%(1+len(a.fills)/mostCounted) != 0 {
 				continue
 			}
 			var list [][]mechanisms.Span

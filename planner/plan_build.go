@@ -60,6 +60,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	if refusal = ch.tellable(b.questions); refusal != nil {
+		return nil, refusal
+	}
 	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
 	if refusal != nil {
 		return nil, refusal
@@ -74,6 +77,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellFew(plan.Leaves[i], &said)
 	}
 	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	if c.Alternatives {
+		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
+	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)

@@ -209,7 +209,7 @@ func TestContestsNeighbours(t *testing.T) {
 // contested draws pairs of neighbouring databases and holds the scores' differences against the claim.
 func (db database) contested(t *testing.T, r *rand.Rand, rounds int, f fault) worst {
 	t.Helper()
-	all, found := variants(t), worst{}
+	all, found := variants(t, db.dialect), worst{}
 	for round := range rounds {
 		name := variantNames[round%len(variantNames)]
 		c := contextOf(t, all[name], privacy.MicroEpsilon(100_000))
