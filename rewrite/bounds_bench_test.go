@@ -60,18 +60,6 @@ var benchCases = []struct{ name, bounds, text string }{
 	{"visits, at most 2 groups of 2 rows", "max_groups_per_unit: 2\n        max_rows_per_group: 2", `SELECT ward, sum(minutes), count(*) FROM visits GROUP BY ward`},
 }
 
-// provenCases need no bounding: a constraint proves that a person has one row.
-var provenCases = []string{
-	`SELECT count(*) FROM people`,
-	`SELECT count(*) FROM people WHERE age > 40`,
-	`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 39`,
-	`SELECT count(*) FROM people WHERE sex = 'f'`,
-	`SELECT count(*) FROM people WHERE sex = 'f' AND age >= 65`,
-	`SELECT sex, count(*) FROM people GROUP BY sex`,
-	`SELECT age, count(*) FROM people GROUP BY age`,
-	`SELECT sex, age, count(*) FROM people WHERE age < 65 GROUP BY sex, age`,
-}
-
 // plans are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, what is
 // sent where not, and the plans that were weighed against it. Where they bound alike they must answer alike.
 func plans(t *testing.T, p *policy.Policy, d rewrite.Dialect, text string) (names, sqls []string, args [][]any) {
@@ -125,7 +113,7 @@ func TestBenchBounds(t *testing.T) {
 	rows := benchRows(t)
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
-		run := benchEngine(t, d, rows)
+		run, _ := benchEngine(t, d, rows)
 		for _, c := range benchCases {
 			p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", c.bounds, 1)), "policy.yaml")
 			if err != nil {
@@ -157,34 +145,6 @@ func TestBenchBounds(t *testing.T) {
 	}
 }
 
-// TestBenchProven prints what the SQL costs that is sent where a constraint proves the bound, beside her own.
-func TestBenchProven(t *testing.T) {
-	rows := benchRows(t)
-	head, _, _ := strings.Cut(groupPolicy, "datasets:")
-	p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", "max_rows_per_unit: 1", 1)), "policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
-		run := benchEngine(t, d, rows)
-		for _, text := range provenCases {
-			_, sqls, args := plans(t, p, d, text)
-			var own, proven []float64
-			for range 11 {
-				for i, times := range []*[]float64{&own, &proven} {
-					start := time.Now()
-					run(sqls[i], args[i])
-					*times = append(*times, float64(time.Since(start).Microseconds())/1000)
-				}
-			}
-			slices.Sort(own)
-			slices.Sort(proven)
-			fmt.Printf("%s: %s: her own %.1f ms (least %.1f), ours %.1f ms (least %.1f): %.2f × (aim 1.1), of the least %.2f ×\n",
-				d, text, own[5], own[0], proven[5], proven[0], proven[5]/own[5], proven[0]/own[0])
-		}
-	}
-}
-
 // benchRows is the number of rows to measure with.
 func benchRows(t *testing.T) string {
 	t.Helper()
@@ -194,8 +154,9 @@ func benchRows(t *testing.T) string {
 	return cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "10000000")
 }
 
-// benchEngine fills a database and returns how to run a query in it: the answer is its rows' text, sorted.
-func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string, args []any) string {
+// benchEngine fills a database and returns how to run a query in it, whose answer is its rows' text, sorted, and how many
+// milliseconds its processors have worked.
+func benchEngine(t *testing.T, d rewrite.Dialect, rows string) (func(text string, args []any) string, func() float64) {
 	t.Helper()
 	script := strings.NewReplacer("ROWS", rows)
 	if d == rewrite.DuckDB {
@@ -213,7 +174,7 @@ func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string,
 				t.Fatalf("%v\n%s", err, s)
 			}
 		}
-		return func(text string, args []any) string { return duckLines(t, db, text, args) }
+		return func(text string, args []any) string { return duckLines(t, db, text, args) }, worked
 	}
 	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
 	name := server.Database(t)
@@ -240,7 +201,7 @@ func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string,
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "; ")
-	}
+	}, func() float64 { return workedBy(t, conn.PgConn().PID()) }
 }
 
 func duckLines(t *testing.T, db *sql.DB, text string, args []any) string {
