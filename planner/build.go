@@ -21,11 +21,14 @@ type Context struct {
 	Public   PublicRows                              // nil: no public table has been copied
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
 	Now      time.Time
+
+	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
 
 // Settings are the session's dp.* variables and those that change what SQL means.
 type Settings struct {
 	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
+	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool
 	Release      bool // dp.release: an undeclared range may buy a release
@@ -82,6 +85,8 @@ type Explain struct {
 	Statement Statement // a Select
 	JSON      bool
 	Analyze   bool
+
+	Alternatives bool // show every way that was weighed
 }
 
 // Refuse is why a statement of KindOther is not run.

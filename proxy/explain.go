@@ -25,6 +25,7 @@ type explanation struct {
 	OuterSQL   string            `json:"Outer SQL,omitempty"`
 	Leaves     []explainedLeaf   `json:"Leaves"`
 	Columns    []explainedColumn `json:"Columns"`
+	Ways       []explainedWay    `json:"Alternatives,omitempty"`
 	Notes      []string          `json:"Notes,omitempty"`
 }
 
@@ -86,6 +87,7 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 		}
 		e.Columns = append(e.Columns, column)
 	}
+	e.Ways = explainWays(plan)
 	return e
 }
 
@@ -261,6 +263,9 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 		}
 		return noise
 	}
+	if s.Strategy.IsCube() {
+		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
+	}
 	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
 	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
 	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
@@ -342,6 +347,7 @@ func (e explanation) lines() []string {
 			}
 		}
 	}
+	out = append(out, wayLines(e.Ways)...)
 	for _, n := range e.Notes {
 		out = append(out, "Note: "+n)
 	}
