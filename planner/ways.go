@@ -15,6 +15,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
