@@ -205,9 +205,9 @@ func (ch *chooser) least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	return of(high), true
 }
 
-// freshly counts a question at the least cost for its bounds; nil: there is none. Counters of a measure with sums have a
+// leastFresh counts a question at the least cost for its bounds; nil: there is none. Counters of a measure with sums have a
 // cost each.
-func (ch *chooser) freshly(n *need) *way {
+func (ch *chooser) leastFresh(n *need) *way {
 	w := &way{measure: n.measure(n.kind(), n.table.Name+n.about()), reading: ownReading(n.solved)}
 	m := w.measure
 	m.Why = "no release that you have paid for answers it; the least cost for " + ch.aim()
@@ -224,6 +224,10 @@ func (ch *chooser) freshly(n *need) *way {
 		})
 		if m.Spec, _ = n.fresh(m.Cost); !ok {
 			return nil
+		}
+		if wide := ch.widen(n.solved, m.Spec, m.Cost); wide != nil {
+			wide.measure.Why = m.Why + "; " + aroundFree
+			return wide
 		}
 		return w
 	}

@@ -12,9 +12,10 @@ import (
 // purchase is a question for which nothing exact enough is held, and what may be bought for it.
 type purchase struct {
 	*need
-	fresh    *way   // at its least cost; nil: it cannot be so exact
-	declared []*way // the policy's releases that are exact enough
-	stale    *way   // held and exact enough, of an epoch gone by; nil: nothing is
+	fresh    *way      // at its least cost; nil: it cannot be so exact
+	declared []*way    // the policy's releases that are exact enough
+	stale    *way      // held and exact enough, of an epoch gone by; nil: nothing is
+	beside   *purchase // whose fresh measure answers it too; nil: none
 }
 
 // take answers the question so.
@@ -37,12 +38,23 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 		}
 		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n)}
 		if p.fresh == nil {
-			p.fresh = ch.freshly(n)
+			p.fresh = ch.leastFresh(n)
 		}
 		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
 			return nil, noMechanism.at(-1, "at no cost is it as exact as dp.max_error asks")
 		}
 		open = append(open, p)
+	}
+	for i, p := range open {
+		if p.fresh == nil {
+			continue
+		}
+		if p.lean(ch, open[:i]); p.beside != nil {
+			continue
+		}
+		if w := ch.purchased(p.need, p.fresh.measure.Cost, ch.share(len(open))); w != nil {
+			p.fresh = w
+		}
 	}
 	return ways, ch.settle(open)
 }
@@ -91,7 +103,7 @@ func (ch *chooser) cheapest(open []*purchase) privacy.Cost {
 			}
 		}
 		for _, p := range open {
-			if p.from(releases, some) == nil {
+			if p.from(releases, some) == nil && (p.beside == nil || p.beside.from(releases, some) != nil) {
 				total = sumOf(total, p.alone())
 			}
 		}
@@ -99,7 +111,7 @@ func (ch *chooser) cheapest(open []*purchase) privacy.Cost {
 			best, least = some, total
 		}
 	}
-	bought := map[*policy.Release]*Measure{}
+	bought, paid := map[*policy.Release]*Measure{}, map[*Measure]bool{}
 	var cost privacy.Cost
 	for _, p := range open {
 		w := p.from(releases, best)
@@ -115,7 +127,8 @@ func (ch *chooser) cheapest(open []*purchase) privacy.Cost {
 				cost = cost.Plus(w.measure.Cost)
 			}
 			w = &way{measure: bought[r], reading: w.reading}
-		} else {
+		} else if !paid[w.measure] {
+			paid[w.measure] = true
 			cost = cost.Plus(w.measure.Cost)
 		}
 		p.take(w)

@@ -74,7 +74,7 @@ func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {
 		if !m.Held {
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Described: m.Describe(), At: s.now})
+			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
 		}
 	}
 }
