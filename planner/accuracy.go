@@ -183,9 +183,9 @@ func (ch *chooser) widest(spec mechanisms.Spec, rows [][]mechanisms.Span) (width
 
 // least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
 func (ch *chooser) least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
-	of, most := func(n int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)} }, int64(1e12)
+	of, most := ch.costOf, int64(1e12)
 	if ch.c.Dataset.Accountant == privacy.ZCDP {
-		of, most = func(n int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(n)} }, 1e18
+		most = 1e18
 	}
 	high := int64(1)
 	for !enough(of(high)) {
@@ -205,49 +205,57 @@ func (ch *chooser) least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
 	return of(high), true
 }
 
-// leastFresh counts a question at the least cost for its bounds; nil: there is none. Counters of a measure with sums have a
-// cost each.
-func (ch *chooser) leastFresh(n *need) *way {
+// counted counts a question afresh at the least cost for its bounds; nil: there is none.
+func (ch *chooser) counted(n *need) *way {
 	w := &way{measure: n.measure(n.kind(), n.table.Name+n.about()), reading: ownReading(n.solved)}
-	m := w.measure
-	m.Why = "no release that you have paid for answers it; the least cost for " + ch.aim()
-	enough := func(spec mechanisms.Spec, err error, cells int, bound int64) bool {
-		return err == nil && spec.Error([]mechanisms.Span{{From: 0, To: cells}}, ch.c.Settings.Confidence).HalfWidth <= bound
+	var ok bool
+	if n.summed() == nil {
+		w.measure.Spec, w.measure.Cost, ok = ch.leastCounts(n)
+	} else {
+		w.measure.Spec, w.measure.Cost, ok = ch.leastSums(n)
 	}
-	sums := n.summed()
-	if sums == nil {
-		most, bound := slices.Max(n.most), ch.bound(n.solved, 0)
-		var ok bool
-		m.Cost, ok = ch.least(func(c privacy.Cost) bool {
-			spec, err := n.fresh(c)
-			return enough(spec, err, most, bound)
-		})
-		if m.Spec, _ = n.fresh(m.Cost); !ok {
-			return nil
-		}
-		if wide := ch.widen(n.solved, m.Spec, m.Cost); wide != nil {
-			wide.measure.Why = m.Why + "; " + aroundFree
-			return wide
-		}
-		return w
-	}
-	counters, costs := countersOf(sums), make([]privacy.Cost, len(sums))
-	for c := range counters {
-		bound, ok := ch.bound(n.solved, c), false
-		costs[c], ok = ch.least(func(cost privacy.Cost) bool {
-			spec, err := mechanisms.SumsEach(counters[c:c+1], n.cells, n.contribution(), []privacy.Cost{cost})
-			return enough(spec, err, max(n.most[c], 1), bound)
-		})
-		if !ok {
-			return nil
-		}
-		m.Cost = m.Cost.Plus(costs[c])
-	}
-	var err error
-	if m.Spec, err = mechanisms.SumsEach(counters, n.cells, n.contribution(), costs); err != nil {
+	if !ok {
 		return nil
 	}
+	w.measure.Why = "no release that you have paid for is exact enough"
+	for _, c := range ch.widened(&asking{solved: n.solved, own: w.measure, fresh: w.measure.Spec, share: w.measure.Cost}) {
+		if ch.within(n, c.way.measure.Spec, c.way.reading) {
+			w = c.way
+			w.measure.Why = "no release that you have paid for is exact enough; the rows around its own are counted too, which costs nothing more"
+		}
+	}
+	w.measure.Why += "; the least cost for " + ch.aim()
 	return w
+}
+
+// leastCounts is for counts, all with one noise.
+func (ch *chooser) leastCounts(n *need) (mechanisms.Spec, privacy.Cost, bool) {
+	bound, cells := ch.bound(n.solved, 0), []mechanisms.Span{{From: 0, To: slices.Max(n.most)}}
+	cost, ok := ch.least(func(c privacy.Cost) bool {
+		spec, err := n.fresh(c)
+		return err == nil && spec.Error(cells, ch.c.Settings.Confidence).HalfWidth <= bound
+	})
+	spec, err := n.fresh(cost)
+	return spec, cost, ok && err == nil
+}
+
+// leastSums is for counters that have a noise each, so a cost each.
+func (ch *chooser) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost, ok bool) {
+	counters := countersOf(n.summed())
+	costs := make([]privacy.Cost, len(counters))
+	for c := range counters {
+		bound, cells := ch.bound(n.solved, c), []mechanisms.Span{{From: 0, To: max(n.most[c], 1)}}
+		costs[c], ok = ch.least(func(cost privacy.Cost) bool {
+			spec, err := mechanisms.SumsEach(counters[c:c+1], n.cells, n.contribution(), []privacy.Cost{cost})
+			return err == nil && spec.Error(cells, ch.c.Settings.Confidence).HalfWidth <= bound
+		})
+		if !ok {
+			return spec, sum, false
+		}
+		sum = sum.Plus(costs[c])
+	}
+	spec, err := mechanisms.SumsEach(counters, n.cells, n.contribution(), costs)
+	return spec, sum, err == nil
 }
 
 // freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.

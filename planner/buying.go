@@ -39,24 +39,52 @@ type rents struct {
 const cube = "cube"
 
 // rented adds up what she has paid on the table of a question, for the question's columns, and for all columns that she
-// counts by.
+// counts by. A release ends the rents that it would have been instead of.
 func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
+	type rent struct {
+		columns []*policy.Column
+		paid    privacy.Cost
+	}
+	var open []rent
 	list := []rents{{columns: columns}, {columns: columns}}
 	held := ch.heldOn(t)
 	for _, h := range held {
-		if h.measure.isRent() {
-			for _, g := range h.measure.grain {
-				list[1].columns = with(list[1].columns[:len(list[1].columns):len(list[1].columns)], t.Columns[g])
-			}
+		own := h.measure.columnsOfGrain()
+		switch {
+		case h.measure.isRent():
+			open = append(open, rent{own, h.holding.Cost})
+		default:
+			open = slices.DeleteFunc(open, func(r rent) bool { return containsAll(own, r.columns) })
+		}
+	}
+	for _, r := range open {
+		for _, c := range r.columns {
+			list[1].columns = with(list[1].columns[:len(list[1].columns):len(list[1].columns)], c)
 		}
 	}
 	if len(list[1].columns) == len(columns) {
 		list = list[:1]
 	}
 	for i := range list {
-		list[i].add(held, t)
+		for _, r := range open {
+			if containsAll(list[i].columns, r.columns) {
+				list[i].paid, list[i].count = list[i].paid.Plus(r.paid), list[i].count+1
+			}
+		}
+		for _, h := range held {
+			if own := h.measure.columnsOfGrain(); !h.measure.shared && !h.measure.isRent() && len(own) == len(list[i].columns) && containsAll(own, list[i].columns) {
+				list[i].last = h.holding.Cost
+			}
+		}
 	}
 	return list
+}
+
+func (m *heldMeasure) columnsOfGrain() (columns []*policy.Column) {
+	for _, g := range m.grain {
+		columns = append(columns, m.table.Columns[g])
+	}
+	return columns
 }
 
 // isRent tells whether a measure was bought for one question.
@@ -64,20 +92,57 @@ func (m *heldMeasure) isRent() bool {
 	return !m.shared && (m.kind == "count" || m.kind == "histogram")
 }
 
-func (r *rents) add(held []heldOn, t *policy.Table) {
-	for _, h := range held {
-		var own []*policy.Column
-		for _, g := range h.measure.grain {
-			own = append(own, t.Columns[g])
+// invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is enough.
+func (ch *chooser) invest(open []*purchase) {
+	ways, cost := ch.cheapest(open)
+	if !cost.Fits(ch.share(1)) {
+		return
+	}
+	for i, p := range open {
+		if p.fresh == nil || ways[i] != p.fresh {
+			continue
 		}
-		switch inside := containsAll(r.columns, own); {
-		case !inside:
-		case h.measure.isRent():
-			r.paid, r.count = r.paid.Plus(h.holding.Cost), r.count+1
-		case !h.measure.shared && len(own) == len(r.columns):
-			r.paid, r.count, r.last = privacy.Cost{}, 0, h.holding.Cost
+		rent := p.fresh.measure.Cost
+		others := sizeOf(cost) - sizeOf(rent)
+		most := ch.costOf(sizeOf(ch.share(1)) - others)
+		w := ch.dueDeclared(p, rent, most)
+		if w == nil {
+			w = ch.purchased(p.need, rent, most)
+		}
+		if w != nil {
+			p.fresh = w
+			return
 		}
 	}
+}
+
+// costOf is a number of the accountant's units.
+func (ch *chooser) costOf(n int64) privacy.Cost {
+	if ch.c.Dataset.Accountant == privacy.ZCDP {
+		return privacy.Cost{Rho: privacy.PicoRho(n)}
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)}
+}
+
+// dueDeclared is a release of the policy that going on renting would cost as much as; nil: none is.
+func (ch *chooser) dueDeclared(p *purchase, rent, most privacy.Cost) *way {
+	after := ch.c.Dataset.Buying.After
+	if after == 0 {
+		return nil
+	}
+	for _, w := range p.declared {
+		r := ch.rented(w.measure.Declared.Columns, p.table)[0]
+		if price := w.measure.Cost; price.Fits(most) && float64(sizeOf(r.paid.Plus(rent))) >= after*float64(sizeOf(price)) {
+			w.measure.Why = ch.paidFor(r)
+			return w
+		}
+	}
+	return nil
+}
+
+// paidFor is why a release is bought now.
+func (ch *chooser) paidFor(r rents) string {
+	return fmt.Sprintf("you have paid %s for %s by %s; this release makes every such count within %s free", r.paid, plural(int64(r.count), "question"), columnNames(r.columns), ch.aim())
 }
 
 // purchased is the release that a question is answered by when going on renting would cost as much; nil: not yet. Of two the
@@ -106,7 +171,7 @@ func (ch *chooser) purchased(n *need, rent, most privacy.Cost) *way {
 		if spec, err := o.spec(price); err == nil && price.Fits(most) {
 			m := o.held.measure(o.kind(), n.table.Name+"_"+strings.Join(namesOf(r.columns), "_"))
 			m.Spec, m.Cost = spec, price
-			m.Why = fmt.Sprintf("you have paid %s for %s by %s; this release makes every such count within %s free", r.paid, plural(int64(r.count), "question"), columnNames(r.columns), ch.aim())
+			m.Why = ch.paidFor(r)
 			return &way{measure: m, reading: o.reading, counts: o.held}
 		}
 	}
@@ -201,17 +266,4 @@ func namesOf(columns []*policy.Column) (names []string) {
 		names = append(names, c.Name)
 	}
 	return names
-}
-
-// lean reads a question from the fresh measure of another of the statement, where that is exact enough.
-func (p *purchase) lean(ch *chooser, others []*purchase) {
-	for _, other := range others {
-		if other.fresh == nil || other.fresh.counts == nil || other.beside != nil || other.table != p.table {
-			continue
-		}
-		if r := cover(p.solved, other.fresh.counts); r != nil && ch.within(p.need, other.fresh.measure.Spec, r) {
-			p.fresh, p.beside = &way{measure: other.fresh.measure, reading: r, counts: other.fresh.counts}, other
-			return
-		}
-	}
 }

@@ -157,6 +157,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Dataset.Accountant = privacy.ZCDP
 		case "replace-one":
 			c.Dataset.Neighbors = privacy.ReplaceOne
+		case "after":
+			fmt.Sscan(value, &c.Dataset.Buying.After)
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)

@@ -169,7 +169,9 @@ func catalogue() []*reason {
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
 		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
-		rowsCombined, epsilonSmall, errorUntold, errorKeys, errorDear, noMechanism, ownCatalogue, windowOnRows, domainMissing,
+		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
+		errorUntold, errorKeys, errorDear,
+		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
 		openColumn, noDelta, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}

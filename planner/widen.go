@@ -3,8 +3,6 @@ package planner
 import (
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -16,41 +14,29 @@ import (
 // mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick.
 const mostWidened = 1 << 14
 
-// widened is a source: the fresh measure of a question with the cells around its own.
-func (ch *chooser) widened(q *asking) []candidate {
-	w := ch.widen(q.solved, q.fresh, q.share)
-	if w == nil {
-		return nil
-	}
-	w.measure.Why = "no release that you have paid for answers it; " + aroundFree
-	return []candidate{{way: w, variance: ch.worst(w.measure.Spec, w.reading)}}
-}
-
-// aroundFree is why a widened measure is taken.
-const aroundFree = "the rows around its own are counted too, which costs nothing more"
-
-// widen measures a question with the cells around its own, nil where that is less exact at the same cost, means something
+// widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
 // else, or has nothing to add. Its own cells are whole cells of the measure, so that they err as they would alone.
-func (ch *chooser) widen(s *solved, fresh mechanisms.Spec, cost privacy.Cost) *way {
+func (ch *chooser) widened(q *asking) []candidate {
 	most := ch.c.Dataset.Buying.Cells
-	if most == 0 || !s.widens() {
+	if most == 0 || !q.widens() {
 		return nil
 	}
-	wide := s.around(most)
-	if wide == nil || s.table.BoundsGroups(s.cells) != s.table.BoundsGroups(wide.cells) {
+	wide := q.around(most)
+	if wide == nil || q.table.BoundsGroups(q.cells) != q.table.BoundsGroups(wide.cells) {
 		return nil
 	}
-	spec, err := wide.fresh(cost)
-	if err != nil || ch.variance(spec) > ch.variance(fresh) {
+	spec, err := wide.fresh(q.share)
+	if err != nil || ch.variance(spec) > ch.variance(q.fresh) {
 		return nil
 	}
-	r := cover(s, wide)
+	r := cover(q.solved, wide)
 	if r == nil {
 		return nil
 	}
-	m := wide.measure("histogram", s.table.Name+s.about())
-	m.Spec, m.Cost = spec, cost
-	return &way{measure: m, reading: r, counts: wide}
+	m := wide.measure("histogram", q.own.Name)
+	m.Spec, m.Cost = spec, q.share
+	m.Why = "no release that you have paid for answers it; the rows around its own are counted too, which costs nothing more"
+	return []candidate{{way: &way{measure: m, reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
 // beside reads a question that would be measured from what the statement buys already, where that is no less exact.

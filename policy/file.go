@@ -124,7 +124,7 @@ type buyingT struct {
 
 type tableT struct {
 	Name             string     `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see: table or schema.table."`
-	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name."`
+	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
 	Static           later      `yaml:"static"`
@@ -136,7 +136,7 @@ type tableT struct {
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
 	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
-	Trusted          later      `yaml:"trusted"`
+	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         later      `yaml:"null_unit"`
 	Appends          later      `yaml:"appends"`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
