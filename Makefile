@@ -35,7 +35,7 @@ bench: ## speed: answers a second, a fresh leaf, durable charges, beside Postgre
 	@./scripts/bench
 
 bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
-	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBenchBounds$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBench(Proven|Bounds)$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...
