@@ -55,9 +55,9 @@ func errorColumns(columns []planner.OutColumn) []sandbox.Column {
 }
 
 // needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
-// drawn afresh.
+// drawn afresh. What is read from counts, such as a quantile from a range release, has.
 func needsRedraws(plan *planner.Plan) bool {
-	return !hasPicks(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
+	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
