@@ -209,7 +209,7 @@ func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]p
 // Rows makes up rows in the proportions of the hypothesis, by their cells: a function of released answers. Equal hypotheses
 // give equal rows.
 func (b *Belief) Rows(n int) privacy.Released[[]int32] {
-	shares := b.belief.Cells()
+	shares := b.shares
 	total := 0.0
 	for _, p := range shares {
 		total += p

@@ -43,10 +43,15 @@ func cellsOf(r *policy.Release) *solved {
 // sessionSpec is how an online release is measured.
 func sessionSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	o := mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Contribution: r.Table.ContributionTo(cells), Rows: r.Table.ExpectedRows, Updates: r.Updates, Queries: r.Queries, Cost: r.Cost}
-	if r.Mechanism == "median" {
+	d := r.Table.Dataset
+	switch r.Mechanism {
+	case "median":
 		o.Rule = mechanisms.Median
+	case "median-basic":
+		o.Rule, o.Rows = mechanisms.MedianBasic, d.Units
+		return mechanisms.NewOnline(o, cells)
 	}
-	if d := r.Table.Dataset; d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
+	if d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
 		o.Spare = o.Rows // the guess may be half of what is there
 	}
 	return mechanisms.NewOnline(o, cells)
@@ -195,7 +200,7 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.figures()
 		}
 		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(o.spec, readings[i])}
-		if !o.Cost.Fits(q.share) {
+		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
 		}

@@ -101,7 +101,6 @@ func instance(r *Release, f *releaseT, at place) {
 		}
 	}
 	if r.Mechanism == "median-basic" {
-		at.key("mechanism").problem("mechanism: median-basic is not available yet")
 		basic(r, f, at)
 	}
 }
