@@ -22,7 +22,7 @@ const (
 )
 
 func (r SyntheticRule) String() string {
-	return [...]string{"invalid", "MWEM", "small database mechanism"}[min(r, SmallDatabase+1)%3]
+	return [...]string{"invalid", "MWEM", "the small database mechanism"}[min(r, SmallDatabase+1)%3]
 }
 
 // Synthetic is a measurement whose outcome is made-up rows, each named by its cell. All of it is public.

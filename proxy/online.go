@@ -245,5 +245,5 @@ func onlineText(s mechanisms.Spec) string {
 // syntheticText names how made-up rows came about.
 func syntheticText(s mechanisms.Spec) string {
 	y := s.Synthetic
-	return fmt.Sprintf("%d made-up rows by the %s over %d cells", y.Drawn, y.Rule, s.Cells)
+	return fmt.Sprintf("%d made-up rows by %s over %d cells", y.Drawn, y.Rule, s.Cells)
 }

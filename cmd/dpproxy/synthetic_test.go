@@ -32,7 +32,7 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 		t.Errorf("dearer than dp.epsilon: %v, spent %s", a.err, spentBy(t, w))
 	}
 	w.ask("SET dp.epsilon = 1")
-	if text := explainText(t, w, "SELECT count(*) FROM dp.made"); !strings.Contains(text, "500 made-up rows by the MWEM over 234 cells") || !strings.Contains(text, "Cost: ε 1") || spentBy(t, w) != "0" {
+	if text := explainText(t, w, "SELECT count(*) FROM dp.made"); !strings.Contains(text, "500 made-up rows by MWEM over 234 cells") || !strings.Contains(text, "Cost: ε 1") || spentBy(t, w) != "0" {
 		t.Error(text)
 	}
 	if a := w.ask("SELECT count(*), avg(age) FROM dp.made"); a.err != nil || a.rows[0][0] != "500" || spentBy(t, w) != "1" {
