@@ -114,6 +114,10 @@ var (
 
 // What has no private form, or none yet.
 var (
+	sessionStopped = &reason{"online-release-stopped", "DP001", "online release %s has stopped: its %d updates are used up", "What it has told stays free, and so do its made-up rows: SELECT * FROM %[3]s LIMIT 100. The data owner may let such questions be counted afresh (stopped: count), or declare a new release.", ""}
+	unpaidRows     = &reason{"unpaid-made-up-rows", "42501", "rows of private table %[1]s cannot be read, and you have not paid for the made-up rows of release %[2]s", "A preview never buys: SET dp.epsilon = %[3]s, then SELECT count(*) FROM dp.%[2]s buys them, and rows of %[1]s are shown from then on. Or ask for aggregates: SELECT count(*) FROM %[1]s.", ""}
+	unopenedRows   = &reason{"unopened-online-release", "42501", "you have not opened online release %[1]s, whose hypothesis would tell these rows", "A count by %[2]s opens it, where dp.epsilon is as much as it costs: SELECT * FROM dp.releases.", ""}
+	notMadeUp      = &reason{"column-not-made-up", "DP002", `column "%[1]s" is not in release %[2]s, whose made-up rows stand for the private ones`, "Compare and compute with %[3]s; other columns are shown as NULL.", ""}
 	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
 	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`}
 	fanOut         = &reason{"public-join-fan-out", "DP002", "public table %s has several rows with the same %s: each private row would be counted several times", "Join a key that is unique in the public table, or narrow it to one row a key in ON.", ""}
@@ -167,7 +171,7 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		sessionStopped, unpaidRows, unopenedRows, notMadeUp, rawRows, privateJoin, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
