@@ -123,6 +123,9 @@ func (s Spec) alarmState(steps [][]byte) (sparse.State, error) {
 	return state, nil
 }
 
+// ErrAlarmsSpent is what a question gets after the last positive of its run.
+var ErrAlarmsSpent = sparse.ErrSpent
+
 // Watch is a run in this process: its noisy threshold is here alone. It is safe for concurrent use.
 type Watch struct{ run *sparse.Instance }
 

@@ -56,6 +56,9 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 	if s.chosen != nil {
 		return ch.oneChoice(s, share)
 	}
+	if s.alarm != nil {
+		return ch.oneAlarm(s, share)
+	}
 	w, refusal := ch.oneCounted(s, share)
 	if s.contest != nil {
 		if chosen := ch.oneContest(s.contest, w, share); chosen != nil {

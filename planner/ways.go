@@ -15,9 +15,10 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
-	contest *contest     // set: candidates are chosen
-	counts  *solved      // what the measure counts, where that is more than the question
-	share   privacy.Cost // what it might have cost
+	alarm   *AlarmQuestion // what a run is asked
+	contest *contest       // set: candidates are chosen
+	counts  *solved        // what the measure counts, where that is more than the question
+	share   privacy.Cost   // what it might have cost
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst

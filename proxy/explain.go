@@ -124,6 +124,10 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	switch {
 	case m.Held && m.HeldID == 0:
 		e.Source = "the numbers of the keys that are found first"
+	case m.Held && m.Spec.Alarm != nil:
+		e.Source = "your run of alarms " + m.Name
+	case m.Spec.Alarm != nil:
+		e.Source = "a new run of alarms, bought by this query"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
 	case m.Declared != nil:
@@ -149,7 +153,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Cost = "nothing"
 	}
 	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held {
+	if !m.Held || m.Spec.Alarm != nil {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
@@ -172,6 +176,9 @@ func boundText(c mechanisms.Contribution) string {
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
 func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
+	if m.Spec.Alarm != nil {
+		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
+	}
 	if leaf.MadeUp != nil {
 		return []string{"none is promised of made-up rows"}
 	}
@@ -262,6 +269,8 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 	switch {
 	case s.Choice != nil:
 		return choiceText(s)
+	case s.Alarm != nil:
+		return alarmText(s)
 	case s.Online != nil:
 		return onlineText(s)
 	case s.Synthetic != nil:
