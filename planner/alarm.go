@@ -21,12 +21,13 @@ import (
 type alarmed struct {
 	where []*expr
 	least int64 // the count is compared with, from below
+	any   bool  // of bool_or: it is enough that a row is there, so noise alone must not say so
 }
 
 // alarmOf says which column of which sheet shows an alarm.
 type alarmOf struct {
 	sheet, counter int
-	least          int64
+	*alarmed
 }
 
 // AlarmQuestion is what a run of alarms is asked.
@@ -122,9 +123,9 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	}
 	switch op {
 	case ">", ">=":
-		return g.alarmFor(where, least.Int64(), false)
+		return g.alarmFor(alarmed{where, least.Int64(), false}, false)
 	case "<", "<=":
-		return g.alarmFor(where, least.Int64(), true)
+		return g.alarmFor(alarmed{where, least.Int64(), false}, true)
 	}
 	return nil
 }
@@ -165,18 +166,22 @@ func (g *grouping) boolAlarm(f *pg.FuncCall) *found {
 			return nil
 		}
 	}
-	return g.alarmFor(append(where, conjuncts([]*expr{arg})...), 1, name != "bool_or")
+	g.b.said.add(name + " is told by counts clearly above what noise alone would make of none: a few rows go unseen")
+	return g.alarmFor(alarmed{append(where, conjuncts([]*expr{arg})...), 1, true}, name != "bool_or")
 }
 
 var boolAggregates = wordSet("bool_or bool_and every")
 
 // alarmFor is the leaf's column of an alarm, added at first use; not: the opposite is shown.
-func (g *grouping) alarmFor(where []*expr, least int64, not bool) *found {
-	canon := "at least " + textOf(least) + " where " + whereText(where)
+func (g *grouping) alarmFor(a alarmed, not bool) *found {
+	canon := "at least " + textOf(a.least) + " where " + whereText(a.where)
+	if a.any {
+		canon = "any of " + canon
+	}
 	at := slices.IndexFunc(g.q.counters, func(c counter) bool { return c.canon == canon })
 	if at < 0 {
 		at = len(g.q.counters)
-		g.q.counters = append(g.q.counters, counter{alarm: &alarmed{where, least}, canon: canon})
+		g.q.counters = append(g.q.counters, counter{alarm: &a, canon: canon})
 	}
 	if not {
 		tree, err := pg.Parse("SELECT NOT " + leafName(len(g.b.questions)) + "." + countName(at))
@@ -202,7 +207,7 @@ func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
 			if refusal != nil {
 				return nil, refusal
 			}
-			s.alarm = &alarmOf{i, n, c.alarm.least}
+			s.alarm = &alarmOf{i, n, c.alarm}
 			a := &ask{solved: s, set: sh.sets[0], fills: []fill{{0, 0, -1}}}
 			if a.wanted() {
 				s.tellRules(v.notes)
@@ -239,13 +244,22 @@ func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *Refusal) {
 			w := &way{measure: run}
 			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+textOf(int64(ch.c.AlarmsLeft(h.ID)))+" of "+textOf(int64(h.Spec.Alarm.Positives))+" yes answers are left")
 			question.Spec = h.Spec
-			w.alarm = &AlarmQuestion{question, s.alarm.least}
+			w.alarm = &AlarmQuestion{question, s.alarm.threshold(h.Spec, ch.c.Settings.Confidence)}
 			return w, nil
 		}
 	}
 	run.Why = "dp.alarms is on: the answer is yes or no, and a run of such questions is bought, of which each no is free"
 	question.Spec = spec
-	return &way{measure: run, alarm: &AlarmQuestion{question, s.alarm.least}}, nil
+	return &way{measure: run, alarm: &AlarmQuestion{question, s.alarm.threshold(spec, ch.c.Settings.Confidence)}}, nil
+}
+
+// threshold is what the count is compared with: that of bool_or is so much higher that, where no row has it, the answer is no
+// at the confidence.
+func (a *alarmed) threshold(spec mechanisms.Spec, c mechanisms.Confidence) int64 {
+	if a.any {
+		return a.least + spec.Margin(c)
+	}
+	return a.least
 }
 
 // addAlarm puts an alarm into the leaf that shows it.
