@@ -21,12 +21,15 @@ const (
 	Cosine    = ranges.KindCosine    // the cosine transform's: for prefixes under zCDP
 	Root      = ranges.KindRoot      // the square-root Toeplitz matrix
 	Matrix    = ranges.KindMatrix    // any integer matrix
+
+	ContinualTree = ranges.KindContinualTree // the complete nodes of a tree over cells that come one by one
+	ContinualRoot = ranges.KindContinualRoot // the square-root Toeplitz matrix within a band, for the same
 )
 
 // Strategy is what is observed of a vector of cells: a ranges.Description, whose cells are the Spec's.
 type Strategy struct {
 	Kind          StrategyKind
-	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells
+	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells; see ranges.Description for others
 	Weights       []int64 // Tree: what each level's sums are multiplied by; nil: nothing
 	Bits, Version int     // of the others, see ranges.Description
 	Matrix        []int64
