@@ -21,6 +21,8 @@ type Context struct {
 	Public   PublicRows                              // nil: no public table has been copied
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
 	Now      time.Time
+
+	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
 
 // Settings are the session's dp.* variables and those that change what SQL means.
@@ -82,6 +84,8 @@ type Explain struct {
 	Statement Statement // a Select
 	JSON      bool
 	Analyze   bool
+
+	Alternatives bool // show every way that was weighed
 }
 
 // Refuse is why a statement of KindOther is not run.

@@ -145,12 +145,16 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Settings.Epsilon = epsilon(t, value)
 		case "release":
 			c.Settings.Release = value == "on"
+		case "alternatives":
+			c.Alternatives = value == "on"
 		case "days":
 			var n int
 			fmt.Sscan(value, &n)
 			c.Now = fixedNow.AddDate(0, 0, n)
 		case "zcdp":
 			c.Dataset.Accountant = privacy.ZCDP
+		case "replace-one":
+			c.Dataset.Neighbors = privacy.ReplaceOne
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)
@@ -288,6 +292,9 @@ func planText(p *Plan) string {
 		if c.Noisy && c.Error == nil {
 			b.WriteString(" noisy")
 		}
+	}
+	for _, a := range p.Alternatives {
+		fmt.Fprintf(&b, "\nalternative %s: %s %q held %v cost %s ±%d rank %.0f taken %v: %s", a.Leaf, a.Kind, a.Name, a.Held, a.Cost, a.Error.HalfWidth, a.Rank, a.Taken, a.Why)
 	}
 	for _, n := range p.Notes {
 		fmt.Fprintf(&b, "\nnote: %s", n)

@@ -8,28 +8,47 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// oneChoice picks the way of a choice: what she has paid for, a declared release that is worth its price, a release of her
-// own where she asked for that or where it is expected to be nearer, then the choice itself. All that it looks at is public.
+// chosenFrom are the sources of choices: what she has paid for, a declared release that is worth its price, a release of her
+// own where she asked for that or where it is expected to be nearer, then the choice itself. All that is looked at is public.
+var chosenFrom = []source{
+	func(ch *chooser, q *asking) []candidate {
+		return only(ch.sameChoice(q.solved.choiceMeasure(), q.choosing))
+	},
+	func(ch *chooser, q *asking) []candidate { return only(ch.readChoice(q.solved, q.choosing, q.share)) },
+	func(ch *chooser, q *asking) []candidate {
+		if q.chosen.kind != mechanisms.Quantiles {
+			return nil
+		}
+		return only(ch.boughtForChoice(q.solved, q.choosing, q.share))
+	},
+	func(_ *chooser, q *asking) []candidate {
+		w := &way{measure: q.solved.choiceMeasure()}
+		w.measure.Spec, w.measure.Cost = q.choosing, q.share
+		w.measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
+		return only(w)
+	},
+}
+
+// only is the candidate of a source that has compared its own.
+func only(w *way) []candidate {
+	if w == nil {
+		return nil
+	}
+	return []candidate{{way: w}}
+}
+
+// oneChoice picks the way of a choice.
 func (ch *chooser) oneChoice(s *solved, share privacy.Cost) (*way, *Refusal) {
-	own := s.choiceMeasure()
-	fresh, err := s.choice(share)
-	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
+	q, refusal := ch.asking(s, share)
+	if refusal != nil {
+		return nil, refusal
 	}
-	if w := ch.sameChoice(own, fresh); w != nil {
-		return w, nil
-	}
-	if w := ch.readChoice(s, fresh, share); w != nil {
-		return w, nil
-	}
-	if s.chosen.kind == mechanisms.Quantiles {
-		if w := ch.boughtForChoice(s, fresh, share); w != nil {
-			return w, nil
+	for _, from := range chosenFrom {
+		if c := least(from(ch, q)); c != nil {
+			return c.way, nil
 		}
 	}
-	own.Spec, own.Cost = fresh, share
-	own.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
-	return &way{measure: own}, nil
+	return nil, noMechanism.at(-1, "nothing answers this")
 }
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.

@@ -30,8 +30,9 @@ type Plan struct {
 	Cost         privacy.Cost    // Σ over the measures that are not held, and Finds
 	Notes        []string        // for the NOTICE: off-grid constants, steps, clamping, row bounding, hints
 	Confidence   mechanisms.Confidence
-	asked        *atomic.Bool // whether an expression has asked for the time
-	ErrorColumns bool         // SET dp.error_columns = on
+	Alternatives []Alternative // what was weighed, where the context asks for it
+	asked        *atomic.Bool  // whether an expression has asked for the time
+	ErrorColumns bool          // SET dp.error_columns = on
 }
 
 // Timeless tells whether the plan, run up to now, has not depended on the time of its making.

@@ -74,6 +74,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellFew(plan.Leaves[i], &said)
 	}
 	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	if c.Alternatives {
+		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
+	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,8 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	counts  *solved      // what the measure counts, where that is more than the question
+	share   privacy.Cost // what it might have cost
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -87,7 +88,8 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if refusal != nil {
 				return nil, 0, refusal
 			}
-			if sh.base != nil && !w.measure.Held {
+			w = ch.beside(a.solved, w, ways)
+			if w.share = own; sh.base != nil && !w.measure.Held {
 				leaning = append(leaning, i)
 				continue
 			}
@@ -133,32 +135,6 @@ func (ch *chooser) share(k int) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// oneCounted picks the way of one question: what she has paid for, then a declared release that is worth its price, then a
-// release of her own where she asked for that, then a fresh count.
-func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
-	own := s.measure(s.kind(), s.table.Name+s.about())
-	fresh, err := s.fresh(share)
-	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
-	}
-	if w := ch.again(s, own, fresh, share); w != nil {
-		return w, nil
-	}
-	if w := ch.reuse(s, fresh, share); w != nil {
-		return w, nil
-	}
-	if w := ch.declared(s, share); w != nil {
-		return w, nil
-	}
-	if ch.c.Settings.Release {
-		if w := ch.ownRange(s, share); w != nil {
-			return w, nil
-		}
-	}
-	own.Spec, own.Cost, own.Why = fresh, share, "no release that you have paid for answers it"
-	return &way{measure: own, reading: ownReading(s)}, nil
-}
-
 // kind is how a measure of the question's own cells is called.
 func (s *solved) kind() string {
 	if len(s.grain) > 0 {
@@ -186,78 +162,67 @@ func (s *solved) about() string {
 }
 
 // again finds the same question among what she has paid for, at least as exact as asked now (privacy rule 3). A release
-// of this epoch goes before one that has gone stale.
-func (ch *chooser) again(s *solved, own *Measure, fresh mechanisms.Spec, share privacy.Cost) *way {
+// of this epoch goes before one that has gone stale, of which the latest is read.
+func (ch *chooser) again(q *asking) (list []candidate) {
 	if ch.c.Holdings == nil {
 		return nil
 	}
-	var old *way
-	var latest Holding
-	for _, h := range ch.c.Holdings.Held(own.Digest) {
-		if h.Spec.Cells != fresh.Cells || h.Spec.Counters != fresh.Counters {
+	current, latest := false, -1
+	for _, h := range ch.c.Holdings.Held(q.own.Digest) {
+		if h.Spec.Cells != q.fresh.Cells || h.Spec.Counters != q.fresh.Counters {
 			continue
 		}
-		w := &way{measure: own, reading: ownReading(s)}
+		w := &way{measure: q.measure(q.own.Kind, q.own.Name), reading: ownReading(q.solved)}
 		release := false
-		if m := readDescribed(h, s.table); m != nil {
-			w.measure = s.measure(m.kind, m.name)
+		if m := readDescribed(h, q.table); m != nil {
+			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
-			w.measure.Declared = declaredAs(s.table, m.shared, m.name)
-		}
-		if !release && (s.summed() == nil && ch.worst(h.Spec, w.reading) > ch.variance(fresh) || s.summed() != nil && !ch.exactEnough(h.Spec, fresh)) {
-			continue
+			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
-		if !ch.isStale(h, w.measure.Declared) {
-			return w
+		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
+		switch exact := q.summed() == nil && c.variance <= ch.variance(q.fresh) || q.summed() != nil && ch.exactEnough(h.Spec, q.fresh); {
+		case !release && !exact:
+			c.not = "less exact than a fresh count at dp.epsilon"
+		case !ch.isStale(h, w.measure.Declared):
+			current = true
+		default:
+			if c.not = ofAnotherEpoch; latest < 0 || h.At.After(list[latest].holding.At) {
+				latest = len(list)
+			}
 		}
-		if old == nil || h.At.After(latest.At) {
-			old, latest = w, h
-		}
+		list = append(list, c)
 	}
-	if old == nil {
-		return nil
+	if !current && latest >= 0 {
+		list[latest].not = ""
 	}
-	return ch.renewed(old, latest, share)
+	return list
 }
+
+const ofAnotherEpoch = "of an epoch gone by"
 
 func (w *way) hold(h Holding, why string) {
 	w.measure.Spec, w.measure.Held, w.measure.HeldID, w.measure.Cost, w.measure.Why = h.Spec, true, h.ID, privacy.Cost{}, why
 }
 
-// reuse finds the most exact release of finer cells that she has paid for and that answers the question. A histogram of
-// her own, bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(s *solved, fresh mechanisms.Spec, share privacy.Cost) *way {
-	type candidate struct {
-		heldOn
-		reading *reading
-	}
-	var found []candidate
-	for _, h := range ch.current(ch.heldOn(s.table)) {
-		if r := cover(s, h.measure.solved); r != nil {
-			found = append(found, candidate{h, r})
+// reuse finds the releases of finer cells that she has paid for and that answer the question. A histogram of her own,
+// bought for another question, must be at least as exact as a fresh count would be.
+func (ch *chooser) reuse(q *asking) (list []candidate) {
+	for _, h := range ch.current(ch.heldOn(q.table)) {
+		r := cover(q.solved, h.measure.solved)
+		if r == nil {
+			continue
 		}
-	}
-	var best *candidate
-	least := math.Inf(1)
-	for i, c := range found {
-		if len(found) == 1 && c.measure.isRelease() {
-			best = &found[i]
-			break
+		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name), counts: h.measure.solved}
+		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
+		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
+		c := candidate{way: w, variance: ch.worst(h.holding.Spec, r), holding: h.holding}
+		if !h.measure.isRelease() && c.variance > ch.variance(q.fresh) {
+			c.not = "less exact than a fresh count at dp.epsilon"
 		}
-		variance := ch.worst(c.holding.Spec, c.reading)
-		if variance < least && (c.measure.isRelease() || variance <= ch.variance(fresh)) {
-			best, least = &found[i], variance
-		}
+		list = append(list, c)
 	}
-	if best == nil {
-		return nil
-	}
-	w := &way{reading: best.reading, measure: best.measure.measure(best.measure.kind, best.measure.name)}
-	w.measure.Shared = best.measure.shared
-	w.measure.Declared = best.declared
-	w.hold(best.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
-	return ch.renewed(w, best.holding, share)
+	return list
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
@@ -289,21 +254,20 @@ func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
 	return nil
 }
 
-// declared finds a release of the policy that she may buy for this: a range over a column that the question ranges over,
-// or a histogram that answers it no worse than counting it alone at that price would. Of several, the most exact.
-func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
-	columns, ok := s.columns()
+// declared finds the releases of the policy that she may buy for this: ranges over a column that the question ranges over,
+// and histograms that answer it no worse than counting it alone at that price would.
+func (ch *chooser) declared(q *asking) (list []candidate) {
+	columns, ok := q.columns()
 	if !ok || len(columns) == 0 {
 		return nil
 	}
-	var best *way
-	least := math.Inf(1)
-	for _, r := range s.table.Releases {
+	bought := false
+	for _, r := range q.table.Releases {
 		if !containsAll(r.Columns, columns) {
 			continue
 		}
-		held := identity(s.table, r.Columns)
-		reading := cover(s, held)
+		held := identity(q.table, r.Columns)
+		reading := cover(q.solved, held)
 		if reading == nil {
 			continue
 		}
@@ -311,32 +275,27 @@ func (ch *chooser) declared(s *solved, share privacy.Cost) *way {
 		if err != nil {
 			continue
 		}
-		if r.Kind == policy.RangeRelease && !r.Cost.Fits(share) {
-			ch.hints.add(hint(r))
-			continue
-		}
-		variance := ch.worst(spec, reading)
+		w := &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}
+		w.measure.Shared, w.measure.Declared, w.measure.Spec, w.measure.Cost = true, r, spec, r.Cost
+		w.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
+		c := candidate{way: w, variance: ch.worst(spec, reading)}
 		if r.Kind == policy.HistogramRelease {
-			alone, err := mechanisms.Plain(len(s.counts), s.cells, s.contribution(), r.Cost)
-			if err != nil || variance > 1.001*ch.variance(alone) {
-				continue
-			}
-			if !r.Cost.Fits(share) {
-				ch.hints.add(hint(r))
-				continue
+			alone, err := mechanisms.Plain(len(q.counts), q.cells, q.contribution(), r.Cost)
+			if err != nil || c.variance > 1.001*ch.variance(alone) {
+				c.not = "further off than counting this alone at its price"
 			}
 		}
-		if variance >= least {
-			continue
+		if c.not == "" && !r.Cost.Fits(q.share) {
+			c.not = "dearer than dp.epsilon lets this question be"
+			ch.hints.add(hint(r))
 		}
-		best, least = &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}, variance
-		best.measure.Shared, best.measure.Declared, best.measure.Spec, best.measure.Cost = true, r, spec, r.Cost
-		best.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
+		bought = bought || c.not == ""
+		list = append(list, c)
 	}
-	if best != nil {
+	if bought {
 		ch.hints = nil
 	}
-	return best
+	return list
 }
 
 func containsAll(list, wanted []*policy.Column) bool {
@@ -376,7 +335,23 @@ func DeclaredMeasure(r *policy.Release) (*Measure, error) {
 	return m, nil
 }
 
-// ownRange buys a range release over the only column that the question reads: SET dp.release = on.
+// ownRelease buys a range release over the only column that the question reads: SET dp.release = on.
+func (ch *chooser) ownRelease(q *asking) []candidate {
+	if !ch.c.Settings.Release && !ch.c.Alternatives {
+		return nil
+	}
+	w := ch.ownRange(q.solved, q.share)
+	if w == nil {
+		return nil
+	}
+	c := candidate{way: w, variance: ch.worst(w.measure.Spec, w.reading)}
+	if !ch.c.Settings.Release {
+		c.not = "a release that the policy does not declare is bought with SET dp.release = on"
+	}
+	return []candidate{c}
+}
+
+// ownRange is a range release of her own over the only column that a question reads.
 func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
 	columns, ok := s.columns()
 	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {

@@ -78,6 +78,7 @@ type datasetT struct {
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
 	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
 	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
+	Buying      buyingT            `yaml:"buying" jsonschema_description:"What the planner buys beside what is asked, so that later questions are free."`
 	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
 	Population  later              `yaml:"population"`
 	NullUnit    later              `yaml:"null_unit"`
@@ -114,6 +115,10 @@ type defaultsT struct {
 	MaxRho     decimal `yaml:"max_rho" jsonschema_description:"zcdp only, instead of max_epsilon."`
 	Confidence decimal `yaml:"confidence" jsonschema:"default=0.95" jsonschema_description:"Of error bars, in (0, 1)."`
 	Freshness  string  `yaml:"freshness" jsonschema:"default=24h" jsonschema_description:"How often public tables are copied anew, and how old an answer may be before it is marked with its date."`
+}
+
+type buyingT struct {
+	Cells integer `yaml:"cells" jsonschema:"default=1024" jsonschema_description:"Most cells of a count that is widened: the rows outside its condition are counted beside it, at the same cost and error. 0: off."`
 }
 
 type tableT struct {

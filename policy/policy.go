@@ -64,6 +64,7 @@ type Dataset struct {
 	Cap         Allowance
 	Budgets     map[string]Budget // by user name, "*" for each other user
 	Defaults    Defaults
+	Buying      Buying
 	Tables      []*Table
 }
 
@@ -94,6 +95,11 @@ type Defaults struct {
 	Epsilon, MaxEpsilon privacy.Epsilon
 	Confidence          mechanisms.Confidence
 	Freshness           time.Duration
+}
+
+// Buying is what the planner buys beside what is asked.
+type Buying struct {
+	Cells int // most cells of a widened count; 0: none is
 }
 
 // Table is a private table, or a public one.

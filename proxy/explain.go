@@ -25,6 +25,7 @@ type explanation struct {
 	OuterSQL   string            `json:"Outer SQL,omitempty"`
 	Leaves     []explainedLeaf   `json:"Leaves"`
 	Columns    []explainedColumn `json:"Columns"`
+	Ways       []explainedWay    `json:"Alternatives,omitempty"`
 	Notes      []string          `json:"Notes,omitempty"`
 }
 
@@ -86,6 +87,7 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 		}
 		e.Columns = append(e.Columns, column)
 	}
+	e.Ways = explainWays(plan)
 	return e
 }
 
@@ -342,6 +344,7 @@ func (e explanation) lines() []string {
 			}
 		}
 	}
+	out = append(out, wayLines(e.Ways)...)
 	for _, n := range e.Notes {
 		out = append(out, "Note: "+n)
 	}

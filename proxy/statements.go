@@ -138,7 +138,9 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.
 }
 
 func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
-	plan, refusal := planner.Build(stmt.Explain.Statement, params, a.planContext(s))
+	c := a.planContext(s)
+	c.Alternatives = stmt.Explain.Alternatives
+	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)
 	if refusal != nil {
 		return Result{}, refusal
 	}
