@@ -84,7 +84,9 @@ type solved struct {
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
 	chosen   *chosen
-	first    int // above 0: the numbers of so many cells with the most rows will do
+	first    int  // above 0: the numbers of so many cells with the most rows will do
+	grows    bool // a release that grows: its cells are closed one by one
+	closed   int  // of grows: so many are
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

@@ -59,6 +59,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	return e, a.explainFinds(plan, &e)
@@ -136,6 +137,10 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	contribution := m.Contribution()
 	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
 	d := m.Spec.Sensitivity(contribution)
+	if m.Growth != nil {
+		e.Mechanism = growthText(m)
+		d = m.Growth.Spec.Sensitivity(contribution)
+	}
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
@@ -146,7 +151,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Cost = "nothing"
 	}
 	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held {
+	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
