@@ -19,7 +19,8 @@ type binder struct {
 	said      notes // of conditions below a join
 	groups    groupings
 	relations []Relation
-	open      *opening // nil: nothing is known of open columns
+	open      *opening        // nil: nothing is known of open columns
+	viewing   []*policy.Table // the sources that are being bound
 }
 
 // groupings keep each grouped SELECT, so that it is bound once.
@@ -149,6 +150,13 @@ func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
 	if t == nil || refusal != nil {
 		return nil, refusal
 	}
+	if t.Analysed() {
+		r, refusal := b.viewRows(t, int(v.Location))
+		if refusal != nil {
+			return nil, refusal
+		}
+		return r.aliased(v.Alias)
+	}
 	return tableRows(t, int(v.Location)).aliased(v.Alias)
 }
 
@@ -159,6 +167,9 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(arm, scope)
 			if refusal != nil {
@@ -218,6 +229,9 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
+	if from.fan != nil {
+		return nil, candidateRows.at(from.pos, "passed on ungrouped")
+	}
 	source := *from
 	out := &rows{pos: from.pos}
 	t := b.overRows(&source, "WHERE")
@@ -275,6 +289,9 @@ func (b *binder) overRows(r *rows, place string) *translator {
 	t := b.overKeys(r, place)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
+			if r.fan != nil || r.met {
+				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
+			}
 			return b.elsewhere(r, s)
 		}
 		return r.aboutKeys(n)

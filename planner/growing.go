@@ -150,5 +150,6 @@ func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
 
 // LastStep is the step that closes the last cell that is read: what is run when nothing was missed before.
 func (g *Growth) LastStep() mechanisms.Step {
-	return mechanisms.Step{From: g.Through - 1, To: g.Through}
+	to := max(1, g.Through)
+	return mechanisms.Step{From: to - 1, To: to}
 }

@@ -15,6 +15,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
@@ -40,6 +41,9 @@ type heldOn struct {
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+	if ch.c.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
 	most := 0
 	for _, sh := range sheets {
 		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
@@ -178,6 +182,9 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
+		} else if shared, kind, name, ok := describedHead(h); ok && shared {
+			w.measure, release = q.measure(kind, name), true
+			w.measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
@@ -215,7 +222,7 @@ func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
 		if h.measure.grows != grows {
 			continue
 		}
-		r := cover(q.solved, h.measure.solved)
+		r := coverHeld(q.solved, h)
 		if r == nil {
 			continue
 		}
@@ -335,18 +342,19 @@ func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 }
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One
-// that grows is drawn by the clock, when it is read.
+// that grows is drawn when it is read, by the clock.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
 	s := identity(r.Table, r.Columns)
 	if r.Grows() {
-		return nil, fmt.Errorf("release %s grows as days close: the first query that reads it buys it", r.Name)
+		s = growing(r.Table, r.Columns[0], time.Time{})
 	}
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {
 		return nil, err
 	}
 	m := s.measure(r.Kind.String(), r.Name)
-	m.Shared, m.Declared, m.Spec, m.Cost = true, r, spec, r.Cost
+	m.Shared, m.Declared, m.Cost = true, r, r.Cost
+	s.sold(m, spec)
 	return m, nil
 }
 

@@ -39,6 +39,9 @@ func appends(t *Table, f *tableT, at place) {
 	case c.Domain.Regular > mechanisms.MostContinual:
 		at.problem("appends: the domain of %s has %d steps, must have at most %d: the release is paid for with all of them", c.Name, c.Domain.Regular, mechanisms.MostContinual)
 		return
+	case t.View.Text != "":
+		at.problem("appends: the source is a SELECT, whose rows may go when others come; name a table")
+		return
 	case t.MaxGroups > 0:
 		at.problem("appends: a unit's rows are bounded by groups, must be by rows_per_unit_total")
 		return

@@ -61,7 +61,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 func privateTables(f *datasetT) []string {
 	var names []string
 	for _, t := range f.Tables {
-		if !t.Public {
+		if !t.Public && (t.Trusted || !isSelect(t.Source)) {
 			names = append(names, t.Name)
 		}
 	}

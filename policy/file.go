@@ -63,7 +63,7 @@ type settingsT struct {
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
-	MaxError     later   `yaml:"max_error"`
+	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
 }
 
@@ -123,7 +123,7 @@ type buyingT struct {
 
 type tableT struct {
 	Name             string     `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see: table or schema.table."`
-	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name."`
+	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
 	Static           later      `yaml:"static"`
@@ -135,7 +135,7 @@ type tableT struct {
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
 	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
-	Trusted          later      `yaml:"trusted"`
+	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         later      `yaml:"null_unit"`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`

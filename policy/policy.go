@@ -109,6 +109,7 @@ type Table struct {
 	Schema         string // the schema it lies in for analysts: "public"
 	Source         Source
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
+	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
@@ -139,6 +140,19 @@ type Derivation interface {
 	Inputs() []*Table
 	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
 }
+
+// View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it promises
+// is hers. Else package planner analyses it over the dataset's tables, as it would an analyst's sub-query, and it is never
+// sent.
+type View struct {
+	Text         string
+	Trusted      bool
+	Line, Column int // of the text in the policy file
+}
+
+// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own, and
+// no SQL reads it.
+func (t *Table) Analysed() bool { return t.View.Text != "" && !t.View.Trusted }
 
 // Source is a base relation of the private database.
 type Source struct{ Schema, Name string }

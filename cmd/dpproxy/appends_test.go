@@ -226,4 +226,3 @@ func TestDashboardOfThreeYears(t *testing.T) {
 		})
 	}
 }
-
