@@ -126,6 +126,8 @@ func (b *book) apply(r row) error {
 	case rowForfeit:
 		err = b.applyForfeit(r)
 	case rowVouch:
+	case rowStep:
+		err = b.applyStep(r)
 	case rowGrow:
 		err = b.applyGrow(r)
 	default:

@@ -26,8 +26,8 @@ func (a *Answerer) behind(plan *planner.Plan) bool {
 	return false
 }
 
-// begin saves a release that has just been paid for, before anything is counted for it.
-func (a *Answerer) begin(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt) (int64, error) {
+// beginGrowing saves a release that has just been paid for, before anything is counted for it.
+func (a *Answerer) beginGrowing(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt) (int64, error) {
 	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
 		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
