@@ -272,7 +272,7 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
 		}
 	}
-	out.table, out.where, out.equal = source.table, where, source.equal
+	out.table, out.where, out.equal, out.kept = source.table, where, source.equal, source.kept
 	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }

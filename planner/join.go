@@ -14,6 +14,7 @@ type joining struct {
 	using     []string
 	fromWhere bool // the conditions stand in WHERE, which is bound later
 	outer     bool // rows on the left without a partner stay
+	kept      bool // rows of the public table without a partner stay
 	pos       int
 }
 
@@ -56,16 +57,22 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 	return out.aliased(j.Alias)
 }
 
-// joinPublic joins private rows with a table that is not private, of which every private row keeps or finds its row.
+// joinPublic joins private rows with a table that is not private.
 func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
-	private, public, kept := left, j.Rarg, pg.JoinType_JOIN_LEFT
+	private, public := left, j.Rarg
+	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause)}
 	if left == nil {
-		private, public, kept = right, j.Larg, pg.JoinType_JOIN_RIGHT
+		private, public = right, j.Larg
 	}
-	if j.Jointype != pg.JoinType_JOIN_INNER && j.Jointype != kept {
-		return nil, keptPublic.at(private.pos, private.table.Name)
+	how.pos = private.pos
+	switch j.Jointype {
+	case pg.JoinType_JOIN_LEFT:
+		how.outer, how.kept = left != nil, left == nil
+	case pg.JoinType_JOIN_RIGHT:
+		how.outer, how.kept = left == nil, left != nil
+	case pg.JoinType_JOIN_FULL:
+		how.outer, how.kept = true, true
 	}
-	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), outer: j.Jointype == kept, pos: private.pos}
 	out, refusal := b.lookUp(private, public, scope, how)
 	if refusal != nil {
 		return nil, refusal
@@ -79,6 +86,11 @@ func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*row
 
 // pair joins private rows with private rows, along their units.
 func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+	for _, side := range []*rows{left, right} {
+		if side.kept > 0 {
+			return nil, keptJoined.at(j.pos, side.table.Name)
+		}
+	}
 	if left.table.Dataset.Unit.Row {
 		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
 	}

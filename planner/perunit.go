@@ -30,6 +30,9 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
 	}
+	if source.kept > 0 {
+		return nil, keptJoined.at(source.pos, source.table.Name)
+	}
 	if sel.WhereClause != nil {
 		e, refusal := b.overRows(&source, "WHERE").condition(sel.WhereClause, "WHERE")
 		if refusal != nil {

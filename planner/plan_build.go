@@ -37,6 +37,11 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
 	for _, q := range b.questions {
+		if q.kept > 0 {
+			if refusal = q.unseen(); refusal != nil {
+				return nil, refusal
+			}
+		}
 		for _, set := range q.choices {
 			if set.arg == nil {
 				continue

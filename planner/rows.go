@@ -23,6 +23,7 @@ type rows struct {
 	marks []mark              // columns that say whether the unit has rows elsewhere
 	asked *question           // what is asked of them, once that is known
 	scope *cte                // the WITH queries in sight
+	kept  int                 // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
 	pos   int
 }
 
