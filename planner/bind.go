@@ -247,8 +247,10 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 		if refusal != nil {
 			return nil, refusal
 		}
+		for _, i := range source.starred(target, parts) {
+			out.names, out.exprs = append(out.names, source.names[i]), append(out.exprs, source.exprs[i])
+		}
 		for _, p := range parts {
-			out.names, out.exprs = append(out.names, source.names[p.from:p.to]...), append(out.exprs, source.exprs[p.from:p.to]...)
 			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
 		}
 		if parts != nil {

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -79,10 +80,9 @@ func (g *grouping) expandTargets() {
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, p := range parts {
-			for _, name := range g.rows.names[p.from:p.to] {
-				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
-			}
+		for _, i := range g.rows.starred(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
+			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Matched are the rows of From, each once for every row of a public table that it matches (docs/adr/0019). Which it matches
+// Matched are the rows of From, each once for every row of a public table that it matches (docs/adr/0029). Which it matches
 // is known when the statement is planned, for each combination of cells of some columns: the private database sees numbers
 // alone, of combinations and of public rows. A row is there as often as its combination has matches, so a unit's rows are
 // multiplied by the most matches that one combination has, and by no more.

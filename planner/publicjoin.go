@@ -52,6 +52,11 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	if from.kept > 0 {
 		return nil, keptJoined.at(j.pos, from.table.Name)
 	}
+	if j.natural {
+		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
+			return nil, refusal
+		}
+	}
 	l := &lookup{b: b, public: public, name: t.Name}
 	rest, refusal := l.conditions(from, j)
 	if refusal != nil {
@@ -61,7 +66,11 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
 	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
-		return b.match(from, public, t, j, l)
+		out, refusal := b.match(from, public, t, j, l)
+		if refusal == nil && !(j.outer && j.kept) {
+			out.merge(j.using, len(from.names), j.kept)
+		}
+		return out, refusal
 	}
 	out := *from
 	out.names = append(slices.Clone(from.names), public.names...)
@@ -70,6 +79,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 		out.exprs = append(out.exprs, l.column(i, c))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.merge(j.using, len(from.names), false)
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), l.found())
 	}

@@ -165,6 +165,19 @@ var matchStatements = []string{
 	`SELECT t.tag, w.label, count(*) FROM visits v JOIN tags t ON t.code = v.ward JOIN wards w ON w.code = t.code GROUP BY 1, 2`,
 }
 
+// usingStatements equate columns by name.
+var usingStatements = []string{
+	`SELECT code, label, count(*) FROM (SELECT ward AS code, minutes FROM visits) v JOIN wards USING (code) GROUP BY 1, 2`,
+	`SELECT code, tag, count(*) FROM (SELECT ward AS code, minutes FROM visits) v JOIN tags USING (code) GROUP BY 1, 2`,
+	`SELECT code, count(v.minutes) FROM (SELECT ward AS code, minutes FROM visits) v RIGHT JOIN wards USING (code) GROUP BY 1`,
+	`SELECT code, count(*), count(label) FROM (SELECT ward AS code, minutes FROM visits) v NATURAL LEFT JOIN wards GROUP BY 1`,
+	`SELECT ward, drug, count(*) FROM visits NATURAL JOIN doses GROUP BY 1, 2`,
+	`SELECT ward, room, count(*) FROM visits a JOIN visits b USING (who, ward, room) GROUP BY 1, 2`,
+	`SELECT ward, count(*) FROM visits a NATURAL JOIN (SELECT who, ward FROM visits WHERE minutes > 2) b GROUP BY 1`,
+	`SELECT x.ward, x.room, count(*) FROM (SELECT * FROM visits a JOIN (SELECT who, ward, minutes AS m FROM visits) b USING (who, ward)) x WHERE m > 0 GROUP BY 1, 2`,
+	`SELECT ward, count(*) FROM (SELECT * FROM (SELECT ward, who FROM visits) a JOIN (SELECT who, ward, minutes AS m FROM visits) b USING (ward, who)) t GROUP BY 1`,
+}
+
 // publicRows are the rows of the public tables.
 type publicRows struct{}
 

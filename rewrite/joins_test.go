@@ -49,7 +49,7 @@ func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, sumStatements) {
+	for _, text := range slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements) {
 		t.Run(text, func(t *testing.T) {
 			statements, refusal := planner.Parse(text)
 			if refusal != nil {

@@ -286,7 +286,7 @@ func TestAuditNeighbours(t *testing.T) {
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(6, 1200)
-	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, sumStatements, moreStatements)
+	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {
 			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, variantNames)
