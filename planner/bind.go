@@ -167,6 +167,9 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(arm, scope)
 			if refusal != nil {
@@ -224,6 +227,10 @@ func isDistinctOn(sel *pg.SelectStmt) bool {
 // has no place below a leaf (privacy rule 15).
 func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Refusal) {
 	if refusal := b.rowPickers(sel, below); refusal != nil {
+		return nil, refusal
+	}
+	from, refusal := from.rowByRow("passed on ungrouped")
+	if refusal != nil {
 		return nil, refusal
 	}
 	source := *from
@@ -285,6 +292,9 @@ func (b *binder) overRows(r *rows, place string) *translator {
 	t := b.overKeys(r, place)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
+			if r.fan != nil || r.met {
+				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
+			}
 			return b.elsewhere(r, s)
 		}
 		return r.aboutKeys(n)

@@ -143,6 +143,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 		switch name {
 		case "epsilon":
 			c.Settings.Epsilon = epsilon(t, value)
+		case "max_error":
+			fmt.Sscan(value, &c.Settings.MaxError)
 		case "release":
 			c.Settings.Release = value == "on"
 		case "alternatives":

@@ -93,6 +93,16 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 			return nil, keptJoined.at(j.pos, side.table.Name)
 		}
 	}
+	for _, side := range []**rows{&left, &right} {
+		if (*side).fan == nil {
+			continue
+		}
+		alone, refusal := (*side).rowByRow("joined with other private rows after it")
+		if refusal != nil {
+			return nil, refusal
+		}
+		*side = alone
+	}
 	if left.table.Dataset.Unit.Row {
 		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
 	}

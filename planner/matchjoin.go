@@ -319,3 +319,54 @@ func missing(e *expr, row scalar.Row) bool {
 func (v *values) missing(row scalar.Row) bool {
 	return v != nil && !v.row && missing(v.of[0], row)
 }
+
+// meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by
+// row.
+func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, match func() (*rows, *Refusal)) (*rows, *Refusal) {
+	out, refusal := b.meet(from, n, scope, how)
+	if refusal != nil {
+		if alone, other := match(); other == nil {
+			return alone, nil
+		}
+		return nil, refusal
+	}
+	out.matched = match
+	return out, nil
+}
+
+// rowByRow are the rows as they match a list one by one; others are as they are. Done is what cannot be done with rows that
+// meet a list.
+func (r *rows) rowByRow(done string) (*rows, *Refusal) {
+	switch {
+	case r.fan == nil:
+		return r, nil
+	case r.matched != nil:
+		return r.matched()
+	}
+	return nil, candidateRows.at(r.pos, done)
+}
+
+// ofCandidates tells a refusal of rows that meet a list, side by side.
+func (r *Refusal) ofCandidates() bool {
+	return slices.Contains([]string{candidateRows.ID, candidateKeys.ID, candidateAggregate.ID, manyCandidates.ID}, r.ID)
+}
+
+// meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
+func (g *grouping) meets() (refusal *Refusal) {
+	bind := func(n *pg.Node) bool {
+		if f := n.GetFuncCall(); refusal == nil && f != nil && isAggregate(f) {
+			if _, r := g.aggregate(f); r != nil && r.ofCandidates() {
+				refusal = r
+			}
+		}
+		return false
+	}
+	for _, t := range g.targets {
+		holds(t.node, bind)
+	}
+	holds(g.sel.HavingClause, bind)
+	for _, n := range g.sel.SortClause {
+		holds(n, bind)
+	}
+	return refusal
+}

@@ -39,10 +39,14 @@ func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg
 func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
-		return nil, privateJoin.at(j.pos, from.table.Name)
+		return b.meet(from, n, scope, j)
+	}
+	from, refusal := from.rowByRow("joined with a public table after it")
+	if refusal != nil {
+		return nil, refusal
 	}
 	public := tableRows(t, locationOf(n))
-	public, refusal := public.aliased(alias)
+	public, refusal = public.aliased(alias)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -65,6 +69,8 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	switch refusal := l.index(t, j.pos); {
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
+	case refusal == nil && len(l.args) == 0 && !j.kept && !j.outer:
+		return b.meetOrMatch(from, n, scope, j, func() (*rows, *Refusal) { return b.match(from, public, t, j, l) })
 	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, l)
 		if refusal == nil && !(j.outer && j.kept) {

@@ -20,11 +20,14 @@ type rows struct {
 	exprs          []*expr // over positions of table.Columns
 	where          []*expr
 	keys           []key
-	equal          [][2]*policy.Column // keys that are known to be equal in each row
-	marks          []mark              // columns that say whether the unit has rows elsewhere
-	asked          *question           // what is asked of them, once that is known
-	scope          *cte                // the WITH queries in sight
-	kept           int                 // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	equal          [][2]*policy.Column      // keys that are known to be equal in each row
+	marks          []mark                   // columns that say whether the unit has rows elsewhere
+	asked          *question                // what is asked of them, once that is known
+	scope          *cte                     // the WITH queries in sight
+	fan            *candidates              // the public list that they meet, nil: none
+	met            bool                     // as they meet one candidate of a list
+	matched        func() (*rows, *Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
+	kept           int                      // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
 	pos            int
 }
 

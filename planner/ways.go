@@ -15,6 +15,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
@@ -40,6 +41,9 @@ type heldOn struct {
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+	if ch.c.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
 	most := 0
 	for _, sh := range sheets {
 		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
@@ -178,6 +182,9 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
+		} else if shared, kind, name, ok := describedHead(h); ok && shared {
+			w.measure, release = q.measure(kind, name), true
+			w.measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
@@ -209,7 +216,7 @@ func (w *way) hold(h Holding, why string) {
 // bought for another question, must be at least as exact as a fresh count would be.
 func (ch *chooser) reuse(q *asking) (list []candidate) {
 	for _, h := range ch.current(ch.heldOn(q.table)) {
-		r := cover(q.solved, h.measure.solved)
+		r := coverHeld(q.solved, h)
 		if r == nil {
 			continue
 		}
