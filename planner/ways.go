@@ -233,7 +233,9 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" || m.kind == "keys" }
+func (m *heldMeasure) isRelease() bool {
+	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
+}
 
 // heldOn reads the descriptions of what she holds on a table, once a statement.
 func (ch *chooser) heldOn(t *policy.Table) []heldOn {

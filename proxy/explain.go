@@ -192,6 +192,9 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if sum := summedIn(c, measure, m); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+		}
 		if rows > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}
