@@ -166,7 +166,6 @@ func (g *grouping) boolAlarm(f *pg.FuncCall) *found {
 			return nil
 		}
 	}
-	g.b.said.add(name + " is told by counts clearly above what noise alone would make of none: a few rows go unseen")
 	return g.alarmFor(alarmed{append(where, conjuncts([]*expr{arg})...), 1, true}, name != "bool_or")
 }
 
@@ -211,6 +210,9 @@ func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
 			a := &ask{solved: s, set: sh.sets[0], fills: []fill{{0, 0, -1}}}
 			if a.wanted() {
 				s.tellRules(v.notes)
+			}
+			if c.alarm.any {
+				v.notes.add("bool_or, bool_and and every are told by counts clearly above what noise alone would make of none: a few rows go unseen")
 			}
 			out = append(out, &sheet{question: own, sets: sh.sets, frames: []*solved{s}, asks: []*ask{a}})
 		}
