@@ -11,7 +11,8 @@ import (
 // whose sum it is.
 type reading struct {
 	spans    [][][]mechanisms.Span
-	counters []int // the measure's counter to sum, by the question's
+	counters []int  // the measure's counter to sum, by the question's
+	mix      *mixed // it is read from several instead
 }
 
 // ownReading reads a question from the measure made for it.

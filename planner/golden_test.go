@@ -69,7 +69,13 @@ func (s *shelf) Held(d Digest) []Holding {
 	return out
 }
 
-func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
+func (s *shelf) Stock(t *policy.Table) *Stock {
+	v := NewInventory()
+	for _, h := range s.list {
+		v.Add(h)
+	}
+	return v.Stock(t)
+}
 
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {

@@ -72,7 +72,7 @@ func (ch *chooser) readChoice(s *solved, fresh mechanisms.Spec, share privacy.Co
 	var best *way
 	var holding Holding
 	least := math.Inf(1)
-	for _, h := range ch.current(ch.heldOn(s.table)) {
+	for _, h := range ch.current(ch.finer(s)) {
 		reading := cover(s, h.measure.solved)
 		if reading == nil {
 			continue
