@@ -225,7 +225,7 @@ func (r *reader) column() *policy.Column {
 
 // part reads one part of a measure of so many counters.
 func (r *reader) part(counters int) *part {
-	p := &part{masks: make([][]bool, counters)}
+	p := &part{masks: make([][]bool, counters), weights: make([][]int64, counters), shows: make([][]int32, counters)}
 	combinations := 1
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		c := r.column()

@@ -57,6 +57,9 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 type shelf struct {
 	list []Holding
 	now  time.Time
+
+	inventory *Inventory
+	read      int // so many of the list are in it
 }
 
 func (s *shelf) Held(d Digest) []Holding {
@@ -70,11 +73,13 @@ func (s *shelf) Held(d Digest) []Holding {
 }
 
 func (s *shelf) Stock(t *policy.Table) *Stock {
-	v := NewInventory()
-	for _, h := range s.list {
-		v.Add(h)
+	if s.inventory == nil || s.read > len(s.list) {
+		s.inventory, s.read = NewInventory(), 0
 	}
-	return v.Stock(t)
+	for ; s.read < len(s.list); s.read++ {
+		s.inventory.Add(s.list[s.read])
+	}
+	return s.inventory.Stock(t)
 }
 
 func (s *shelf) buy(p *Plan) {

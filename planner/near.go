@@ -2,6 +2,8 @@ package planner
 
 import (
 	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes by
@@ -31,24 +33,10 @@ func (s *Stock) near(wanted Pred) []*stocked {
 		at = append(at, columnIndex(s.table, c))
 	}
 	f := &finder{s: s, columns: columnsKey(at)}
+	f.turned(parts)
 	for _, some := range subsets(parts) {
 		f.filter(allOf(some...))
-	}
-	f.turned(parts)
-	for i, p := range parts {
-		if in, ok := p.(InCells); ok {
-			if l := s.lines[lineKey(without(parts, i), in.Column)]; l != nil {
-				f.add(l.near(in.Spans, in.Column.Domain.Size()))
-			}
-		}
-	}
-	for _, c := range s.table.Columns {
-		if c.Domain == nil || slices.Contains(columns, c) {
-			continue
-		}
-		if l := s.lines[lineKey(parts, c)]; l != nil {
-			f.add(l.near(nil, c.Domain.Size()))
-		}
+		f.lines(some)
 	}
 	slices.SortFunc(f.found, func(a, b *stocked) int { return a.order - b.order })
 	return f.found
@@ -70,6 +58,25 @@ func (f *finder) add(list []*stocked) {
 		if !f.seen[s] {
 			f.seen[s] = true
 			f.found = append(f.found, s)
+		}
+	}
+}
+
+// lines adds the neighbours on the lines of conditions: with the cells of one of them changed, or one more.
+func (f *finder) lines(parts []Pred) {
+	rest := encodePred(nil, allOf(parts...))
+	var columns []*policy.Column
+	for i, p := range parts {
+		columns, _ = columnsOf(p, columns)
+		if in, ok := p.(InCells); ok {
+			if l := f.s.lines[lineKey(without(parts, i), in.Column)]; l != nil {
+				f.add(l.near(in.Spans, in.Column.Domain.Size()))
+			}
+		}
+	}
+	for _, c := range f.s.table.Columns {
+		if l := f.s.lines[string(append(encodeText(nil, c.Name), rest...))]; l != nil && !slices.Contains(columns, c) {
+			f.add(l.near(nil, c.Domain.Size()))
 		}
 	}
 }
