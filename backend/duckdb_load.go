@@ -25,6 +25,9 @@ func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
 	var order []policy.Source
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
+			if t.View.Text != "" {
+				continue
+			}
 			if t.File == "" {
 				return fmt.Errorf("table %s has no file, and the database duckdb: in memory has nothing else", t.Name)
 			}

@@ -34,7 +34,7 @@ var accepted = map[rewrite.Dialect]map[policy.Type][]string{
 
 // compareTable holds one table against the database's catalog.
 func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Finding {
-	schema, name := rewrite.Relation(t.Source, dialect)
+	schema, name := relationOf(t, dialect)
 	at := func(column string) (columnShape, bool) {
 		c, ok := have[place{schema, name, column}]
 		return c, ok
@@ -45,6 +45,9 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 	}
 	columns = append(columns, keyColumns(t)...)
 	first := slices.IndexFunc(columns, func(c string) bool { _, ok := at(c); return ok })
+	if first < 0 && t.View.Text != "" {
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: the database does not accept its SELECT, or that shows none of the policy's columns; every table in it must be written with its schema, which dpproxy's role may read", t.Name)}}
+	}
 	if first < 0 {
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: %s.%s does not exist in the database, has none of the policy's columns, or may not be seen by dpproxy's role", t.Name, schema, name)}}
 	}
@@ -72,7 +75,7 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 // kindFindings says what kind of relation the table is, where that matters.
 func kindFindings(t *policy.Table, kind string) []Finding {
 	switch {
-	case kind == "table" || kind == "partitioned table":
+	case kind == "table" || kind == "partitioned table" || kind == kindTrusted:
 		return nil
 	case t.Public:
 		return []Finding{{Fatal: true, Text: fmt.Sprintf("public table %s is a %s; only a plain table can be public, because a %s may show private rows", t.Name, kind, kind)}}
@@ -123,7 +126,7 @@ func boundFinding(t *policy.Table, proven bool) []Finding {
 	case t.MaxGroups > 0:
 		return []Finding{{Note: true, Text: fmt.Sprintf("table %s: no constraint proves the rows per %s; each query keeps %d of its groups, by a fixed hash, and the first %d rows of each in the order of their contents",
 			t.Name, t.Dataset.Unit.Name, t.MaxGroups, t.MaxPerGroup)}}
-	case t.MaxRowsPerUnit == 1 && t.UnitColumn != "":
+	case t.MaxRowsPerUnit == 1 && t.UnitColumn != "" && t.View.Text == "":
 		return []Finding{{Text: fmt.Sprintf("table %s: no constraint proves one row per %s; each query sorts the rows to keep one (a unique constraint on %s would spare that)",
 			t.Name, t.Dataset.Unit.Name, t.UnitColumn)}}
 	}

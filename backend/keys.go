@@ -15,6 +15,9 @@ import (
 func comparedKeys(d *policy.Dataset) [][2]*policy.Column {
 	var keys []*policy.Column
 	for _, t := range d.Tables {
+		if t.Analysed() {
+			continue
+		}
 		keys = append(keys, t.Keys...)
 	}
 	var pairs [][2]*policy.Column

@@ -30,7 +30,7 @@ type Postgres struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	pinned map[string]shape // by dataset, what Inspect saw
+	pinned map[string]pinnedShape // by dataset, what Inspect saw
 }
 
 var _ Backend = (*Postgres)(nil)
@@ -49,7 +49,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if err != nil {
 		return nil, ErrUnavailable
 	}
-	b := &Postgres{pool: pool, log: log, pinned: map[string]shape{}}
+	b := &Postgres{pool: pool, log: log, pinned: map[string]pinnedShape{}}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, int(pool.Config().MaxConns)-1) // one connection is left for Ready
 	if err := b.Ready(ctx); err != nil {
 		pool.Close()
@@ -79,11 +79,11 @@ func (b *Postgres) Ready(caller context.Context) error {
 	drifted := false
 	err := b.transaction(ctx, readyTimeout, func(tx pgx.Tx) error {
 		for _, pinned := range b.shapes() {
-			now, err := postgresShape(ctx, tx, pinned.places())
+			now, err := datasetShape(ctx, tx, pinned.dataset)
 			if err != nil {
 				return err
 			}
-			drifted = drifted || !maps.Equal(now, pinned)
+			drifted = drifted || !maps.Equal(now, pinned.shape)
 		}
 		return nil
 	})
@@ -100,10 +100,10 @@ func (b *Postgres) Ready(caller context.Context) error {
 	return nil
 }
 
-func (b *Postgres) shapes() []shape {
+func (b *Postgres) shapes() []pinnedShape {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []shape
+	var list []pinnedShape
 	for _, s := range b.pinned {
 		list = append(list, s)
 	}

@@ -50,6 +50,28 @@ func postgresShape(ctx context.Context, tx pgx.Tx, places []place) (shape, error
 	return s, rows.Err()
 }
 
+// pinnedShape is what Inspect saw of a dataset.
+type pinnedShape struct {
+	dataset *policy.Dataset
+	shape   shape
+}
+
+// datasetShape reads what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
+func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, error) {
+	have, err := postgresShape(ctx, tx, placesOf(d, rewrite.PostgreSQL))
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range d.Tables {
+		if t.View.Trusted {
+			if err := viewShape(ctx, tx, t, have); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return have, nil
+}
+
 // Inspect is described at Backend.
 func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
@@ -69,10 +91,13 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			return err
 		}
 		findings = append(findings, role...)
-		if have, err = postgresShape(ctx, tx, placesOf(d, rewrite.PostgreSQL)); err != nil {
+		if have, err = datasetShape(ctx, tx, d); err != nil {
 			return err
 		}
 		for _, t := range d.Tables {
+			if t.Analysed() {
+				continue
+			}
 			single := false
 			if t.UnitColumn != "" {
 				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Column: t.UnitColumn}}); err != nil {
@@ -97,7 +122,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}
 	b.mu.Lock()
-	b.pinned[d.ID] = have
+	b.pinned[d.ID] = pinnedShape{d, have}
 	b.mu.Unlock()
 	return findings, nil
 }
@@ -106,7 +131,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 	var list []Finding
 	for _, t := range d.Tables {
-		if t.Public {
+		if t.Public || t.Analysed() {
 			continue
 		}
 		q, err := rewrite.Probe(t, rewrite.PostgreSQL)

@@ -1,7 +1,6 @@
 package backend
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,13 +23,13 @@ type columnShape struct {
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.
 type shape map[place]columnShape
 
-// places are the columns that the shape has.
-func (s shape) places() []place { return slices.Collect(maps.Keys(s)) }
-
 // placesOf lists the columns that a dataset's tables read, the unit columns among them.
 func placesOf(d *policy.Dataset, dialect rewrite.Dialect) []place {
 	var list []place
 	for _, t := range d.Tables {
+		if t.View.Text != "" {
+			continue
+		}
 		schema, name := rewrite.Relation(t.Source, dialect)
 		for _, key := range keyColumns(t) {
 			list = append(list, place{schema, name, key})

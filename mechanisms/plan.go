@@ -57,6 +57,27 @@ func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spe
 	return s, s.check()
 }
 
+// SumsEach is Sums with a cost for each counter; what they cost together is the sum.
+func SumsEach(counters []Counter, cells int, c Contribution, costs []privacy.Cost) (Spec, error) {
+	if len(costs) != len(counters) {
+		return Spec{}, fmt.Errorf("number of costs is %d, must be the number of counters, %d", len(costs), len(counters))
+	}
+	s := Spec{Counters: len(counters), Cells: cells, Strategy: Strategy{Kind: Identity}, Sums: make([]Sum, len(counters))}
+	for i, counter := range counters {
+		s.Sums[i].Bound, s.Sums[i].Values = counter.Bound, counter.Values
+	}
+	if err := s.checkPublic(c); err != nil {
+		return Spec{}, err
+	}
+	for i := range s.Sums {
+		var err error
+		if s.Sums[i].Noise, err = calibrate(s.movesOf(c, s.Sums[i]), costs[i], whole); err != nil {
+			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
+		}
+	}
+	return s, s.check()
+}
+
 // shares returns what each counter takes of the cost; together 1.
 //
 // With Δ the L1 moves of a counter, pure noise of scale t costs Δ/t and has the variance 2t²: Σ w·t² at a fixed Σ Δ/t is

@@ -48,6 +48,9 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	}
 	w := &formula{g: g, number: number}
 	s := w.counter(g.q.sumFor(present, x.sum(1)))
+	if name != "sum" && g.q.untold == nil {
+		g.q.untold = &untold{name, pos}
+	}
 	if name == "sum" {
 		total := s
 		if x.grid.centre != 0 {
@@ -109,6 +112,9 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	n := w.counter(g.q.counterFor(present))
 	if name == "regr_count" {
 		return w.found(n, policy.Int8)
+	}
+	if g.q.untold == nil {
+		g.q.untold = &untold{name, pos}
 	}
 	mean := func(v *value) string { return w.counter(g.q.sumFor(present, v.sum(1))) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
@@ -264,7 +270,10 @@ func (g *grouping) weigh(v *value) *Refusal {
 
 // sum is the counter of k, or of k².
 func (v *value) sum(power int) *summand {
-	s := &summand{canon: fmt.Sprintf("%d %t %d %s", power, v.centred, v.largest, v.arg.canon)}
+	s := &summand{canon: fmt.Sprintf("%d %t %d %s", power, v.centred, v.largest, v.arg.canon), unit: power10(v.grid.exponent, 1)}
+	if v.times != nil {
+		s.unit.Mul(s.unit, new(big.Rat).Abs(v.times))
+	}
 	if v.factor != nil {
 		s.factors = slices.Repeat([]Factor{*v.factor}, power)
 		return s

@@ -19,7 +19,8 @@ type binder struct {
 	said      notes // of conditions below a join
 	groups    groupings
 	relations []Relation
-	open      *opening // nil: nothing is known of open columns
+	open      *opening        // nil: nothing is known of open columns
+	viewing   []*policy.Table // the sources that are being bound
 }
 
 // groupings keep each grouped SELECT, so that it is bound once.
@@ -148,6 +149,13 @@ func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
 	t, _, refusal := b.resolve(v)
 	if t == nil || refusal != nil {
 		return nil, refusal
+	}
+	if t.Analysed() {
+		r, refusal := b.viewRows(t, int(v.Location))
+		if refusal != nil {
+			return nil, refusal
+		}
+		return r.aliased(v.Alias)
 	}
 	return tableRows(t, int(v.Location)).aliased(v.Alias)
 }

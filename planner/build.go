@@ -28,6 +28,7 @@ type Context struct {
 // Settings are the session's dp.* variables and those that change what SQL means.
 type Settings struct {
 	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
+	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool
 	Release      bool // dp.release: an undeclared range may buy a release

@@ -13,11 +13,12 @@ func staticContext(t *testing.T) Context {
 	for _, table := range c.Dataset.Tables {
 		table.Static = true
 	}
+	c.Dataset.Buying.Cells = 0 // what is bought is what is asked for
 	return c
 }
 
-// bought plans statements and buys what they need.
-func bought(t *testing.T, c Context, statements ...string) {
+// buys plans statements and buys what they need.
+func buys(t *testing.T, c Context, statements ...string) {
 	t.Helper()
 	for _, sql := range statements {
 		p := planOrRefusal(t, c, sql)
@@ -67,7 +68,7 @@ func TestCombined(t *testing.T) {
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			c := staticContext(t)
-			bought(t, c, one.held...)
+			buys(t, c, one.held...)
 			c.Settings.Epsilon = epsilon(t, "0.01")
 			p := planOrRefusal(t, c, one.asked)
 			if p == nil {
@@ -89,7 +90,7 @@ func TestCombined(t *testing.T) {
 // TestCombinedNeedsOneEpoch: where rows may change, draws of different times are not combined.
 func TestCombinedNeedsOneEpoch(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	bought(t, c, "SELECT count(*) FROM people", "SELECT count(*) FROM people WHERE kids < 3", "SELECT count(*) FILTER (WHERE active), count(*) FROM people")
+	buys(t, c, "SELECT count(*) FROM people", "SELECT count(*) FROM people WHERE kids < 3", "SELECT count(*) FILTER (WHERE active), count(*) FROM people")
 	for sql, free := range map[string]bool{
 		"SELECT count(*) FROM people WHERE (kids < 3) IS NOT TRUE": false,
 		"SELECT count(*) FROM people WHERE NOT active":             true, // both counts are of one draw
@@ -104,7 +105,7 @@ func TestCombinedNeedsOneEpoch(t *testing.T) {
 func TestInverseVariance(t *testing.T) {
 	c := staticContext(t)
 	c.Settings.Epsilon = epsilon(t, "0.1")
-	bought(t, c, "SELECT count(*) FROM people WHERE kids < 3", "SELECT kids < 3, count(*) FROM people GROUP BY 1")
+	buys(t, c, "SELECT count(*) FROM people WHERE kids < 3", "SELECT kids < 3, count(*) FROM people GROUP BY 1")
 	c.Settings.Epsilon = epsilon(t, "0.13") // more exact than each, less than both
 	p := planOrRefusal(t, c, "SELECT count(*) FROM people WHERE kids < 3")
 	if p.Cost.IsZero() != true || len(p.Measures) != 2 {
@@ -118,12 +119,12 @@ func TestInverseVariance(t *testing.T) {
 // TestSameQuestionKeepsItsAnswer: buying what would answer more exactly does not change an answer that is as exact as asked.
 func TestSameQuestionKeepsItsAnswer(t *testing.T) {
 	c := staticContext(t)
-	bought(t, c, "SELECT kids, count(*) FROM people GROUP BY kids")
+	buys(t, c, "SELECT kids, count(*) FROM people GROUP BY kids")
 	c.Settings.Epsilon = epsilon(t, "0.05")
 	const sql = "SELECT count(*) FROM people WHERE kids < 2"
 	first := planOrRefusal(t, c, sql)
 	c.Settings.Epsilon = epsilon(t, "0.9")
-	bought(t, c, "SELECT kids, active, count(*) FROM people GROUP BY kids, active", "SELECT kids, sex, count(*) FROM people GROUP BY kids, sex")
+	buys(t, c, "SELECT kids, active, count(*) FROM people GROUP BY kids, active", "SELECT kids, sex, count(*) FROM people GROUP BY kids, sex")
 	c.Settings.Epsilon = epsilon(t, "0.05")
 	second := planOrRefusal(t, c, sql)
 	if !first.Cost.IsZero() || !second.Cost.IsZero() || len(second.Measures) != 1 || first.Measures[0].HeldID != second.Measures[0].HeldID {
@@ -154,13 +155,13 @@ func TestTwinCombined(t *testing.T) {
 			return strings.Join(parts, []string{" AND ", " OR "}[r.Intn(2)])
 		}
 		c.Settings.Epsilon = epsilon(t, "0.5")
-		bought(t, c, "SELECT count(*) FROM people")
+		buys(t, c, "SELECT count(*) FROM people")
 		for range 6 {
 			sql := "SELECT count(*) FROM people WHERE " + some()
 			if r.Intn(3) == 0 {
 				sql = "SELECT kids, active, count(*) FROM people GROUP BY kids, active"
 			}
-			bought(t, c, sql)
+			buys(t, c, sql)
 		}
 		c.Settings.Epsilon = epsilon(t, "0.01")
 		rows := randomRows(r, people, 80)

@@ -46,7 +46,7 @@ func (s *solved) columns() (columns []*policy.Column, ok bool) {
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil {
+	if !ok || s.table != m.table || s.summed() != nil || m.filter != nil {
 		return nil
 	}
 	combinations := 1
@@ -108,6 +108,11 @@ func newWalk(s, m *solved) *walk {
 // visit assigns one combination; false: the measure does not answer the question.
 func (w *walk) visit(at int) bool {
 	decode(at, w.sizes, w.cells)
+	return w.assign()
+}
+
+// assign assigns the combination of the present cells.
+func (w *walk) assign() bool {
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
 	for c, pred := range w.s.counts {
 		target := to

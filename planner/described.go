@@ -26,11 +26,27 @@ func (m *heldMeasure) isPlain() bool {
 	return m.filter == nil && len(m.counts) == 1 && m.counts[0] == nil && m.adds[0] == "" && !slices.ContainsFunc(m.parts, func(p *part) bool { return p.masks[0] != nil })
 }
 
+// plain is what it counts, where that is every row.
+func (m *heldMeasure) plain() *solved {
+	if !m.isPlain() {
+		return nil
+	}
+	return m.solved
+}
+
 // held is the measure as it was bought.
 func (m *heldMeasure) held() *Measure {
 	out := m.measure(m.kind, m.name)
 	out.Digest, out.described, out.Shared = m.digest, m.body, m.shared
 	return out
+}
+
+// describedHead reads what a description says before its meaning. It is not ok when the digest is of another meaning.
+func describedHead(h Holding) (shared bool, kind, name string, ok bool) {
+	r := reader{b: h.Described}
+	version := r.byte()
+	shared, kind, name = r.byte() == 1, r.text(), r.text()
+	return shared, kind, name, !r.failed && version == describedVersion && Digest(sha256.Sum256(r.b)) == h.Digest
 }
 
 // readDescribed is readHeld for counts of every row.

@@ -154,6 +154,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 		switch name {
 		case "epsilon":
 			c.Settings.Epsilon = epsilon(t, value)
+		case "max_error":
+			fmt.Sscan(value, &c.Settings.MaxError)
 		case "release":
 			c.Settings.Release = value == "on"
 		case "alternatives":
@@ -164,6 +166,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Now = fixedNow.AddDate(0, 0, n)
 		case "zcdp":
 			c.Dataset.Accountant = privacy.ZCDP
+		case "replace-one":
+			c.Dataset.Neighbors = privacy.ReplaceOne
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)

@@ -71,9 +71,9 @@ func coverWithin(s, m *solved) *reading {
 		if !slices.Equal(encodePred(nil, m.filter), encodePred(nil, s.filter)) {
 			return nil
 		}
-		same := *s
-		same.filter = nil
-		s = &same
+		same, every := *s, *m
+		same.filter, every.filter = nil, nil
+		s, m = &same, &every
 	}
 	return cover(s, m)
 }
@@ -97,6 +97,12 @@ func (ch *chooser) leaning(sheets []*sheet, ways [][]*way, sh *sheet, buying map
 	m := sh.base.asks[0].solved
 	if w := ways[slices.Index(sheets, sh.base)][0]; w != nil && w.measure.Digest == m.measure("", "").Digest {
 		return &way{measure: w.measure, reading: coverWithin(sh.asks[0].solved, m)}, nil
+	} else if w != nil && w.counts != nil {
+		own, err := m.fresh(share)
+		r := cover(sh.asks[0].solved, w.counts)
+		if r != nil && err == nil && ch.worst(w.measure.Spec, r) <= ch.worst(own, coverWithin(sh.asks[0].solved, m)) {
+			return &way{measure: w.measure, reading: r, counts: w.counts}, nil
+		}
 	}
 	w, refusal := ch.one(sh.asks[0].solved, share)
 	if refusal != nil {

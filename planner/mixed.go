@@ -49,7 +49,7 @@ func (ch *chooser) combined(q *asking) []candidate {
 	if stock.ages() {
 		return find()
 	}
-	return stock.remembered(mixKey{q.own.Digest, fmt.Sprint(q.share, ch.c.Settings.Confidence)}, find)
+	return stock.remembered(mixKey{q.own.Digest, fmt.Sprint(q.share, ch.c.Settings.Confidence, ch.c.Settings.MaxError)}, find)
 }
 
 // mixings are the rows of a question; nil where one of them is nothing that releases add up to.
@@ -61,6 +61,9 @@ func (ch *chooser) mixings(stock *Stock, q *asking) []mixing {
 			return nil
 		}
 		limit := ch.variance(q.fresh.Only(c))
+		if ch.c.Settings.MaxError != 0 {
+			limit = ch.varianceWithin(ch.bound(q.solved, c))
+		}
 		for cell := range q.cells {
 			wanted, ok := q.conditionOf(c, cell)
 			if _, never := wanted.(Never); !ok || never {
@@ -208,7 +211,7 @@ func (ch *chooser) mixedCandidate(q *asking, rows []mixing, found []*mixture) *c
 	c.way = &way{reading: &reading{mix: m}}
 	why := "what you have paid for adds up to it"
 	if plain := m.plain(); plain != nil {
-		c.way.reading, why = plain, "you have paid for "+m.from[0].measure.kind+" "+m.from[0].measure.name+", whose cells add up to it"
+		c.way.reading, c.way.counts, why = plain, m.from[0].measure.plain(), "you have paid for "+m.from[0].measure.kind+" "+m.from[0].measure.name+", whose cells add up to it"
 	}
 	for _, s := range m.from {
 		own := s.measure.held()

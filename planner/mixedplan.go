@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math"
 	"math/big"
 	"strings"
 
@@ -44,16 +45,46 @@ func (p *Plan) mixedError(run *Run) (most mechanisms.Error) {
 func (m *mixed) off(c mechanisms.Confidence) (most mechanisms.Error) {
 	for _, cells := range m.terms {
 		for _, row := range cells {
-			parts := make([]mechanisms.Weighted, len(row))
-			for i, t := range row {
-				parts[i] = mechanisms.Weighted{Spec: m.from[t.Measure].holding.Spec, Counter: t.Counter, Spans: t.Spans, Weight: t.weight()}
-			}
-			if e := mechanisms.MixedError(parts, c); e.HalfWidth >= most.HalfWidth {
+			if e := m.errorOf(row, c); e.HalfWidth >= most.HalfWidth {
 				most = e
 			}
 		}
 	}
 	return most
+}
+
+// widestMixed is the largest half-width over the values of a counter that are read from several releases.
+func (ch *chooser) widestMixed(n *need, m *mixed, c int) (width int64) {
+	lists := n.lists[c]
+	if n.each[c] {
+		for cell := range n.cells {
+			lists = append(lists[:len(lists):len(lists)], []int{cell})
+		}
+	}
+	for _, cells := range lists {
+		var row []Term
+		for _, cell := range cells {
+			row = append(row, m.terms[c][cell]...)
+		}
+		width = max(width, m.errorOf(row, ch.c.Settings.Confidence).HalfWidth)
+	}
+	return width
+}
+
+// errorOf is the expected error of a sum of terms.
+func (m *mixed) errorOf(row []Term, c mechanisms.Confidence) mechanisms.Error {
+	parts := make([]mechanisms.Weighted, len(row))
+	for i, t := range row {
+		parts[i] = mechanisms.Weighted{Spec: m.from[t.Measure].holding.Spec, Counter: t.Counter, Spans: t.Spans, Weight: t.weight()}
+	}
+	return mechanisms.MixedError(parts, c)
+}
+
+// varianceWithin is the variance that a value may have to be within dp.max_error: of the noises that there are, at the confidence, the one whose
+// sums reach furthest for their deviation is the discrete Laplace's alone.
+func (ch *chooser) varianceWithin(bound int64) float64 {
+	reach := max(-math.Log(1-ch.c.Settings.Confidence.Float())/math.Sqrt2, math.Sqrt2*math.Erfinv(ch.c.Settings.Confidence.Float()))
+	return math.Pow((float64(bound)+.5)/reach, 2)
 }
 
 // MixText writes how a row is read from several measures.

@@ -26,7 +26,7 @@ func (v *solver) classify(p *part) *Refusal {
 		}
 	}
 	p.within = v.within(p)
-	p.class = make([]int32, combinations)
+	p.class, p.beyond, p.outside = make([]int32, combinations), make([]int32, combinations), map[string]int32{}
 	p.masks = make([][]bool, len(v.s.counts))
 	for c := range p.only {
 		p.masks[c] = make([]bool, combinations)
@@ -97,11 +97,17 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 		}
 		values[i] = value
 	}
+	name := keyText(values)
 	if !admitted {
 		p.class[at] = -1
+		id, known := p.outside[name]
+		if !known {
+			id = int32(len(p.outside))
+			p.outside[name] = id
+		}
+		p.beyond[at] = id
 		return nil
 	}
-	name := keyText(values)
 	class, known := seen[name]
 	if !known {
 		class = int32(len(seen))

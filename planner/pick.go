@@ -47,6 +47,9 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	if g.q.untold == nil {
+		g.q.untold = &untold{name, pos}
+	}
 	var where []*expr
 	if f.AggFilter != nil {
 		e, refusal := g.below("FILTER").condition(f.AggFilter, "FILTER")

@@ -36,28 +36,11 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
-	for _, q := range b.questions {
-		for _, set := range q.choices {
-			if set.arg == nil {
-				continue
-			}
-			if refusal = closed(q.table, set.arg); refusal != nil {
-				return nil, refusal
-			}
-		}
-	}
-	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
-	for i, q := range b.questions {
-		if sheets[i], refusal = v.sheet(q); refusal != nil {
-			return nil, refusal
-		}
-		v.tellKeys(q)
-		for _, a := range sheets[i].asks {
-			a.first = sheets[i].topOf(a)
-		}
-	}
-	chosen, refusal := v.choices(sheets)
+	sheets, chosen, refusal := (&sheeter{b, &said, ch}).sheets()
 	if refusal != nil {
+		return nil, refusal
+	}
+	if refusal = ch.tellable(b.questions); refusal != nil {
 		return nil, refusal
 	}
 	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
@@ -82,6 +65,32 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked
 	return plan, nil
+}
+
+// sheets finds what is asked for the questions of a bound statement, and what is chosen.
+func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
+	for _, q := range v.b.questions {
+		for _, set := range q.choices {
+			if set.arg == nil {
+				continue
+			}
+			if refusal = closed(q.table, set.arg); refusal != nil {
+				return nil, nil, refusal
+			}
+		}
+	}
+	sheets = make([]*sheet, len(v.b.questions))
+	for i, q := range v.b.questions {
+		if sheets[i], refusal = v.sheet(q); refusal != nil {
+			return nil, nil, refusal
+		}
+		v.tellKeys(q)
+		for _, a := range sheets[i].asks {
+			a.first = sheets[i].topOf(a)
+		}
+	}
+	chosen, refusal = v.choices(sheets)
+	return sheets, chosen, refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {

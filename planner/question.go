@@ -26,6 +26,7 @@ type question struct {
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
 	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	untold     *untold     // an aggregate whose error cannot be told beforehand
 }
 
 // counter is one count of rows, or a sum over them.
@@ -94,10 +95,12 @@ type part struct {
 	sizes   []int
 	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
 	classes int
-	masks   [][]bool  // by measured counter (nil: all) and combination: whether the counter counts there
-	weights [][]int64 // by measured counter: what it adds up of a row in each combination; nil: not decided here
-	shows   [][]int32 // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
-	keys    []int     // question's keys decided here
+	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
+	outside map[string]int32 // these numbers, by key
+	masks   [][]bool         // by measured counter (nil: all) and combination: whether the counter counts there
+	weights [][]int64        // by measured counter: what it adds up of a row in each combination; nil: not decided here
+	shows   [][]int32        // by measured counter and combination: the number of the value that it counts once, −1: none; nil: not decided here
+	keys    []int            // question's keys decided here
 	values  [][]policy.Value
 	filters []*expr
 	within  []Pred          // conjuncts of the filter over these columns alone

@@ -13,6 +13,10 @@ func refused(c Context, text string) *Refusal {
 	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
 		dialect, text = MySQL, rest
 	}
+	if rest, ok := strings.CutPrefix(text, "SET dp.max_error = "); ok {
+		fmt.Sscan(rest, &c.Settings.MaxError)
+		_, text, _ = strings.Cut(rest, "; ")
+	}
 	statements, r := ParseAs(text, dialect, c.Dataset)
 	if r != nil {
 		return r

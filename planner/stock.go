@@ -186,7 +186,7 @@ func (s *Stock) put(h Holding, m *heldMeasure) {
 	if m.isPlain() && m.cells > 1 {
 		bucketOf(s.wide, columns).add(one)
 	}
-	if !m.combines() {
+	if !m.combines() || h.Spec.Strategy.IsCube() {
 		return
 	}
 	filter := string(encodePred(nil, m.filter))
@@ -248,8 +248,13 @@ func (s *Stock) finer(q *solved) (found []*stocked) {
 		}
 		wanted := columnsKey(at)
 		for set, b := range sets {
-			if hasColumns(set, wanted) {
-				found = append(found, b.all()...)
+			if !hasColumns(set, wanted) {
+				continue
+			}
+			for _, h := range b.all() {
+				if len(h.measure.adds) == 1 && h.measure.adds[0] == "" {
+					found = append(found, h)
+				}
 			}
 		}
 	}

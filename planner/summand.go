@@ -37,7 +37,8 @@ const (
 type summand struct {
 	factors []Factor
 	expr    *expr
-	weights weights // of expr, by combination of its columns' cells
+	weights weights  // of expr, by combination of its columns' cells
+	unit    *big.Rat // what one of the whole numbers is worth in the sum that the analyst sees
 	canon   string
 }
 

@@ -116,6 +116,11 @@ func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 	if sums == nil {
 		return mechanisms.Plain(len(s.counts), s.cells, s.contribution(), share)
 	}
+	return mechanisms.Sums(countersOf(sums), s.cells, s.contribution(), share)
+}
+
+// countersOf are sums as the mechanism plans them.
+func countersOf(sums []*Sum) []mechanisms.Counter {
 	counters := make([]mechanisms.Counter, len(sums))
 	for c, sum := range sums {
 		counters[c] = mechanisms.Counter{Bound: mechanisms.Bound{Low: 0, High: 1}, Weight: countWeight}
@@ -126,7 +131,7 @@ func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
 			counters[c] = mechanisms.Counter{Bound: sum.Bound, Weight: countWeight, Values: sum.Values}
 		}
 	}
-	return mechanisms.Sums(counters, s.cells, s.contribution(), share)
+	return counters
 }
 
 // countWeight is how much the squared error of a count matters beside that of sums, which matters in proportion to their

@@ -16,6 +16,7 @@ type way struct {
 	measure *Measure
 	reading *reading
 	others  []*Measure   // all that is read, where that is more than one; measure is the first
+	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
 
@@ -40,6 +41,9 @@ type heldOn struct {
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
 func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+	if ch.c.Settings.MaxError > 0 {
+		return ch.accurate(sheets)
+	}
 	most := 0
 	for _, sh := range sheets {
 		if slices.ContainsFunc(sh.asks, (*ask).wanted) {
@@ -88,6 +92,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if refusal != nil {
 				return nil, 0, refusal
 			}
+			w = ch.beside(a.solved, w, ways)
 			if w.share = own; sh.base != nil && !w.measure.Held {
 				leaning = append(leaning, i)
 				continue
@@ -177,6 +182,9 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
+		} else if shared, kind, name, ok := describedHead(h); ok && shared {
+			w.measure, release = q.measure(kind, name), true
+			w.measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
@@ -207,22 +215,22 @@ func (w *way) hold(h Holding, why string) {
 // reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
 // releases. Of those that are as exact as a fresh count, the one held longest is read, so that the same question keeps its
 // answer when more is bought; where there is none, the most exact release, whatever its error: it was bought for that.
-func (ch *chooser) reuse(q *asking) []candidate {
-	list := ch.combined(q)
+func (ch *chooser) reuse(q *asking) (list []candidate) {
 	for _, h := range ch.current(ch.finer(q.solved)) {
-		r := cover(q.solved, h.measure.solved)
-		if r == nil {
+		r := coverHeld(q.solved, h.heldOn)
+		if r == nil && !h.holding.Spec.Strategy.IsCube() {
 			r = coverWithin(q.solved, h.measure.solved)
 		}
 		if r == nil {
 			continue
 		}
-		w := &way{reading: r, measure: h.measure.held()}
+		w := &way{reading: r, measure: h.measure.held(), counts: h.measure.plain()}
 		w.measure.Declared = h.declared
 		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
 		variance := ch.worst(h.holding.Spec, r)
 		list = append(list, candidate{way: w, variance: variance, holding: h.holding, order: h.order, released: h.measure.isRelease(), enough: variance <= ch.variance(q.fresh)})
 	}
+	list = append(list, ch.combined(q)...)
 	first := -1
 	for i, c := range list {
 		if c.enough && (first < 0 || c.order < list[first].order || c.order == list[first].order && c.variance < list[first].variance) {

@@ -49,6 +49,10 @@ func column(t *Table, f *columnT, at place) *Column {
 		at.key("type").problem("%v", err)
 		return col
 	}
+	if t.Analysed() {
+		viewColumn(col, f, at)
+		return col
+	}
 	if f.Keys == "join" {
 		col.Join = true
 		for key, given := range map[string]bool{

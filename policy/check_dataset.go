@@ -13,6 +13,8 @@ import (
 
 const (
 	defaultEpsilon    = "0.1"
+	defaultCells      = 1024 // of a widened count
+	mostCells         = 1 << 14
 	defaultMaxEpsilon = "1"
 	defaultConfidence = "0.95"
 	defaultFreshness  = 24 * time.Hour
@@ -40,6 +42,10 @@ func (c *checker) dataset(f *datasetT, at place) {
 	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
 	c.budgets(d, f, at.key("budgets"))
 	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
+	d.Buying = Buying{Cells: defaultCells}
+	if f.Buying.Cells != "" {
+		d.Buying.Cells = int(whole64(f.Buying.Cells, 0, mostCells, at.key("buying").key("cells"), "cells"))
+	}
 	if len(f.Tables) == 0 {
 		at.key("tables").problem("tables is empty, must have at least one")
 	}
@@ -55,7 +61,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 func privateTables(f *datasetT) []string {
 	var names []string
 	for _, t := range f.Tables {
-		if !t.Public {
+		if !t.Public && (t.Trusted || !isSelect(t.Source)) {
 			names = append(names, t.Name)
 		}
 	}

@@ -216,6 +216,12 @@ func settings(s *settingsT, at place) map[string]string {
 		confidence(s.Confidence, at.key("confidence"))
 		set["confidence"] = string(s.Confidence)
 	}
+	if s.MaxError != "" {
+		if e, err := strconv.ParseFloat(string(s.MaxError), 64); err != nil || !(e >= 1e-9 && e <= 1e15) {
+			at.key("max_error").problem("max_error is %.40q, must be a number above 0", s.MaxError)
+		}
+		set["max_error"] = string(s.MaxError)
+	}
 	switch s.Dialect {
 	case "":
 	case "postgres", "mysql":

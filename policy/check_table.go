@@ -24,9 +24,12 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 	d.Tables = append(d.Tables, t)
 	c.source(t, f, at)
 	c.relation(t, at)
-	if t.Public {
+	switch {
+	case t.Public:
 		publicTable(t, f, at)
-	} else {
+	case t.Analysed():
+		analysedTable(t, f, at)
+	default:
 		privateTable(t, f, at)
 	}
 	columns(t, f, at.key("columns"))
@@ -56,9 +59,12 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 	if text == "" {
 		text, here = t.Name, at.key("name")
 	}
-	if fields := strings.Fields(strings.ToLower(text)); len(fields) > 1 && (fields[0] == "select" || fields[0] == "with" || fields[0] == "values") {
-		here.problem("source: a SELECT as source is not available yet; name a table")
+	if isSelect(text) {
+		view(t, f, here, at)
 		return
+	}
+	if f.Trusted {
+		at.name("trusted").problem("trusted is for a SELECT as source, and this one names a table")
 	}
 	t.Source = Source{Schema: "public", Name: text}
 	if c.embedded() {
@@ -86,6 +92,9 @@ func (c *checker) source(t *Table, f *tableT, at place) {
 
 // relation refuses two datasets over one base relation (privacy rule 8), and a private relation shown as public.
 func (c *checker) relation(t *Table, at place) {
+	if t.View.Text != "" { // what it reads is for package planner to find
+		return
+	}
 	key := t.Source.Schema + "\x00" + t.Source.Name
 	if c.embedded() {
 		key = strings.ToLower(key) // as DuckDB compares names

@@ -11,7 +11,7 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 		return
 	}
 	for i, t := range d.Tables {
-		if !t.Public {
+		if !t.Public && !t.Analysed() {
 			unitPath(t, f.Tables[i].Unit, at.item(i).within("table", f.Tables[i].Name))
 		}
 	}
@@ -148,7 +148,7 @@ func through(t *Table, column, right string, own bool, here place) {
 		return
 	}
 	for _, other := range d.Tables {
-		if other == t || other.Public || !names(table, other.Schema+"."+other.Name) {
+		if other == t || other.Public || other.Analysed() || !names(table, other.Schema+"."+other.Name) {
 			continue
 		}
 		if own {

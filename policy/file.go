@@ -63,7 +63,7 @@ type settingsT struct {
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
-	MaxError     later   `yaml:"max_error"`
+	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
 }
 
@@ -78,6 +78,7 @@ type datasetT struct {
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
 	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
 	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
+	Buying      buyingT            `yaml:"buying" jsonschema_description:"What the planner buys beside what is asked, so that later questions are free."`
 	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
 	Population  later              `yaml:"population"`
 	NullUnit    later              `yaml:"null_unit"`
@@ -116,9 +117,13 @@ type defaultsT struct {
 	Freshness  string  `yaml:"freshness" jsonschema:"default=24h" jsonschema_description:"How often public tables are copied anew, and how old an answer may be before it is marked with its date."`
 }
 
+type buyingT struct {
+	Cells integer `yaml:"cells" jsonschema:"default=1024" jsonschema_description:"Most cells of a count that is widened: the rows outside its condition are counted beside it, at the same cost and error. 0: off."`
+}
+
 type tableT struct {
 	Name             string     `yaml:"name" jsonschema:"required" jsonschema_description:"What analysts see: table or schema.table."`
-	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name."`
+	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
 	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
@@ -130,7 +135,7 @@ type tableT struct {
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
 	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
-	Trusted          later      `yaml:"trusted"`
+	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         later      `yaml:"null_unit"`
 	Appends          later      `yaml:"appends"`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`

@@ -25,6 +25,8 @@ func (t *Table) Fingerprint() []byte {
 	line("table", "1")
 	if t.Derived != nil {
 		line("derived", string(t.Derived.Meaning()))
+	} else if t.View.Text != "" {
+		line("view", t.View.Text, fmt.Sprint(t.View.Trusted))
 	} else if t.File != "" {
 		line("file", t.File)
 	} else {

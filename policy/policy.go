@@ -64,6 +64,7 @@ type Dataset struct {
 	Cap         Allowance
 	Budgets     map[string]Budget // by user name, "*" for each other user
 	Defaults    Defaults
+	Buying      Buying
 	Tables      []*Table
 }
 
@@ -96,6 +97,11 @@ type Defaults struct {
 	Freshness           time.Duration
 }
 
+// Buying is what the planner buys beside what is asked.
+type Buying struct {
+	Cells int // most cells of a widened count; 0: none is
+}
+
 // Table is a private table, or a public one.
 type Table struct {
 	Dataset        *Dataset
@@ -103,6 +109,7 @@ type Table struct {
 	Schema         string // the schema it lies in for analysts: "public"
 	Source         Source
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
+	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
 	Static         bool   // its rows never change: releases drawn at different times are of the same rows
 	ExpectedRows   int64  // public guess
@@ -133,6 +140,19 @@ type Derivation interface {
 	Inputs() []*Table
 	Meaning() []byte // canonical: what the rows are, the inputs' fingerprints included
 }
+
+// View is a SELECT that the owner gave as source (docs/adr/0019). Trusted: it is sent as she wrote it, and what it promises
+// is hers. Else package planner analyses it over the dataset's tables, as it would an analyst's sub-query, and it is never
+// sent.
+type View struct {
+	Text         string
+	Trusted      bool
+	Line, Column int // of the text in the policy file
+}
+
+// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own, and
+// no SQL reads it.
+func (t *Table) Analysed() bool { return t.View.Text != "" && !t.View.Trusted }
 
 // Source is a base relation of the private database.
 type Source struct{ Schema, Name string }

@@ -77,7 +77,7 @@ func (p *Policy) Notes() []string {
 				continue
 			}
 			for _, c := range t.Columns {
-				if endsAtMidnight(c.Domain.Max) {
+				if c.Domain != nil && endsAtMidnight(c.Domain.Max) {
 					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
 				}
 			}
@@ -194,6 +194,9 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		}
 		say("table %s: %s is %d, and noise grows with it: a count is off by thousands", t.Name, bound, t.MaxRowsPerUnit)
 	}
+	if t.View.Trusted {
+		say("table %s is a SELECT of the owner's, sent as it is written: that each of its rows depends on one %s's rows alone, and that it fails for no rows, is hers to see to", t.Name, unitName(t.Dataset))
+	}
 	for _, c := range t.Columns {
 		if c.Open != nil {
 			say("column %s.%s: its keys are found by who has δ in her budget, a sixteenth of it each time; what its values are called must name nobody", t.Name, c.Name)
@@ -201,7 +204,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 		if c.Name != strings.ToLower(c.Name) {
 			say("table %s: analysts must write column %s in double quotes", t.Name, c.Name)
 		}
-		if c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
+		if c.Domain != nil && c.Domain.Type.Textual() && c.Domain.Other >= 0 && c.Domain.Other < c.Domain.Regular {
 			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)
 		}
 	}

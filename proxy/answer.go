@@ -282,6 +282,9 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost, b.Spent, b.Limit)
 		}
 		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
+		if s.Settings.MaxError > 0 {
+			f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A larger SET dp.max_error costs less."
+		}
 		return f
 	case errors.Is(err, ledger.ErrCap):
 		return &Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}

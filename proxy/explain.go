@@ -270,6 +270,9 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 		}
 		return noise
 	}
+	if s.Strategy.IsCube() {
+		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
+	}
 	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
 	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
 	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {

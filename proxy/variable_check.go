@@ -129,6 +129,15 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *Failure
 			return "", invalidValue(v, value).withHint("The confidence is a number above 0 and below 1, such as 0.95.")
 		}
 		return strings.TrimSpace(value), nil
+	case "dp.max_error":
+		e, err := parseMaxError(value)
+		if err != nil {
+			return "", invalidValue(v, value).withHint("The value is a number above 0, such as 50, or off.")
+		}
+		if e == 0 {
+			return "off", nil
+		}
+		return strconv.FormatFloat(e, 'f', -1, 64), nil
 	case "client_encoding":
 		return checkEncoding(v, value)
 	case "DateStyle":
@@ -180,6 +189,19 @@ func parseConfidence(value string) (mechanisms.Confidence, error) {
 		return mechanisms.Confidence{}, err
 	}
 	return mechanisms.NewConfidence(f)
+}
+
+// parseMaxError reads dp.max_error; 0 is off.
+func parseMaxError(value string) (float64, error) {
+	value = strings.TrimSpace(value)
+	if strings.EqualFold(value, "off") {
+		return 0, nil
+	}
+	e, err := strconv.ParseFloat(value, 64)
+	if err == nil && !(e == 0 || e >= 1e-9 && e <= 1e15) {
+		err = strconv.ErrRange
+	}
+	return e, err
 }
 
 func checkEncoding(v *variable, value string) (string, *Failure) {

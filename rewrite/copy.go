@@ -44,3 +44,12 @@ func Probe(t *policy.Table, d Dialect) (Query, error) {
 	}
 	return Render(m, d)
 }
+
+// DescribeView writes a query that shows all that a trusted SELECT does. It is described and never run.
+func DescribeView(t *policy.Table, d Dialect) (string, error) {
+	if d != PostgreSQL && d != DuckDB {
+		return "", errors.New("rewrite: no such dialect")
+	}
+	w := &writer{composed: &composed{dialect: d}, table: t}
+	return "SELECT t.* FROM " + w.relation(t) + " AS t", w.err
+}

@@ -46,7 +46,9 @@ func (w *writer) input() string {
 }
 
 // provable tells whether a unique constraint on the unit's column would prove the table's bound.
-func provable(t *policy.Table) bool { return t.Derived == nil && t.UnitColumn != "" }
+func provable(t *policy.Table) bool {
+	return t.Derived == nil && t.UnitColumn != "" && t.View.Text == ""
+}
 
 // base writes a table's normalised rows: what is used, or, to number them, everything.
 func (w *writer) base(everything bool) string {

@@ -74,6 +74,9 @@ func tableComment(t *policy.Table) string {
 	if t.Public {
 		return publicComment + "queries over it alone are exact and free"
 	}
+	if t.Analysed() {
+		return "private table: a SELECT over other tables; aggregates are answered with noise"
+	}
 	unit := "each row is protected"
 	if t.Dataset != nil && !t.Dataset.Unit.Row {
 		unit = "each " + t.Dataset.Unit.Name + " is protected, with at most " + itoa(t.MaxRowsPerUnit) + " rows"
@@ -166,9 +169,11 @@ func DPTables() map[string][]Column {
 func dpTables(d *policy.Dataset) table {
 	var records []record
 	for _, t := range d.Tables {
-		r := record{"table_schema": t.Schema, "table_name": t.Name, "public": t.Public}
+		r := record{"table_schema": t.Schema, "table_name": t.Name, "public": t.Public, "trusted": t.View.Trusted}
 		if !t.Public {
-			r["unit"], r["expected_rows"], r["max_rows_per_unit"] = "row", t.ExpectedRows, t.MaxRowsPerUnit
+			if r["unit"] = "row"; !t.Analysed() {
+				r["expected_rows"], r["max_rows_per_unit"] = t.ExpectedRows, t.MaxRowsPerUnit
+			}
 			if !d.Unit.Row {
 				r["unit"] = d.Unit.Name
 			}

@@ -84,6 +84,10 @@ func describePolicy(out io.Writer, p *policy.Policy) {
 				fmt.Fprintf(out, "  table %s: public, exact and free\n", t.Name)
 				continue
 			}
+			if t.Analysed() {
+				fmt.Fprintf(out, "  table %s: %s of a SELECT over other tables, which is analysed where it is used\n", t.Name, counted(len(t.Columns), "column"))
+				continue
+			}
 			of := "unit"
 			if !d.Unit.Row {
 				of = d.Unit.Name

@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -70,7 +71,10 @@ func readPolicy(path string) (*policy.Policy, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no policy %s: name one by --policy, write a first one with dpproxy init, or try dpproxy demo", path)
 	}
-	return p, err
+	if err != nil {
+		return nil, err
+	}
+	return p, planner.CheckViews(p)
 }
 
 // house is a running proxy: what serve opened, and the policy in force.
@@ -244,6 +248,9 @@ func (h *house) adopt(ctx context.Context, p *policy.Policy) error {
 	}
 	if !sameHouse(old, p) {
 		return errors.New("a change of listen, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
+	}
+	if err := planner.CheckViews(p); err != nil {
+		return err
 	}
 	if err := inspect(ctx, h.backend, p, h.log); err != nil {
 		return err

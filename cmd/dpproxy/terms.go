@@ -2,10 +2,12 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,7 +25,7 @@ func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
 		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}}
 	for _, table := range d.Tables {
 		if !table.Public {
-			t.Relations = append(t.Relations, relation(p, table))
+			t.Relations = append(t.Relations, relations(p, table)...)
 		}
 	}
 	for user, b := range d.Budgets {
@@ -41,6 +43,32 @@ func unitText(d *policy.Dataset) string {
 		return "row"
 	}
 	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
+}
+
+// relations names all that a table reads: those of a trusted SELECT are in its text, and what an analysed one reads are
+// tables of the dataset. A relation that is a file goes by the file.
+func relations(p *policy.Policy, t *policy.Table) []string {
+	switch {
+	case t.Analysed():
+		return nil
+	case t.View.Text == "":
+		return []string{relation(p, t)}
+	}
+	var names []string
+	for _, s := range planner.ViewSources(p, t) {
+		name := relation(p, &policy.Table{Source: s})
+		for _, d := range p.Datasets {
+			for _, other := range d.Tables {
+				if other.File != "" && strings.EqualFold(other.Source.Schema+"."+other.Source.Name, s.Schema+"."+s.Name) {
+					name = relation(p, other)
+				}
+			}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // relation names what a table reads, by one name for however it is spelled, so that two datasets cannot give two budgets

@@ -1,0 +1,97 @@
+package backend
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// A trusted SELECT is held against the policy as a table is: the database describes what it would show, and does not run it.
+
+// kindTrusted is the kind of relation that a trusted SELECT is.
+const kindTrusted = "trusted SELECT"
+
+// relationOf is where the shape has a table: a SELECT has a place of its own, in no schema.
+func relationOf(t *policy.Table, dialect rewrite.Dialect) (schema, name string) {
+	if t.View.Text != "" {
+		return "", t.Schema + "." + t.Name
+	}
+	return rewrite.Relation(t.Source, dialect)
+}
+
+// viewed are the columns of a SELECT that the policy names.
+func viewed(t *policy.Table) []string {
+	list := keyColumns(t)
+	for _, c := range t.Columns {
+		if !slices.Contains(list, c.Source) {
+			list = append(list, c.Source)
+		}
+	}
+	return list
+}
+
+// viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described within
+// a transaction of its own, which a failure does not end.
+func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) error {
+	whole, err := rewrite.DescribeView(t, rewrite.PostgreSQL)
+	if err != nil {
+		return err
+	}
+	inner, err := tx.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer inner.Rollback(ctx)
+	described, err := inner.Prepare(ctx, "", whole)
+	if err != nil {
+		return nil
+	}
+	schema, name := relationOf(t, rewrite.PostgreSQL)
+	wanted := viewed(t)
+	for _, f := range described.Fields {
+		if !slices.Contains(wanted, f.Name) {
+			continue
+		}
+		c := columnShape{kind: kindTrusted, scale: -1}
+		if err := inner.QueryRow(ctx, "SELECT pg_catalog.format_type($1::pg_catalog.text::pg_catalog.oid, NULL)", strconv.FormatUint(uint64(f.DataTypeOID), 10)).Scan(&c.kindOf); err != nil {
+			return errResult
+		}
+		if f.TypeModifier >= 4 && c.kindOf == "numeric" {
+			c.scale = int((f.TypeModifier - 4) & 2047)
+		}
+		into[place{schema, name, f.Name}] = c
+	}
+	return nil
+}
+
+// viewShape adds what a trusted SELECT would show. One that DuckDB does not accept shows nothing.
+func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
+	whole, err := rewrite.DescribeView(t, rewrite.DuckDB)
+	if err != nil {
+		return
+	}
+	alone, err := b.db.PrepareContext(ctx, t.View.Text)
+	if err != nil {
+		return
+	}
+	alone.Close()
+	schema, name := relationOf(t, rewrite.DuckDB)
+	wanted := viewed(t)
+	err = b.eachRow(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+whole+")", func(row []*string) error {
+		if row[0] == nil || row[1] == nil {
+			return errResult
+		}
+		if slices.Contains(wanted, *row[0]) {
+			into[place{schema, name, *row[0]}] = columnShape{kind: kindTrusted, kindOf: *row[1], scale: -1}
+		}
+		return nil
+	})
+	if err != nil {
+		b.log.Warn("a trusted SELECT is not accepted", "table", t.Name, "cause", cause(err))
+	}
+}

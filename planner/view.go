@@ -1,0 +1,269 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A SELECT in the place of a table's source (docs/adr/0019). One that is analysed is bound wherever a statement names the
+// table, by what binds an analyst's sub-query, over the dataset's tables: nothing of it is trusted, and what is measured is
+// measured of the tables below. One that is trusted is the owner's own text; what is looked at here is only that it is one
+// SELECT, and which relations it reads.
+
+// viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
+func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
+	if slices.Contains(b.viewing, t) {
+		return nil, viewCircle.at(pos, t.Name)
+	}
+	sel, refusal := viewSelect(t.View.Text)
+	if refusal != nil {
+		return nil, refusal
+	}
+	if pos >= 0 { // what is refused of it is refused of the name that stands for it
+		placedAt(sel.ProtoReflect(), int32(pos))
+	}
+	params, path := b.params, b.c.Settings.SearchPath
+	b.viewing, b.params, b.c.Settings.SearchPath = append(b.viewing, t), &parameters{}, nil
+	found, refusal := b.selectRows(sel, nil)
+	b.viewing, b.params, b.c.Settings.SearchPath = b.viewing[:len(b.viewing)-1], params, path
+	switch {
+	case refusal != nil:
+		return nil, refusal
+	case found == nil:
+		return nil, viewRowsOnly.at(pos, t.Name)
+	}
+	return b.viewColumns(t, found, pos)
+}
+
+// viewColumns holds what the SELECT shows against what the policy lists. Join keys need not be listed.
+func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Refusal) {
+	out := *found
+	out.names, out.exprs, out.pos = nil, nil, pos
+	for _, c := range t.Columns {
+		at := slices.Index(found.names, c.Name)
+		switch {
+		case at < 0:
+			return nil, viewColumn.at(pos, t.Name, c.Name)
+		case slices.Contains(found.names[at+1:], c.Name):
+			return nil, ambiguous.at(pos, c.Name)
+		}
+		e := found.exprs[at]
+		if e.Type() == policy.Unknown {
+			s, err := b.env.Coerce(e.Expr, policy.Text)
+			if err != nil {
+				return nil, scalarRefusal(err, e.pos)
+			}
+			typed := *e
+			typed.Expr = s
+			e = &typed
+		}
+		if e.Type() != c.Type {
+			return nil, viewType.at(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
+		}
+		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)
+	}
+	for _, k := range t.Keys {
+		if !slices.ContainsFunc(found.keys, func(have key) bool { return have.name == k.Name }) {
+			return nil, viewKey.at(pos, t.Name, k.Name)
+		}
+	}
+	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys)}}
+	return &out, nil
+}
+
+// viewSelect parses the text of a source.
+func viewSelect(text string) (*pg.SelectStmt, *Refusal) {
+	if refusal := checkLimits(text); refusal != nil {
+		return nil, refusal
+	}
+	tree, err := pg.Parse(text)
+	if err != nil {
+		return nil, syntaxRefusal(err)
+	}
+	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
+		return nil, viewStatement.at(-1)
+	}
+	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
+}
+
+// placedAt gives every node of a tree one place.
+func placedAt(m protoreflect.Message, pos int32) {
+	eachMessage(m, func(m protoreflect.Message) {
+		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
+			m.Set(field, protoreflect.ValueOfInt32(pos))
+		}
+	})
+}
+
+// eachMessage visits a tree, from the top.
+func eachMessage(m protoreflect.Message, visit func(protoreflect.Message)) {
+	visit(m)
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsList() && field.Message() != nil:
+			for i := range v.List().Len() {
+				eachMessage(v.List().Get(i).Message(), visit)
+			}
+		case !field.IsList() && field.Message() != nil:
+			eachMessage(v.Message(), visit)
+		}
+		return true
+	})
+}
+
+// CheckViews checks the SELECTs in a policy that stand in the place of sources. Its error is policy.Problems.
+func CheckViews(p *policy.Policy) error {
+	var problems policy.Problems
+	readers := map[string]*policy.Table{}
+	for _, d := range p.Datasets {
+		for _, t := range d.Tables {
+			if t.View.Text != "" && t.View.Trusted {
+				problems = append(problems, trustedProblems(p, t, readers)...)
+			} else if t.View.Text != "" {
+				if refusal := analysed(p, t); refusal != nil {
+					problems = append(problems, viewProblem(p, t, refusal.inCharacters(t.View.Text)))
+				}
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return problems
+}
+
+func viewProblem(p *policy.Policy, t *policy.Table, r *Refusal) policy.Problem {
+	text := "table " + t.Name + ": source"
+	if r.Position > 0 {
+		text += fmt.Sprintf(", character %d of the SELECT", r.Position)
+	}
+	text += ": " + r.Message
+	if r.Hint != "" {
+		text += ". " + r.Hint
+	}
+	return policy.Problem{Path: p.Path, Line: t.View.Line, Column: t.View.Column, Text: text}
+}
+
+// noPublicRows stands for public tables before they are copied.
+type noPublicRows struct{}
+
+func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
+
+// analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
+func analysed(p *policy.Policy, t *policy.Table) *Refusal {
+	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
+	var last *Refusal
+	for range mostBindings {
+		o.tables = map[*policy.Table]*policy.Table{}
+		b := newBinder(Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: Settings{Zone: time.UTC}}, &parameters{})
+		b.open = o
+		found, refusal := b.viewRows(t, -1)
+		if refusal == nil {
+			_, refusal = solve(&question{table: found.table, where: found.where, counters: []counter{{}}}, b.env, new(notes))
+		}
+		if refusal == nil || len(refusal.named) == 0 {
+			return refusal
+		}
+		last = refusal
+		for _, v := range refusal.named {
+			o.values[v.column] = append(o.values[v.column], v.text)
+		}
+	}
+	return last
+}
+
+// trustedProblems says what is wrong with a trusted SELECT: readers are those that read a relation.
+func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*policy.Table) policy.Problems {
+	sources, refusal := viewSources(p, t)
+	if refusal != nil {
+		return policy.Problems{viewProblem(p, t, refusal.inCharacters(t.View.Text))}
+	}
+	var problems policy.Problems
+	tell := func(other *policy.Table) {
+		problems = append(problems, viewProblem(p, t, viewElsewhere.at(-1, other.Name, other.Dataset.ID)))
+	}
+	for _, s := range sources {
+		name := sourceName(p, s)
+		if other := readers[name]; other != nil && other.Dataset != t.Dataset {
+			tell(other)
+		}
+		readers[name] = t
+		for _, d := range p.Datasets {
+			for _, other := range d.Tables {
+				if d != t.Dataset && !other.Public && other.View.Text == "" && sourceName(p, other.Source) == name {
+					tell(other)
+				}
+			}
+		}
+	}
+	return problems
+}
+
+// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart.
+func sourceName(p *policy.Policy, s policy.Source) string {
+	if embedded(p) {
+		return strings.ToLower(s.Schema + "\x00" + s.Name)
+	}
+	return s.Schema + "\x00" + s.Name
+}
+
+func embedded(p *policy.Policy) bool { return strings.HasPrefix(p.Backend.URL, "duckdb:") }
+
+// ViewSources lists the relations that a trusted SELECT reads.
+func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
+	sources, _ := viewSources(p, t) // a refusal has been told when the policy was checked
+	return sources
+}
+
+// viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
+// no name in any schema by itself.
+func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *Refusal) {
+	sel, refusal := viewSelect(t.View.Text)
+	if refusal != nil {
+		return nil, refusal
+	}
+	queries := map[string]bool{}
+	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+		if c, ok := m.Interface().(*pg.CommonTableExpr); ok {
+			queries[c.Ctename] = true
+		}
+	})
+	catalog, full := "", "schema.table"
+	if embedded(p) {
+		catalog, full = "private", "private.schema.table"
+	}
+	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+		if refusal != nil {
+			return
+		}
+		switch n := m.Interface().(type) {
+		case *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:
+			refusal = writes.at(-1, "a statement in WITH that changes data")
+		case *pg.IntoClause:
+			refusal = intoTable.at(-1)
+		case *pg.LockingClause:
+			refusal = rowLocks.at(-1, "a locking clause")
+		case *pg.ParamRef:
+			refusal = unknownParam.at(int(n.Location), n.Number)
+		case *pg.RangeVar:
+			if n.Schemaname == "" && queries[n.Relname] {
+				return
+			}
+			if n.Schemaname == "" || n.Catalogname != catalog {
+				refusal = viewName.at(int(n.Location), n.Relname, full)
+				return
+			}
+			if s := (policy.Source{Schema: n.Schemaname, Name: n.Relname}); !slices.Contains(sources, s) {
+				sources = append(sources, s)
+			}
+		}
+	})
+	return sources, refusal
+}
