@@ -44,6 +44,7 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 	}
 	ch.hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
+	ch.invest(open)
 	return ways, ch.settle(open)
 }
 

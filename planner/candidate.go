@@ -139,6 +139,9 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 			all = append(all, from(ch, q)...)
 		}
 	}
+	if s.contest != nil {
+		all = append(all, ch.contested(s.contest, share)...)
+	}
 	var out []Alternative
 	seen := map[string]bool{}
 	for i, c := range all {

@@ -23,15 +23,15 @@ type generator struct {
 	atoms    []float64 // 1 where it counts
 }
 
-// term is a weighted generator.
-type term struct {
+// weighted is a generator with its weight.
+type weighted struct {
 	*generator
 	weight *big.Rat
 }
 
 // mixture is a combination of releases, and its variance.
 type mixture struct {
-	terms    []term
+	terms    []weighted
 	variance float64
 }
 
@@ -309,7 +309,7 @@ func exactMixture(all []*generator, weights []*big.Rat, goal []float64) *mixture
 		if w.Num().BitLen() > 40 || w.Denom().BitLen() > 30 {
 			return nil
 		}
-		m.terms = append(m.terms, term{all[i], w})
+		m.terms = append(m.terms, weighted{all[i], w})
 		f, _ := w.Float64()
 		m.variance += f * f * all[i].variance
 	}

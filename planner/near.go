@@ -28,11 +28,7 @@ func (s *Stock) near(wanted Pred) []*stocked {
 	defer s.mu.RUnlock()
 	parts := conjunctsOf(wanted)
 	columns, _ := columnsOf(wanted, nil)
-	var at []int
-	for _, c := range columns {
-		at = append(at, columnIndex(s.table, c))
-	}
-	f := &finder{s: s, columns: columnsKey(at)}
+	f := &finder{s: s, columns: columnsKey(positionsOf(s.table, columns))}
 	f.turned(parts)
 	for _, some := range subsets(parts) {
 		f.filter(allOf(some...))

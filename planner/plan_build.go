@@ -141,9 +141,15 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
 		}
 		for j, a := range sh.asks {
-			if ways[j] != nil && slices.Contains(a.reads, s) {
+			if ways[j] != nil && ways[j].contest == nil && slices.Contains(a.reads, s) {
 				p.fill(leaf, a, ways[j], sh.frames[s], keys, order)
 			}
+		}
+	}
+	if sh.turned != nil {
+		leaf = sh.turned.turnedOver(leaf, sh.at)
+		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
+			p.ranked(leaf, ways[0])
 		}
 	}
 	p.Leaves = append(p.Leaves, leaf)

@@ -102,7 +102,8 @@ type Stock struct {
 	wide     map[string]*bucket            // counts of every row by cells of the same columns
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
 	lines    map[string]*line              // see line
-	found    map[mixKey][]candidate        // by combining, since the last was added
+	rents    stockRents
+	found    map[mixKey][]candidate // by combining, since the last was added
 }
 
 // stocked is a holding that has been read.
@@ -185,6 +186,7 @@ func (s *Stock) put(h Holding, m *heldMeasure) {
 	one := &stocked{heldOn: heldOn{h, m, declared}, order: s.seen, columns: columns, inexact: inexactness(h.Spec), conjunct: conjunctsOf(m.filter)}
 	if m.isPlain() && m.cells > 1 {
 		bucketOf(s.wide, columns).add(one)
+		s.rents.add(one)
 	}
 	if !m.combines() || h.Spec.Strategy.IsCube() {
 		return
@@ -242,11 +244,7 @@ func (s *Stock) finer(q *solved) (found []*stocked) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	collect := func(sets map[string]*bucket, columns []*policy.Column) {
-		at := make([]int, len(columns))
-		for i, c := range columns {
-			at[i] = columnIndex(s.table, c)
-		}
-		wanted := columnsKey(at)
+		wanted := columnsKey(positionsOf(s.table, columns))
 		for set, b := range sets {
 			if !hasColumns(set, wanted) {
 				continue

@@ -16,6 +16,7 @@ type way struct {
 	measure *Measure
 	reading *reading
 	others  []*Measure   // all that is read, where that is more than one; measure is the first
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
@@ -249,7 +250,9 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" || m.kind == "keys" }
+func (m *heldMeasure) isRelease() bool {
+	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
+}
 
 // stock is what she holds on a table; nil: nothing.
 func (ch *chooser) stock(t *policy.Table) *Stock {

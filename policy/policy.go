@@ -99,7 +99,8 @@ type Defaults struct {
 
 // Buying is what the planner buys beside what is asked.
 type Buying struct {
-	Cells int // most cells of a widened count; 0: none is
+	Cells int     // most cells of a widened count; 0: none is
+	After float64 // a release is bought when rents come to so many times its price; 0: never by itself
 }
 
 // Table is a private table, or a public one.

@@ -146,6 +146,9 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
+	}
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
@@ -196,6 +199,9 @@ func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if sum := summedIn(c, measure, plan.Measures[measure]); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+		}
 		if rows > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}

@@ -48,7 +48,7 @@ func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
 		next.inventory = planner.NewInventory()
 	}
 	for _, r := range releases[from:] {
-		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described})
+		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described})
 	}
 	h.now.Store(next)
 	return next.inventory
