@@ -74,7 +74,7 @@ func readHeld(h Holding, t *policy.Table) *heldMeasure {
 		return nil
 	}
 	n := r.number()
-	if r.failed || n != h.Spec.Counters || h.Spec.Choice != nil {
+	if r.failed || n != h.Spec.Counters || h.Spec.Choice != nil || h.Spec.Online != nil || h.Spec.Synthetic != nil {
 		return nil
 	}
 	for range n {

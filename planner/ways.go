@@ -280,7 +280,7 @@ func (ch *chooser) finer(s *solved) (list []*stocked) {
 
 // declaredAs finds the policy's release that a measure holds.
 func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if shared && r.Name == name {
 			return r
 		}
@@ -351,6 +351,13 @@ func hint(r *policy.Release) string {
 
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	if r.Kind == policy.OnlineRelease {
+		o, err := onlineOf(r)
+		if err != nil {
+			return mechanisms.Spec{}, err
+		}
+		return o.spec, nil
+	}
 	if r.Kind == policy.RangeRelease {
 		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
 	}
@@ -359,6 +366,9 @@ func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
+	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
+		return instanceOf(r)
+	}
 	s := identity(r.Table, r.Columns)
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {

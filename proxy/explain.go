@@ -178,6 +178,9 @@ func boundText(c mechanisms.Contribution) string {
 func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 	var lines []string
 	confidence := plan.Confidence
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
@@ -263,8 +266,13 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		return choiceText(s)
+	case s.Online != nil:
+		return onlineText(s)
+	case s.Synthetic != nil:
+		return syntheticText(s)
 	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {

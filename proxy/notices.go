@@ -136,8 +136,15 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 			continue
 		}
 		what := "every count over its columns"
+		if m.Spec.Synthetic != nil {
+			what = "whatever is asked of its made-up rows"
+		}
 		if m.Kind == "range" {
 			what = "every range over " + m.Grain[0].Name
+		}
+		if m.Spec.Online != nil {
+			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, m.Spec.Online.Updates))
+			continue
 		}
 		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
 	}
