@@ -122,7 +122,7 @@ func encodeMask(b []byte, mask []bool) []byte {
 
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
-	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), PerGroup: s.perGroup, described: s.meaning()}
+	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), Rows: s.rows, PerGroup: s.perGroup, described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}

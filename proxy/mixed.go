@@ -32,17 +32,6 @@ func mixedValue(row []planner.Term, readings []saved) int64 {
 	return n.Int64()
 }
 
-// rowOf is the place of a column's row in its run.
-func rowOf(c *planner.CountColumn, run *planner.Run, row int) int {
-	for i := range c.Runs {
-		if &c.Runs[i] == run {
-			break
-		}
-		row -= len(c.Runs[i].Spans)
-	}
-	return row
-}
-
 // runWidth is the largest half-width over the rows of a run.
 func runWidth(plan *planner.Plan, run *planner.Run, confidence mechanisms.Confidence) (widest int64) {
 	if run.Mix == nil {

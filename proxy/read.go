@@ -77,7 +77,7 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 			return answers[run][c.In(run, row)].Value
 		}
 		if run.Mix != nil {
-			return mixedValue(run.Mix[rowOf(c, run, row)], readings)
+			return mixedValue(run.Mix[c.In(run, row)], readings)
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {

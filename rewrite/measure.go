@@ -33,7 +33,7 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a table that does not name its unit")
 		case !t.Dataset.Unit.Row && t.MaxRowsPerUnit < 1:
 			return errors.New("rewrite: a table without a bound of rows per unit")
-		case t.Dataset.Unit.Row && m.Table.Derived != nil:
+		case t.Dataset.Unit.Row && !onlyMatched(m.Table):
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
