@@ -199,10 +199,13 @@ func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
 		variance float64
 	}
 	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range []source{(*chooser).again, (*chooser).reuse} {
+	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuse} {
+		if i == 1 && current != nil { // answers that were kept are of earlier days
+			return current, nil
+		}
 		for _, c := range from(ch, q) {
 			own := rank{c.order, c.variance}
-			if i == 0 {
+			if i == 1 {
 				own.order = -1
 			}
 			m := c.way.measure

@@ -26,6 +26,13 @@ func (m *heldMeasure) isPlain() bool {
 	return m.filter == nil && len(m.counts) == 1 && m.counts[0] == nil && m.adds[0] == "" && !slices.ContainsFunc(m.parts, func(p *part) bool { return p.masks[0] != nil })
 }
 
+// copied is a copy that can be changed.
+func (m *heldMeasure) copied() *heldMeasure {
+	own, counts := *m, *m.solved
+	own.solved = &counts
+	return &own
+}
+
 // plain is what it counts, where that is every row.
 func (m *heldMeasure) plain() *solved {
 	if !m.isPlain() {
@@ -90,6 +97,9 @@ func readHeld(h Holding, t *policy.Table) *heldMeasure {
 		if s.cells *= p.classes; s.cells > maxCells || s.cells == 0 {
 			return nil
 		}
+	}
+	if len(r.b) == 1 && r.b[0] == 'g' {
+		s.grows, r.b = true, nil
 	}
 	s.sums, s.values, m.adds = make([]*summand, n), make([]*values, n), make([]string, n)
 	m.solved = s

@@ -76,6 +76,9 @@ func (s *solved) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
+	if s.grows {
+		b = append(b, 'g')
+	}
 	return b
 }
 

@@ -9,7 +9,7 @@ import (
 // combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes by
 // itself, and what is counted of a unit does not depend on how the rows are grouped.
 func (m *heldMeasure) combines() bool {
-	if m.table.MaxGroups > 0 || m.cells > mostStockedCells {
+	if m.grows || m.table.MaxGroups > 0 || m.cells > mostStockedCells {
 		return false
 	}
 	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 })
