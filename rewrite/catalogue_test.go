@@ -56,6 +56,13 @@ func everyQuery(t *testing.T, d rewrite.Dialect) (fixture, clinic []string) {
 			}
 		}
 	}
+	for _, m := range foundMeasures(t) {
+		q, err := rewrite.Render(m, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		clinic = take(clinic, q)
+	}
 	return fixture, clinic
 }
 
@@ -246,7 +253,7 @@ var plants = []plant{
 	{rewrite.DuckDB, "an error by hand", planted(`count\(\*\)`, `sum(error('x'))`)},
 }
 
-// TestCatalogue: generated SQL holds nothing but what the catalogue lists; and everything that is listed is used.
+// TestCatalogue: generated SQL holds nothing but what the catalogue lists.
 func TestCatalogue(t *testing.T) {
 	pg, duck := postgresConn(t, fixtureTables(t, false)), duckDB(t, nil)
 	clinic := postgresConn(t, neighbourTables)
