@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,9 @@ bench-error: ## error of ranges: ours, the lecture notes', the best known, the c
 
 bench-samplers: ## ns and random words a sample: ours, the entropy source's floor, google/differential-privacy
 	$(GO) test -run '^$$' -bench Samplers ./mechanisms/noise
+
+bench-answers: ## what a budget buys on the published set-ups of Turbo and DProvDB, through the planner
+	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBench(Turbo|Ranges)$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
 	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online

@@ -20,6 +20,7 @@ type Context struct {
 	Holdings Holdings
 	Public   PublicRows                              // nil: no public table has been copied
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	Left     func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now      time.Time
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
@@ -50,6 +51,7 @@ type Holding struct {
 	Digest Digest
 	Spec   mechanisms.Spec
 	At     time.Time
+	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }

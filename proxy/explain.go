@@ -59,6 +59,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	return e, a.explainFinds(plan, &e)
@@ -134,19 +135,25 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "a new range release, bought by this query"
 	}
 	contribution := m.Contribution()
-	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
+	e.Mechanism = MechanismText(m)
 	d := m.Spec.Sensitivity(contribution)
+	if m.Growth != nil {
+		d = m.Growth.Spec.Sensitivity(contribution)
+	}
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
+	}
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
 	}
 	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held {
+	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
@@ -169,6 +176,9 @@ func boundText(c mechanisms.Contribution) string {
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
 func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
@@ -189,6 +199,9 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if sum := summedIn(c, measure, m); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+		}
 		if rows > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}
@@ -250,8 +263,13 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		return choiceText(s)
+	case s.Online != nil:
+		return onlineText(s)
+	case s.Synthetic != nil:
+		return syntheticText(s)
 	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {
