@@ -180,7 +180,7 @@ func leafErrorText(plan *planner.Plan, at string) string {
 					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
 				}
 				if run.Measure >= 0 && run.Pick == nil {
-					widest = max(widest, widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, plan.Confidence))
+					widest = max(widest, runWidth(plan, &run, plan.Confidence))
 				}
 			}
 		}
