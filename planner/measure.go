@@ -76,6 +76,9 @@ func (s *solved) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
+	if s.grows {
+		b = append(b, 'g')
+	}
 	return b
 }
 
@@ -215,6 +218,9 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 		if s.cells *= p.classes; s.cells > maxCells || s.cells == 0 {
 			return nil
 		}
+	}
+	if len(r.b) == 1 && r.b[0] == 'g' {
+		s.grows, r.b = true, nil
 	}
 	if r.failed || len(r.b) > 0 || s.cells != h.Spec.Cells || h.Spec.Counters != 1 {
 		return nil

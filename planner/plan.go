@@ -68,6 +68,8 @@ type Measure struct {
 	Cost     privacy.Cost         // what she pays for it, zero when Held
 	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
 	Finding  mechanisms.Discovery // Open: how
+	Growth   *Growth              // a release that grows; nil: one that is drawn once
+	Window   *Window              // of a step of such a release: where its rows lie
 	Held     bool                 // she has paid for it already: nothing is run
 	HeldID   int64                // Held: the ledger's id of the saved release
 	Why      string               // for EXPLAIN: why this way and not another

@@ -54,6 +54,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	tellUnclosed(ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i])
 		for _, a := range sh.asks {

@@ -91,6 +91,8 @@ type solved struct {
 	contest  *contest // the names of some counters will do
 	rows     int64    // above 0: the most rows of a unit that are placed at all
 	first    int      // above 0: the numbers of so many cells with the most rows will do
+	grows    bool     // a release that grows: its cells are closed one by one
+	closed   int      // of grows: so many are
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
