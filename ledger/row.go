@@ -22,6 +22,7 @@ const (
 	rowRevoke                   // one release is withdrawn
 	rowForfeit                  // budget given up for an accepted rollback
 	rowVouch                    // the operator vouches that nothing is missing, though the witness was lost
+	rowGrow                     // a release that grows was drawn for further cells: their observations
 )
 
 // row is one link of the chain.
@@ -79,6 +80,9 @@ func (e *encoder) spec(s mechanisms.Spec) {
 	switch {
 	case s.Choice != nil:
 		e.choiceSpec(s)
+		return
+	case s.Alarm != nil:
+		e.alarmSpec(s)
 		return
 	case s.Online != nil:
 		e.onlineSpec(s)
@@ -210,6 +214,8 @@ func (d *decoder) spec() mechanisms.Spec {
 	switch first {
 	case specChoice:
 		return d.choiceSpec()
+	case specAlarm:
+		return d.alarmSpec()
 	case specOnline:
 		return d.onlineSpec()
 	case specSynthetic:

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -20,7 +21,8 @@ type grouping struct {
 	above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values  map[string]*value
-	fanned  *fanned // the rows meet a public list
+	alarms  map[*pg.Node]*found // comparisons of a count with a constant, where nothing else is shown
+	fanned  *fanned             // the rows meet a public list
 }
 
 // target is one output column.
@@ -34,11 +36,31 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if g := b.groups[sel]; g != nil {
 		return g, nil
 	}
+	if from.matched == nil {
+		return b.groupOf(sel, from)
+	}
+	questions := len(b.questions)
+	g, refusal := b.groupOf(sel, from)
+	if refusal == nil {
+		if refusal = g.meets(); refusal == nil {
+			return g, nil
+		}
+		delete(b.groups, sel)
+		b.questions = b.questions[:questions]
+	}
+	alone, refusal := from.matched()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return b.groupOf(sel, alone)
+}
+
+func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
 	own := *from
-	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table}, keyAt: map[string]int{}}
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, kept: from.kept}, keyAt: map[string]int{}}
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
@@ -68,6 +90,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		}
 	} else {
 		g.findTop()
+		g.findAlarms()
 	}
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
@@ -96,10 +119,9 @@ func (g *grouping) expandTargets() {
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, p := range parts {
-			for _, name := range g.rows.names[p.from:p.to] {
-				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
-			}
+		for _, i := range g.rows.starred(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
+			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
 		}
 	}
 }
@@ -197,6 +219,9 @@ type found struct {
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
 func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+	if f := g.alarms[n]; f != nil {
+		return f, nil
+	}
 	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
 		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
@@ -266,6 +291,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 	for i := range g.q.counters {
 		if fields[len(fields)-1] == countName(i) {
+			if g.q.counters[i].alarm != nil {
+				return columnExpr(len(g.q.keys)+i, policy.Bool, -1, pos), nil
+			}
 			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
 		}
 	}

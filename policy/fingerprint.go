@@ -36,10 +36,16 @@ func (t *Table) Fingerprint() []byte {
 		line("public")
 	} else {
 		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
+		if t.NullEach {
+			line("null unit", "each")
+		}
 		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
 		if t.MaxGroups > 0 {
 			line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))
 		}
+	}
+	if t.Appends != nil {
+		line("appends", t.Appends.Column.Name) // of a unit's rows the first by date stay
 	}
 	if t.Via != nil {
 		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))

@@ -70,11 +70,22 @@ func (p *Policy) Notes() []string {
 			say("assumed: each row is about one individual, and no individual has two rows")
 		} else {
 			say("assumed: %s.%s names each %s, one name for one; rows where it is NULL are left out", d.Unit.Table, d.Unit.Column, d.Unit.Name)
+			for _, t := range d.Tables {
+				if t.NullEach {
+					say("assumed: in table %s rows where %s is NULL are not left out: each is about one %s, who has no other row anywhere", t.Name, t.UnitColumn, d.Unit.Name)
+				}
+			}
 		}
 		for _, t := range d.Tables {
 			if t.Public {
 				say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
 				continue
+			}
+			if a := t.Appends; a != nil {
+				say("assumed: rows are only ever added to table %s, and their %s, their %s and whether they are there never change; so nobody has UPDATE, DELETE or TRUNCATE on it, or a trigger refuses them", t.Name, a.Column.Name, unitWord(d))
+				if !a.Total {
+					say("table %s has appends without rows_per_unit_total: releases over %s do not grow, and each day's new ones cost what the first did", t.Name, a.Column.Name)
+				}
 			}
 			for _, c := range t.Columns {
 				if c.Domain != nil && endsAtMidnight(c.Domain.Max) {
@@ -93,6 +104,13 @@ func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 			tableWarnings(t, say)
 		}
 	}
+}
+
+func unitWord(d *Dataset) string {
+	if d.Unit.Row {
+		return "contents"
+	}
+	return d.Unit.Name
 }
 
 func endsAtMidnight(max Value) bool {

@@ -31,6 +31,7 @@ type Answerer struct {
 	estimates estimateCache
 	answers   answerCache
 	sessions  sessions
+	watches   watches
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -87,7 +88,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left = a.keysHeld(s), a.updatesLeft(s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -102,11 +103,17 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
-		if m.Held {
+		if m.Held && m.Spec.Alarm == nil {
 			continue
 		}
-		var err error
-		if queries[i], err = rewrite.Render(m, private); err != nil {
+		run, err := counted(m)
+		switch {
+		case m.Spec.Alarm != nil:
+			queries[i], err = renderAlarms(plan, i, private)
+		case err == nil:
+			queries[i], err = rewrite.Render(run, private)
+		}
+		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
@@ -146,7 +153,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 			wanted = append(wanted, i)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}
 	if err := a.backend.Ready(ctx); err != nil {
@@ -182,7 +189,11 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 	for _, i := range wanted {
 		request.Items = append(request.Items, item(plan.Measures[i]))
 	}
-	outcomes, err := a.ledger.Charge(ctx, request)
+	var outcomes []ledger.Outcome
+	var err error
+	if len(wanted) > 0 {
+		outcomes, err = a.ledger.Charge(ctx, request)
+	}
 	if err != nil {
 		p.err = a.chargeFailure(ctx, s, plan, err)
 		return p
@@ -204,6 +215,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			return p
 		}
 	}
+	p.err = a.growAll(ctx, s, plan, p.ids)
 	return p
 }
 
@@ -218,6 +230,12 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+	if m.Spec.Alarm != nil {
+		return a.beginWatch(ctx, s, m, receipt)
+	}
+	if m.Growth != nil {
+		return a.beginGrowing(ctx, m, receipt)
+	}
 	if m.Spec.Online != nil {
 		return a.begin(ctx, s, m, query, receipt)
 	}
@@ -236,6 +254,11 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
+	return a.saved(ctx, m, receipt, noisy)
+}
+
+// saved saves what was drawn for a measure.
+func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
 	id, err := a.save(ctx, receipt, noisy)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
@@ -266,6 +289,9 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, noisy priv
 func item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe()}
+	if m.Growth != nil {
+		it.Spec = m.Growth.Spec
+	}
 	if m.Declared != nil {
 		it.Refresh = m.Declared.Refresh
 	}

@@ -24,6 +24,10 @@ var openers = map[string]bool{
 var allowed = map[string]string{
 	"mechanisms.Release sealed.Open":                          "the only place that sees true counts: to add their noise",
 	"mechanisms.Release sealed.Release":                       "the counts with their noise",
+	"mechanisms.Begin sealed.Release":                         "nothing: a release without an observation",
+	"mechanisms.Grow sealed.Open":                             "to add the noise of what a step observes",
+	"mechanisms.Grow sealed.Release":                          "the step's observations with their noise",
+	"ledger.file.fetchGrown privacy.Published":                "saved steps, which were released before they were saved",
 	"mechanisms.Estimate.Sum sealed.Release":                  "a sum over an Estimate, which is made from a Released",
 	"mechanisms/privacy.Published sealed.Release":             "its own body",
 	"mechanisms/privacy.PostProcess sealed.Release":           "a function of a Released",
@@ -54,6 +58,7 @@ var allowed = map[string]string{
 	"mechanisms/marginals.Release sealed.Release":             "the observations with their noise",
 	"mechanisms.Session.Answer sealed.Release":                "a guess of the hypothesis, after the end",
 	"mechanisms.Session.Opened sealed.Release":                "nothing: that a session is open",
+	"mechanisms.Watch.Opened sealed.Release":                  "nothing: that a run of alarms is open",
 	"mechanisms.Belief.Rows sealed.Release":                   "rows of a hypothesis, which is a function of released answers",
 	"mechanisms/online.Memo.Know sealed.Release":              "a hard answer, read back from the state that is public",
 	"mechanisms/online.Basic.Answer sealed.Release":           "an easy answer, of the public databases, or a hard one with its noise",
