@@ -14,6 +14,7 @@ type reading struct {
 	counters []int          // the measure's counter to sum, by the question's
 	open     map[int32]bool // the question's cells of which days are left out, as they are not closed
 	note     string         // that says so
+	mix      *mixed         // it is read from several instead
 }
 
 // ownReading reads a question from the measure made for it.
@@ -47,7 +48,7 @@ func (s *solved) columns() (columns []*policy.Column, ok bool) {
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil {
+	if !ok || s.table != m.table || s.summed() != nil || m.filter != nil {
 		return nil
 	}
 	combinations := 1
