@@ -80,6 +80,10 @@ func (e *encoder) spec(s mechanisms.Spec) {
 		e.choiceSpec(s)
 		return
 	}
+	if s.Strategy.IsCube() {
+		e.cubeSpec(s)
+		return
+	}
 	if y := s.Strategy; s.Sums != nil || y.Kind > mechanisms.Tree || y.Weights != nil {
 		e.fullSpec(s)
 		return
@@ -198,6 +202,9 @@ func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
 	if first == specChoice {
 		return d.choiceSpec()
+	}
+	if first == specCube {
+		return d.cubeSpec()
 	}
 	values := first == specValues
 	full := values || first == specFull

@@ -126,7 +126,7 @@ func (e *Errors) Every(rows int) int {
 	switch e.kind {
 	case Identity:
 		return 1
-	case Sine, Cosine, Root, Matrix:
+	case Sine, Cosine, Root, Matrix, Marginals, Product:
 		return 1 + rows/64
 	}
 	return 1 + rows/256

@@ -98,7 +98,7 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 // smoothed returns the prefix sums of cells, read as they are to be read.
 func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
 	as := e.as
-	if e.spec.bound(counter).signed() {
+	if e.spec.bound(counter).signed() || e.spec.Strategy.IsCube() { // the cells of a cube are in no order
 		as = Unchanged
 	}
 	switch as {

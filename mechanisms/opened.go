@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/marginals"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
@@ -97,12 +98,15 @@ func open(d ranges.Description) (ranges.Strategy, error) {
 	if d.Kind == Tree && d.Weights == nil && d.Bits == 0 && d.Version == 0 && d.Matrix == nil {
 		return ranges.NewTree(d.Cells, d.Radices)
 	}
+	if d.Kind == Marginals || d.Kind == Product {
+		return marginals.OpenCube(d)
+	}
 	return ranges.Open(d)
 }
 
 func keyOf(d ranges.Description) string {
 	b := make([]byte, 0, 64)
-	for _, n := range []int{int(d.Kind), d.Cells, d.Bits, d.Version, len(d.Radices), len(d.Weights)} {
+	for _, n := range []int{int(d.Kind), d.Cells, d.Bits, d.Version, len(d.Radices), len(d.Weights), len(d.Matrix), len(d.Marginals)} {
 		b = binary.AppendVarint(b, int64(n))
 	}
 	for _, r := range d.Radices {
@@ -113,6 +117,17 @@ func keyOf(d ranges.Description) string {
 	}
 	for _, e := range d.Matrix {
 		b = binary.AppendVarint(b, e)
+	}
+	for _, m := range d.Marginals {
+		residual := int64(0)
+		if m.Residual {
+			residual = 1
+		}
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendUvarint(b, m.Attributes), residual), m.Weight)
+	}
+	for _, f := range d.Factors {
+		key := keyOf(f)
+		b = append(binary.AppendUvarint(b, uint64(len(key))), key...)
 	}
 	return string(b)
 }

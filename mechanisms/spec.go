@@ -21,15 +21,20 @@ const (
 	Cosine    = ranges.KindCosine    // the cosine transform's: for prefixes under zCDP
 	Root      = ranges.KindRoot      // the square-root Toeplitz matrix
 	Matrix    = ranges.KindMatrix    // any integer matrix
+
+	Marginals = ranges.KindMarginals // weighted marginals of a cube, or their residuals
+	Product   = ranges.KindProduct   // the Kronecker product of strategies for some of a cube's attributes
 )
 
 // Strategy is what is observed of a vector of cells: a ranges.Description, whose cells are the Spec's.
 type Strategy struct {
 	Kind          StrategyKind
-	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells
+	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells. Marginals: the attributes' cells
 	Weights       []int64 // Tree: what each level's sums are multiplied by; nil: nothing
 	Bits, Version int     // of the others, see ranges.Description
 	Matrix        []int64
+	Marginals     []ranges.Marginal    // Marginals: what is observed
+	Factors       []ranges.Description // Product: the strategies
 }
 
 // NoiseKind names a noise distribution.

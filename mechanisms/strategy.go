@@ -10,6 +10,9 @@ import (
 // String names the strategy and what determines it, without a matrix's entries.
 func (y Strategy) String() string {
 	text := y.Kind.String()
+	if y.IsCube() {
+		return text + cubeText(y)
+	}
 	if y.Radices != nil {
 		text += " " + dotted(y.Radices)
 	}
@@ -76,7 +79,8 @@ func (s Spec) reader() ranges.Strategy {
 
 func (s Spec) description() ranges.Description {
 	y := s.Strategy
-	return ranges.Description{Kind: y.Kind, Cells: s.Cells, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix}
+	return ranges.Description{Kind: y.Kind, Cells: s.Cells, Radices: y.Radices, Weights: y.Weights, Bits: y.Bits, Version: y.Version, Matrix: y.Matrix,
+		Marginals: y.Marginals, Factors: y.Factors}
 }
 
 func (s Spec) checkStrategy() error {
@@ -85,12 +89,12 @@ func (s Spec) checkStrategy() error {
 		if len(y.Radices) != 0 {
 			return fmt.Errorf("radices of the identity strategy are %v, must be none", y.Radices)
 		}
-		if y.Weights != nil || y.Bits != 0 || y.Version != 0 || y.Matrix != nil {
+		if y.Weights != nil || y.Bits != 0 || y.Version != 0 || y.Matrix != nil || y.Marginals != nil || y.Factors != nil {
 			return fmt.Errorf("the identity strategy has weights, bits, a version or a matrix, must have none")
 		}
 		return nil
-	case y.Kind < Identity || y.Kind > Matrix:
-		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, Matrix)
+	case y.Kind < Identity || y.Kind > Product:
+		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, Product)
 	}
 	_, err := opened.strategy(s.description())
 	return err

@@ -37,6 +37,9 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 		if p.fresh == nil {
 			p.fresh = ch.counted(n)
 		}
+		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.measure.Cost.Fits(p.fresh.measure.Cost)) {
+			p.fresh = w
+		}
 		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
 			return nil, noMechanism.at(-1, "at no cost is it as exact as dp.max_error asks")
 		}

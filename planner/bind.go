@@ -167,6 +167,9 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(arm, scope)
 			if refusal != nil {
@@ -226,6 +229,9 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
+	if from.fan != nil {
+		return nil, candidateRows.at(from.pos, "passed on ungrouped")
+	}
 	source := *from
 	out := &rows{pos: from.pos}
 	t := b.overRows(&source, "WHERE")
@@ -283,6 +289,9 @@ func (b *binder) overRows(r *rows, place string) *translator {
 	t := b.overKeys(r, place)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
+			if r.fan != nil || r.met {
+				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
+			}
 			return b.elsewhere(r, s)
 		}
 		return r.aboutKeys(n)

@@ -107,6 +107,11 @@ func newWalk(s, m *solved) *walk {
 // visit assigns one combination; false: the measure does not answer the question.
 func (w *walk) visit(at int) bool {
 	decode(at, w.sizes, w.cells)
+	return w.assign()
+}
+
+// assign assigns the combination of the present cells.
+func (w *walk) assign() bool {
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
 	for c, pred := range w.s.counts {
 		target := to

@@ -166,6 +166,9 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
+	if from.fan != nil {
+		return nil, candidateRows.at(pos, "looked for")
+	}
 	other := *from
 	linked := false
 	for _, n := range conjunctNodes(sel.WhereClause) {

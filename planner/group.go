@@ -20,6 +20,7 @@ type grouping struct {
 	above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values  map[string]*value
+	fanned  *fanned // the rows meet a public list
 }
 
 // target is one output column.
@@ -41,10 +42,15 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
-	if sel.WhereClause != nil {
-		if hasAggregate(sel.WhereClause) {
-			return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+	if sel.WhereClause != nil && hasAggregate(sel.WhereClause) {
+		return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+	}
+	if from.fan != nil {
+		if refusal := g.fan(from); refusal != nil {
+			return nil, refusal
 		}
+		g.q.fanned = g.fanned
+	} else if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
@@ -56,11 +62,22 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
-	g.findTop()
+	if g.fanned != nil {
+		if refusal := g.fanned.told(locationOf(sel.FromClause[0])); refusal != nil {
+			return nil, refusal
+		}
+	} else {
+		g.findTop()
+	}
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
 	}
 	g.leaf = len(b.questions)
+	if g.fanned != nil {
+		for _, sub := range g.fanned.each {
+			sub.leaf = g.leaf
+		}
+	}
 	b.questions = append(b.questions, g.q)
 	b.groups[sel] = g
 	return g, nil
@@ -157,9 +174,15 @@ func (g *grouping) key(n *pg.Node) (int, *Refusal) {
 		e = &typed
 	}
 	if _, known := g.keyAt[e.canon]; !known {
+		if g.fanned != nil {
+			if refusal := g.fanned.key(n, e.pos); refusal != nil {
+				return 0, refusal
+			}
+		} else {
+			g.b.open.want(g.rows.table, e.cols)
+		}
 		g.keyAt[e.canon] = len(g.q.keys)
 		g.q.keys = append(g.q.keys, e)
-		g.b.open.want(g.rows.table, e.cols)
 	}
 	return g.keyAt[e.canon], nil
 }
@@ -174,6 +197,9 @@ type found struct {
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
 func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
+		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
+	}
 	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
 		if place != "" {
 			return nil, aggregateIn.at(int(f.Location), place)

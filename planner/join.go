@@ -79,6 +79,9 @@ func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*row
 
 // pair joins private rows with private rows, along their units.
 func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+	if left.fan != nil || right.fan != nil {
+		return nil, candidateRows.at(j.pos, "joined with other private rows after it")
+	}
 	if left.table.Dataset.Unit.Row {
 		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
 	}

@@ -180,6 +180,14 @@ type heldMeasure struct {
 	shared bool
 }
 
+// describedHead reads what a description says before its meaning. It is not ok when the digest is of another meaning.
+func describedHead(h Holding) (shared bool, kind, name string, ok bool) {
+	r := reader{b: h.Described}
+	version := r.byte()
+	shared, kind, name = r.byte() == 1, r.text(), r.text()
+	return shared, kind, name, !r.failed && version == describedVersion && Digest(sha256.Sum256(r.b)) == h.Digest
+}
+
 // readDescribed rebuilds a measure over t from a holding. It is nil when the holding means something else now: its
 // table's meaning has changed, its digest disagrees with its description, or it is not a plain count by cells.
 func readDescribed(h Holding, t *policy.Table) *heldMeasure {

@@ -48,6 +48,7 @@ func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 	if len(sel.LockingClause) > 0 {
 		return nil, nil, rowLocks.at(-1, lockName(sel.LockingClause[0]))
 	}
+	sel = b.readArms(sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
 		return nil, nil, refusal

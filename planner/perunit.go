@@ -27,6 +27,9 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
 	}
+	if from.fan != nil {
+		return nil, candidateRows.at(from.pos, "grouped by unit")
+	}
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
 	}

@@ -36,27 +36,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
-	for _, q := range b.questions {
-		for _, set := range q.choices {
-			if set.arg == nil {
-				continue
-			}
-			if refusal = closed(q.table, set.arg); refusal != nil {
-				return nil, refusal
-			}
-		}
-	}
-	v, sheets := &sheeter{b, &said, ch}, make([]*sheet, len(b.questions))
-	for i, q := range b.questions {
-		if sheets[i], refusal = v.sheet(q); refusal != nil {
-			return nil, refusal
-		}
-		v.tellKeys(q)
-		for _, a := range sheets[i].asks {
-			a.first = sheets[i].topOf(a)
-		}
-	}
-	chosen, refusal := v.choices(sheets)
+	sheets, chosen, refusal := (&sheeter{b, &said, ch}).sheets()
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -85,6 +65,32 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked
 	return plan, nil
+}
+
+// sheets finds what is asked for the questions of a bound statement, and what is chosen.
+func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
+	for _, q := range v.b.questions {
+		for _, set := range q.choices {
+			if set.arg == nil {
+				continue
+			}
+			if refusal = closed(q.table, set.arg); refusal != nil {
+				return nil, nil, refusal
+			}
+		}
+	}
+	sheets = make([]*sheet, len(v.b.questions))
+	for i, q := range v.b.questions {
+		if sheets[i], refusal = v.sheet(q); refusal != nil {
+			return nil, nil, refusal
+		}
+		v.tellKeys(q)
+		for _, a := range sheets[i].asks {
+			a.first = sheets[i].topOf(a)
+		}
+	}
+	chosen, refusal = v.choices(sheets)
+	return sheets, chosen, refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {
@@ -135,9 +141,15 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
 		}
 		for j, a := range sh.asks {
-			if ways[j] != nil && slices.Contains(a.reads, s) {
+			if ways[j] != nil && ways[j].contest == nil && slices.Contains(a.reads, s) {
 				p.fill(leaf, a, ways[j], sh.frames[s], keys, order)
 			}
+		}
+	}
+	if sh.turned != nil {
+		leaf = sh.turned.turnedOver(leaf, sh.at)
+		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
+			p.ranked(leaf, ways[0])
 		}
 	}
 	p.Leaves = append(p.Leaves, leaf)
@@ -201,6 +213,7 @@ func (p *Plan) measure(m *Measure) int {
 			return i
 		}
 	}
+	p.first(m)
 	p.Measures = append(p.Measures, m)
 	p.Cost = p.Cost.Plus(m.Cost)
 	return len(p.Measures) - 1

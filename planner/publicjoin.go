@@ -38,7 +38,10 @@ func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg
 func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
-		return nil, privateJoin.at(j.pos, from.table.Name)
+		return b.meet(from, n, scope, j)
+	}
+	if from.fan != nil {
+		return nil, candidateRows.at(j.pos, "joined with a public table after it")
 	}
 	public := tableRows(t, locationOf(n))
 	public, refusal := public.aliased(alias)
@@ -54,7 +57,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 		return nil, refusal
 	}
 	if len(l.args) == 0 {
-		return nil, noPublicKey.at(j.pos, t.Name)
+		return b.meet(from, n, scope, j)
 	}
 	if refusal := l.index(t, j.pos); refusal != nil {
 		return nil, refusal

@@ -21,10 +21,12 @@ type question struct {
 	choices  []*choiceSet
 	top      int // above 0: so many keys are shown, in the order of the only counter, which is not
 	sql      string
+	fanned   *fanned // the rows meet a public list
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
+	apart      bool        // equal counters stay apart
 	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
 	untold     *untold     // an aggregate whose error cannot be told beforehand
 }
@@ -54,7 +56,7 @@ func (q *question) add(c counter) int {
 		c.canon = c.sum.name() + c.values.name() + c.units.name() + " where " + c.canon
 	}
 	for i, have := range q.counters {
-		if have.canon == c.canon {
+		if have.canon == c.canon && !q.apart {
 			return i
 		}
 	}
@@ -85,7 +87,8 @@ type solved struct {
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
 	chosen   *chosen
-	first    int // above 0: the numbers of so many cells with the most rows will do
+	contest  *contest // the names of some counters will do
+	first    int      // above 0: the numbers of so many cells with the most rows will do
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

@@ -23,6 +23,8 @@ type rows struct {
 	marks []mark              // columns that say whether the unit has rows elsewhere
 	asked *question           // what is asked of them, once that is known
 	scope *cte                // the WITH queries in sight
+	fan   *candidates         // the public list that they meet, nil: none
+	met   bool                // as they meet one candidate of a list
 	pos   int
 }
 

@@ -39,6 +39,13 @@ var documented = []struct {
 		`SELECT sex, percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`,
 		`SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`,
 	}},
+	{"Public lists that private rows meet, and choices among them", []string{
+		`SELECT v.fruit, count(*) FROM people, LATERAL (VALUES ('apple', active), ('banana', age > 40)) v(fruit, likes) WHERE likes GROUP BY v.fruit`,
+		`SELECT v.fruit FROM people, LATERAL (VALUES ('apple', active), ('banana', age > 40), ('cherry', kids > 2)) v(fruit, likes) WHERE likes GROUP BY v.fruit ORDER BY count(*) DESC LIMIT 1`,
+		`SELECT x.fruit FROM (SELECT 'apple' AS fruit, count(*) FILTER (WHERE active) AS n FROM people UNION ALL SELECT 'banana', count(*) FROM people WHERE age > 40) x ORDER BY n DESC LIMIT 1`,
+		`SELECT p.price FROM generate_series(1000, 90000, 1000) p(price) JOIN people b ON b.income >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1`,
+		`SELECT p.price FROM (VALUES (10), (20), (50)) p(price), people b WHERE b.age >= p.price GROUP BY 1 ORDER BY p.price * sum(b.kids) DESC LIMIT 1`,
+	}},
 	{"Joins along the unit, and with public tables", []string{
 		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
@@ -140,6 +147,9 @@ func movedText(t *testing.T, c Context, sql string) string {
 
 // counterText is what one counter of a measure is moved by.
 func counterText(m *Measure, counter int) string {
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		return fmt.Sprintf("a choice: one score moves by %d more than another", m.Spec.Spread())
+	}
 	if m.Spec.Choice != nil {
 		return fmt.Sprintf("a choice: scores of %d rows", m.Contribution().Rows)
 	}

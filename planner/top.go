@@ -57,6 +57,11 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 		return ch.oneChoice(s, share)
 	}
 	w, refusal := ch.oneCounted(s, share)
+	if s.contest != nil {
+		if chosen := ch.oneContest(s.contest, w, share); chosen != nil {
+			return chosen, nil
+		}
+	}
 	if refusal == nil && s.first > 0 {
 		if top := ch.oneTop(s, w, share); top != nil {
 			return top, nil
@@ -78,7 +83,7 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	if w := ch.sameChoice(own, spec); w != nil {
 		return w
 	}
-	if w.measure.Held || w.measure.Declared != nil || w.measure.Kind == "range" {
+	if w.measure.Held || w.measure.Refines() || w.measure.Declared != nil || w.measure.Kind == "range" {
 		return nil
 	}
 	// The count of a key and that of another may both be off.

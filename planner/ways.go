@@ -15,6 +15,7 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
@@ -99,7 +100,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if m := w.measure; !m.Held {
 				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
 					if same.Cost.Fits(m.Cost) {
-						same.Spec, same.Cost = m.Spec, m.Cost
+						same.Spec, same.Cost, same.Ladder = m.Spec, m.Cost, m.Ladder
 					}
 					w.measure = same
 				} else {
@@ -181,6 +182,9 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 			w.measure = q.measure(m.kind, m.name)
 			w.measure.Shared, release = m.shared, m.isRelease()
 			w.measure.Declared = declaredAs(q.table, m.shared, m.name)
+		} else if shared, kind, name, ok := describedHead(h); ok && shared {
+			w.measure, release = q.measure(kind, name), true
+			w.measure.Shared = true
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
@@ -199,6 +203,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 	if !current && latest >= 0 {
 		list[latest].not = ""
 	}
+	q.held = append(q.held, list...)
 	return list
 }
 
@@ -212,7 +217,7 @@ func (w *way) hold(h Holding, why string) {
 // bought for another question, must be at least as exact as a fresh count would be.
 func (ch *chooser) reuse(q *asking) (list []candidate) {
 	for _, h := range ch.current(ch.heldOn(q.table)) {
-		r := cover(q.solved, h.measure.solved)
+		r := coverHeld(q.solved, h)
 		if r == nil {
 			continue
 		}
@@ -225,6 +230,7 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 		}
 		list = append(list, c)
 	}
+	q.held = append(q.held, list...)
 	return list
 }
 

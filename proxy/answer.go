@@ -100,7 +100,7 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
-		if m.Held {
+		if m.Held || m.Refines() {
 			continue
 		}
 		var err error

@@ -32,6 +32,7 @@ type Pricer struct {
 	Log     *slog.Logger
 
 	settings *settings
+	selects  []planner.BatchItem
 	held     planner.Holdings
 	bought   []ledger.Release
 	spent    privacy.Cost
@@ -51,6 +52,7 @@ const (
 // Priced is what a Pricer says of one statement.
 type Priced struct {
 	From      int // byte offset of the statement in its script
+	Select    int // of statements that ask something: their number, from 1
 	Text      string
 	ReadAs    string // in PostgreSQL's SQL, where it was written in another
 	Status    PricedStatus
@@ -93,6 +95,12 @@ func (p *Pricer) Spent() privacy.Cost { return p.spent }
 
 // Left is the balance before the first statement.
 func (p *Pricer) Left() privacy.Cost { return remaining(p.Balance) }
+
+// Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
+// whatever she holds.
+func (p *Pricer) Batch(epsilon privacy.Epsilon) (*planner.Batch, error) {
+	return planner.PlanBatch(p.selects, planner.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().current().Settings, Now: p.Now}, epsilon)
+}
 
 // Script prices the statements of a text.
 func (p *Pricer) Script(ctx context.Context, text string) ([]Priced, error) {
@@ -165,6 +173,8 @@ func (p *Pricer) assign(k *command) *Failure {
 // query prices a SELECT.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) Priced {
 	s := &Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
+	p.selects = append(p.selects, planner.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
+	out.Select = len(p.selects)
 	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: s.Settings.Settings, Holdings: p.held, Now: p.Now})
 	if refusal != nil {
 		return out.refused(refusal)

@@ -158,11 +158,7 @@ func (r *pricedReport) writeText(out io.Writer) error {
 }
 
 func (s pricedStatement) write(b *strings.Builder) {
-	text := []rune(strings.Join(strings.Fields(s.Text), " "))
-	if len(text) > longestQuoted {
-		text = append(text[:longestQuoted-2], []rune(" …")...)
-	}
-	fmt.Fprintf(b, "%s:%d: %s\n", s.File, s.Line, string(text))
+	fmt.Fprintf(b, "%s:%d: %s\n", s.File, s.Line, quoted(s.Text))
 	line := func(name, text string) {
 		if text != "" {
 			fmt.Fprintf(b, "    %s: %s\n", name, text)

@@ -47,7 +47,12 @@ func NewEstimate(p Plan, released privacy.Released[Noisy]) (*Estimate, error) {
 
 // addResidual reads the rows of a residual.
 func (e *Estimate) addResidual(o observation, rows []float64) {
-	shape := e.plan.workload.domain.shape(o.set)
+	e.add(o, o.set, e.plan.workload.domain.unframed(o.set, rows))
+}
+
+// unframed returns the coordinates of the residual on s whose rows are given.
+func (d Domain) unframed(s Set, rows []float64) []float64 {
+	shape := d.shape(s)
 	rowsShape := make([]int, len(shape))
 	for i, n := range shape {
 		rowsShape[i] = frameRows(n)
@@ -56,21 +61,32 @@ func (e *Estimate) addResidual(o observation, rows []float64) {
 		rows = along(rows, rowsShape, axis, n-1, unframe)
 		rowsShape[axis] = n - 1
 	}
-	e.add(o, o.set, rows)
+	return rows
 }
 
 // addHistogram reads all residuals of a histogram.
 func (e *Estimate) addHistogram(o observation, cells []float64) {
 	d := e.plan.workload.domain
-	shape := d.shape(o.set)
+	cells = d.splitAll(o.set, cells)
+	for a := range e.plan.workload.below(o.set) {
+		e.add(o, a, d.residualOf(o.set, a, cells))
+	}
+}
+
+// splitAll splits a marginal on s along all of its attributes.
+func (d Domain) splitAll(s Set, cells []float64) []float64 {
+	shape := d.shape(s)
 	for axis, n := range shape {
 		cells = along(cells, shape, axis, n, split)
 	}
-	for a := range e.plan.workload.below(o.set) {
-		list := []float64{}
-		block(shape, inside(o.set, a), func(at int) { list = append(list, cells[at]) })
-		e.add(o, a, list)
-	}
+	return cells
+}
+
+// residualOf returns the coordinates of residual a of a marginal on s that splitAll has split.
+func (d Domain) residualOf(s, a Set, cells []float64) []float64 {
+	list := []float64{}
+	block(d.shape(s), inside(s, a), func(at int) { list = append(list, cells[at]) })
+	return list
 }
 
 // add weighs what an observation says of residual a by its share of the precision.

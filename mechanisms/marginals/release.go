@@ -101,7 +101,7 @@ func (p *Plan) observeResiduals(source int, cells, noisy []int64) {
 		}
 		for axis := 0; !framed && axis < len(shape); axis++ {
 			length := 1 + frameRows(shape[axis])
-			cells = along(cells, shape, axis, length, frame)
+			cells = along(cells, shape, axis, length, frame[int64])
 			shape[axis] = length
 		}
 		framed = true

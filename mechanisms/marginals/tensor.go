@@ -76,14 +76,14 @@ func frameGrowth(n int) int64 {
 }
 
 // frame fills to with the sum of the line and its rows.
-func frame(line, to []int64) {
+func frame[T number](line, to []T) {
 	to[0] = sum(line)
 	if len(line) == 2 {
 		to[1] = line[0] - line[1]
 		return
 	}
 	for j, v := range line {
-		to[1+j] = int64(len(line))*v - to[0]
+		to[1+j] = T(len(line))*v - to[0]
 	}
 }
 

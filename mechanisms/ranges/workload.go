@@ -19,10 +19,12 @@ const (
 	KindCosine                    // square root of the prefix Gram matrix, columns normalised: Bits, Version
 	KindRoot                      // square-root Toeplitz matrix, columns normalised, for streams: Bits, Version
 	KindMatrix                    // a given integer matrix: Matrix
+	KindMarginals                 // marginals of a cube, weighted: Radices, Marginals; see package marginals
+	KindProduct                   // the Kronecker product of strategies: Factors; see package marginals
 )
 
 func (k Kind) String() string {
-	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix"}
+	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix", "marginals", "product"}
 	if int(k) < len(names) && k > 0 {
 		return names[k]
 	}
@@ -39,11 +41,23 @@ type Description struct {
 	Bits    int     // Sine, Cosine, Root: the longest column of the integer matrix is about 2^Bits long
 	Version int     // PIdentity, Sine, Cosine, Root: of the recipe or the shipped data, from 1
 	Matrix  []int64 // Matrix: row by row
+
+	// Marginals: the cells are those of a cube whose attributes have Radices cells each, the last one's fastest.
+	Marginals []Marginal
+	Factors   []Description // Product: of consecutive attributes, the last factor's cells fastest
 }
 
-// Open returns the strategy that d describes. Those that take long to make are remembered for the process.
+// Marginal is what is observed of one marginal of a cube: its cells, or the rows of its residual, times a weight.
+type Marginal struct {
+	Attributes uint64 // bit i stands for attribute i; none: the total
+	Residual   bool
+	Weight     int64
+}
+
+// Open returns the strategy that d describes, but those of cubes, which package marginals opens. Those that take long to
+// make are remembered for the process.
 func Open(d Description) (Strategy, error) {
-	if err := d.check(); err != nil {
+	if err := d.Check(); err != nil {
 		return nil, err
 	}
 	switch d.Kind {
@@ -115,8 +129,8 @@ func (c *convolutions) get(key convolutionKey) (Strategy, error) {
 	return s, nil
 }
 
-// check refuses fields that the kind does not use: they would make two names of one strategy.
-func (d Description) check() error {
+// Check refuses fields that the kind does not use: they would make two names of one strategy.
+func (d Description) Check() error {
 	uses := func(used bool, name string, kinds ...Kind) error {
 		if !used {
 			return nil
@@ -129,10 +143,12 @@ func (d Description) check() error {
 		return fmt.Errorf("%s of strategy %s is given, must be absent", name, d.Kind)
 	}
 	return errors.Join(
-		uses(d.Radices != nil, "radices", KindTree),
+		uses(d.Radices != nil, "radices", KindTree, KindMarginals),
 		uses(d.Weights != nil, "weights", KindTree),
 		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindRoot),
 		uses(d.Version != 0, "version", KindPIdentity, KindSine, KindCosine, KindRoot),
 		uses(d.Matrix != nil, "matrix", KindMatrix),
+		uses(d.Marginals != nil, "marginals", KindMarginals),
+		uses(d.Factors != nil, "factors", KindProduct),
 	)
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy"
+)
+
+// batchReport says how reports are answered as a whole, beside asking one by one; `dpproxy release` prints it for what it
+// buys, `dpproxy price` for what it would.
+type batchReport struct {
+	Unit       string           `json:"unit"`
+	Cost       string           `json:"cost"`
+	OneByOne   string           `json:"one_by_one_at_the_same_error"`
+	Saving     float64          `json:"saving"` // times
+	Answered   int              `json:"answered"`
+	Releases   []batchRelease   `json:"releases"`
+	Strategies []batchStrategy  `json:"strategies"`
+	Statements []batchStatement `json:"statements"`
+
+	batch *planner.Batch
+}
+
+type batchRelease struct {
+	Name      string `json:"name"`
+	Table     string `json:"table"`
+	Kind      string `json:"kind"`
+	Cells     int    `json:"cells"`
+	Cost      string `json:"cost"`
+	Mechanism string `json:"mechanism"`
+	Why       string `json:"why"`
+
+	words string
+}
+
+type batchStrategy struct {
+	Name   string  `json:"name"`
+	Error  float64 `json:"relative_error"`
+	Chosen bool    `json:"chosen,omitempty"`
+}
+
+type batchStatement struct {
+	File      string  `json:"file"`
+	Line      int     `json:"line"`
+	Text      string  `json:"text"`
+	Refusal   string  `json:"refusal,omitempty"`
+	Releases  []int   `json:"releases,omitempty"` // from 1
+	Values    int     `json:"values,omitempty"`
+	RMSE      float64 `json:"rmse,omitempty"`
+	HalfWidth int64   `json:"half_width,omitempty"`
+	Alone     string  `json:"alone_at_the_same_error,omitempty"`
+	Free      string  `json:"alone_answered_by,omitempty"`
+
+	words string
+}
+
+func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset) *batchReport {
+	cost, unit := proxy.Amount(b.Cost, d.Accountant)
+	alone, _ := proxy.Amount(b.OneByOne, d.Accountant)
+	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
+	if !b.Cost.IsZero() {
+		r.Saving = proxy.Share(b.OneByOne, b.Cost)
+	}
+	for _, m := range b.Measures {
+		own, _ := proxy.Amount(m.Cost, d.Accountant)
+		r.Releases = append(r.Releases, batchRelease{Name: m.Name, Table: m.Table.Name, Kind: m.Kind, Cells: m.Spec.Cells, Cost: own, Mechanism: proxy.MechanismText(m), Why: m.Why, words: m.Cost.String()})
+	}
+	for _, s := range b.Strategies {
+		r.Strategies = append(r.Strategies, batchStrategy(s))
+	}
+	for _, script := range scripts {
+		for _, one := range script.statements {
+			if one.Select == 0 {
+				continue
+			}
+			r.Statements = append(r.Statements, r.statement(script, one, b.Statements[one.Select-1], d.Accountant))
+		}
+	}
+	return r
+}
+
+func (r *batchReport) statement(script pricedScript, one proxy.Priced, s planner.BatchStatement, a privacy.Accountant) batchStatement {
+	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth}
+	switch {
+	case s.Refusal != nil:
+		out.Refusal = s.Refusal.Message
+		return out
+	case len(s.Measures) == 0:
+		return out
+	}
+	r.Answered++
+	for _, m := range s.Measures {
+		out.Releases = append(out.Releases, m+1)
+	}
+	out.Alone, _ = proxy.Amount(s.Alone, a)
+	out.Free, out.words = s.From, s.Alone.String()
+	return out
+}
+
+func (r *batchReport) writeJSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+func (r *batchReport) writeText(out io.Writer) error {
+	var b strings.Builder
+	b.WriteString("As a batch:\n")
+	for i, m := range r.Releases {
+		fmt.Fprintf(&b, "  release %d: %s (%s); %s\n    %s\n    %s\n", i+1, m.Name, m.Kind, m.words, m.Mechanism, m.Why)
+	}
+	if len(r.Strategies) > 0 {
+		b.WriteString("  Mean squared error of the statements' values at equal cost, in proportion to asking each alone at all of it:\n")
+	}
+	for _, s := range r.Strategies {
+		mark := ""
+		if s.Chosen {
+			mark = "  <- taken"
+		}
+		fmt.Fprintf(&b, "    %10.4g  %s%s\n", s.Error, s.Name, mark)
+	}
+	b.WriteString("  By statement:\n")
+	for _, s := range r.Statements {
+		fmt.Fprintf(&b, "    %s:%d: %s\n", s.File, s.Line, quoted(s.Text))
+		fmt.Fprintf(&b, "      %s\n", s.text())
+	}
+	fmt.Fprintf(&b, "  The batch costs %s; one by one the same errors cost %s: %.3g times as much.\n", r.batch.Cost, r.batch.OneByOne, r.Saving)
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+// text says how a statement is answered.
+func (s batchStatement) text() string {
+	switch {
+	case s.Refusal != "":
+		return "not part of the batch: " + s.Refusal
+	case len(s.Releases) == 0:
+		return "asks for nothing that is counted"
+	}
+	text := "from release " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Releases), " ", ", "), "[]")
+	if s.Values > 0 {
+		text += fmt.Sprintf("; RMSE %.4g over %d value%s, at most ±%d", s.RMSE, s.Values, ending(s.Values), s.HalfWidth)
+	}
+	if s.Free != "" && s.words == (privacy.Cost{}).String() {
+		return text + "; one by one free, by " + s.Free
+	}
+	return text + "; one by one as exact: " + s.words
+}
+
+// quoted is a statement on one line, cut.
+func quoted(text string) string {
+	line := []rune(strings.Join(strings.Fields(text), " "))
+	if len(line) > longestQuoted {
+		line = append(line[:longestQuoted-2], []rune(" …")...)
+	}
+	return string(line)
+}

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy"
+)
+
+// releasing is what the command line asks of `dpproxy release`.
+type releasing struct {
+	pricing
+	users   []string
+	names   []string
+	epsilon string
+	trust   ledger.Options
+}
+
+func releaseCommand() *cobra.Command {
+	var o releasing
+	cmd := &cobra.Command{
+		Use:   "release --policy policy.yaml --user NAME [--epsilon E report.sql…]",
+		Short: "Build releases ahead of time: those that the policy declares, or those that answer whole reports",
+		Long: `Without files: builds the releases that the policy declares, and charges each named user for each what its first use
+would charge her.
+
+With files: reads reports and dashboards, plans all of their statements together, finds the releases that answer them with
+the least expected error for --epsilon, buys these, and charges each named user that once and the dataset's cap once. From
+then on the statements are free for them through the proxy. Which releases these are depends on the policy and the files
+alone. What each user pays buys her the same numbers: name only users who may know of each other's reports.
+
+The embedded ledger serves one program at a time: stop the proxy first. A file named - is standard input.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			return release(cmd.Context(), o, args, cmd.InOrStdin(), cmd.OutOrStdout(), log)
+		},
+	}
+	policyFlag(cmd, &o.path)
+	rollbackFlags(cmd, &o.trust)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&o.users, "user", nil, "who pays and may use what is built; may be repeated")
+	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where they have budgets in several")
+	flags.StringArrayVar(&o.names, "name", nil, "without files: build this declared release; may be repeated (default: all)")
+	flags.StringVar(&o.epsilon, "epsilon", "", "with files: what the releases cost each user together (under zcdp it buys e²/2 of ρ)")
+	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: postgres or mysql (default: the first user's setting)")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of the session, such as dp.confidence=0.99; may be repeated")
+	flags.BoolVar(&o.json, "json", false, "print JSON")
+	return cmd
+}
+
+func release(ctx context.Context, o releasing, files []string, in io.Reader, out io.Writer, log *slog.Logger) error {
+	if len(o.users) == 0 {
+		return exitCode{2, errors.New("--user is missing: who pays?")}
+	}
+	if len(files) > 0 && o.epsilon == "" {
+		return exitCode{2, errors.New("--epsilon is missing: what may the releases cost together?")}
+	}
+	if len(files) == 0 && o.epsilon != "" {
+		return exitCode{2, errors.New("--epsilon is for reports: the policy says what its own releases cost")}
+	}
+	scripts := make([]pricedScript, len(files))
+	for i, name := range files {
+		var err error
+		if scripts[i], err = readScript(name, in); err != nil {
+			return err
+		}
+	}
+	p, err := readPolicy(o.path)
+	if err != nil {
+		return err
+	}
+	d, err := o.datasetOfAll(p)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 { // what is wrong with the reports is said before anything is opened
+		if err := o.plan(ctx, p, d, scripts, log, nil); err != nil {
+			return err
+		}
+	}
+	h, err := open(ctx, o.path, o.trust, log)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, proxy.NewMetrics())
+	answers.UsePublic(&h.public)
+	defer answers.Drain()
+	b := &builder{o: o, house: h, answers: answers, out: out}
+	b.policy = h.policy.Load()
+	if b.dataset, err = o.datasetOfAll(b.policy); err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return b.declared(ctx)
+	}
+	return o.plan(ctx, b.policy, b.dataset, scripts, log, func(r *batchReport) error { return b.reports(ctx, r) })
+}
+
+// datasetOfAll is the dataset in which all users have budgets.
+func (o releasing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
+	var chosen *policy.Dataset
+	for _, user := range o.users {
+		o.user = user
+		d, err := o.chosen(p)
+		if err != nil {
+			return nil, err
+		}
+		if chosen != nil && d != chosen {
+			return nil, exitCode{2, fmt.Errorf("%s has a budget in %s, %s in %s: name one dataset by --dataset", o.users[0], chosen.ID, user, d.ID)}
+		}
+		chosen = d
+	}
+	return chosen, nil
+}
+
+// plan plans the reports and passes them on; without a receiver it only tells what is wrong.
+func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, then func(*batchReport) error) error {
+	epsilon, err := privacy.ParseEpsilon(o.epsilon)
+	if err != nil {
+		return exitCode{2, fmt.Errorf("--epsilon: %w", err)}
+	}
+	if epsilon.Micro() == 0 {
+		return exitCode{2, errors.New("--epsilon is 0, must be greater")}
+	}
+	o.user, o.fresh, o.dataset = o.users[0], true, d.ID
+	pricer, err := o.pricer(ctx, p, log)
+	if err != nil {
+		return err
+	}
+	for i := range scripts {
+		if scripts[i].statements, err = pricer.Script(ctx, scripts[i].text); err != nil {
+			return err
+		}
+	}
+	batch, err := pricer.Batch(epsilon)
+	if err != nil {
+		return err
+	}
+	r := newBatchReport(batch, scripts, d)
+	if r.Answered == 0 {
+		return exitCode{3, errors.New("no statement of the reports counts anything that could be released: dpproxy price says why")}
+	}
+	if then == nil {
+		return nil
+	}
+	return then(r)
+}
+
+// builder buys releases in an open house.
+type builder struct {
+	o       releasing
+	house   *house
+	answers *proxy.Answerer
+	policy  *policy.Policy
+	dataset *policy.Dataset
+	out     io.Writer
+}
+
+// declared builds the releases of the policy, each by itself: one that a budget does not hold leaves the others.
+func (b *builder) declared(ctx context.Context) error {
+	built, failed, known := 0, 0, []string{}
+	for _, t := range b.dataset.Tables {
+		for _, r := range t.Releases {
+			if known = append(known, r.Name); len(b.o.names) > 0 && !slices.Contains(b.o.names, r.Name) {
+				continue
+			}
+			m, err := planner.DeclaredMeasure(r)
+			if err != nil {
+				return fmt.Errorf("release %s: %w", r.Name, err)
+			}
+			plan := (&planner.Batch{Dataset: b.dataset, Measures: []*planner.Measure{m}, Cost: m.Cost}).Plan()
+			fmt.Fprintf(b.out, "%s: %s over %s; %s\n", r.Name, r.Kind, t.Name, proxy.MechanismText(m))
+			for _, user := range b.o.users {
+				if b.buy(ctx, user, plan) {
+					built++
+				} else {
+					failed++
+				}
+			}
+		}
+	}
+	for _, name := range b.o.names {
+		if !slices.Contains(known, name) {
+			return exitCode{2, fmt.Errorf("there is no release %s in dataset %s", name, b.dataset.ID)}
+		}
+	}
+	if built+failed == 0 {
+		fmt.Fprintf(b.out, "dataset %s declares no releases\n", b.dataset.ID)
+	}
+	if failed > 0 {
+		return exitCode{code: 3}
+	}
+	return nil
+}
+
+// buy buys a plan for one user, and says what it cost.
+func (b *builder) buy(ctx context.Context, user string, plan *planner.Plan) bool {
+	charged, err := b.answers.Purchase(ctx, b.policy, user, plan)
+	var f *proxy.Failure
+	switch {
+	case errors.As(err, &f):
+		fmt.Fprintf(b.out, "    %s: %s. %s\n", user, f.Message, f.Detail)
+	case err != nil:
+		fmt.Fprintf(b.out, "    %s: %v\n", user, err)
+	case charged.IsZero():
+		fmt.Fprintf(b.out, "    %s: has paid for it already\n", user)
+	default:
+		fmt.Fprintf(b.out, "    %s: charged %s\n", user, charged)
+	}
+	return err == nil
+}
+
+// reports buys what answers the reports. All budgets are looked at first: a release that one of the users cannot pay for
+// should not be chosen for all.
+func (b *builder) reports(ctx context.Context, r *batchReport) error {
+	for _, user := range b.o.users {
+		balance, err := b.house.ledger.Balance(ctx, user, b.dataset.ID)
+		if err != nil {
+			return fmt.Errorf("ledger: %w", err)
+		}
+		if !balance.Spent.Plus(r.batch.Cost).Fits(balance.Limit) {
+			return exitCode{3, fmt.Errorf("the budget of %s does not hold it: it costs %s, and %s of %s is spent; nothing was charged", user, r.batch.Cost, balance.Spent, balance.Limit)}
+		}
+	}
+	plan := r.batch.Plan()
+	failed := false
+	said := b.out
+	if b.o.json {
+		b.out = io.Discard
+	}
+	if !b.o.json {
+		if err := r.writeText(b.out); err != nil {
+			return err
+		}
+	}
+	for _, user := range b.o.users {
+		failed = !b.buy(ctx, user, plan) || failed
+	}
+	if b.o.json {
+		if err := r.writeJSON(said); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return exitCode{code: 3}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package planner
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// tellErrors finds, for each statement, how far its values are expected to be off, and what the same error costs when its
+// counts are asked for by themselves: nothing where a count before, as exact as that one has to be, answers it.
+func (w *workload) tellErrors(b *Batch, clusters []*cluster) {
+	squares := make([]float64, len(b.Statements))
+	var before []bought
+	for at := range b.Statements {
+		for i, k := range clusters {
+			for _, a := range k.asks {
+				own := a.rowsOf(at)
+				if !slices.Contains(a.statements, at) {
+					continue
+				}
+				st := &b.Statements[at]
+				if n := len(st.Measures); n == 0 || st.Measures[n-1] != i {
+					st.Measures = append(st.Measures, i)
+				}
+				target := w.read(st, &squares[at], b.Measures[i], k, a, own)
+				cost, from := w.alone(a, own, target, b.Measures[i].Cost, before)
+				if from == "" {
+					before = append(before, bought{a, cost, at})
+				} else {
+					st.From = from
+				}
+				st.Alone = st.Alone.Plus(cost)
+				b.OneByOne = b.OneByOne.Plus(cost)
+			}
+		}
+		if st := &b.Statements[at]; st.Values > 0 {
+			st.RMSE = math.Sqrt(squares[at] / float64(st.Values))
+		}
+	}
+}
+
+// bought is a count that is asked for by itself.
+type bought struct {
+	ask       *workAsk
+	cost      privacy.Cost
+	statement int
+}
+
+// rowsOf are the values of one statement.
+func (a *workAsk) rowsOf(statement int) (rows []workRow) {
+	for _, r := range a.rows {
+		if r.statement == statement {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// read adds the errors of a statement's values that are read from a measure, and returns their mean squared error.
+func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *cluster, a *workAsk, rows []workRow) float64 {
+	if a.chosen || len(rows) == 0 {
+		return 0
+	}
+	sum, worst := 0.0, 0.0
+	var widest workRow
+	variance := variances(m.Spec, w.c.Settings.Confidence)
+	var r *reading
+	errors := m.Spec.Errors(w.c.Settings.Confidence)
+	if k.cells != nil {
+		r = coverCube(a.solved, k.cells)
+	}
+	for _, row := range rows {
+		v := 0.0
+		if r != nil {
+			v = errors.Variance(r.cellsOf(row))
+		} else {
+			v = a.errorAlone(row, variance)
+		}
+		if sum += v; v > worst {
+			worst, widest = v, row
+		}
+	}
+	half := int64(0)
+	if r != nil {
+		half = errors.Of(r.cellsOf(widest)).HalfWidth
+	} else {
+		spans := make([]mechanisms.Span, len(widest.cells))
+		for i, cell := range widest.cells {
+			spans[i] = mechanisms.Span{From: cell, To: cell + 1}
+		}
+		half = m.Spec.Only(widest.counter).Error(spans, w.c.Settings.Confidence).HalfWidth
+	}
+	st.Values += len(rows)
+	st.HalfWidth = max(st.HalfWidth, half)
+	*squares += sum
+	return sum / float64(len(rows))
+}
+
+// alone is what a count costs by itself when its values are to have a mean squared error.
+func (w *workload) alone(a *workAsk, rows []workRow, target float64, share privacy.Cost, before []bought) (cost privacy.Cost, from string) {
+	for _, h := range before {
+		if h.ask == a {
+			return privacy.Cost{}, fmt.Sprintf("the same count as in statement %d", h.statement+1)
+		}
+	}
+	if a.chosen {
+		return share, ""
+	}
+	if a.wholly() {
+		for _, h := range before {
+			if h.ask.chosen || !h.ask.wholly() {
+				continue
+			}
+			r := cover(a.solved, h.ask.bare())
+			if r == nil {
+				continue
+			}
+			spec, err := h.ask.alone(h.cost)
+			if err != nil {
+				continue
+			}
+			sum := 0.0
+			for _, row := range rows {
+				sum += spec.Error(r.cellsOf(row), w.c.Settings.Confidence).Variance
+			}
+			if sum <= target*float64(len(rows)) {
+				return privacy.Cost{}, fmt.Sprintf("the counts of statement %d", h.statement+1)
+			}
+		}
+	}
+	spec, err := a.alone(w.cost)
+	if err != nil {
+		return share, ""
+	}
+	variance, sum := variances(spec, w.c.Settings.Confidence), 0.0
+	for _, row := range rows {
+		sum += a.errorAlone(row, variance)
+	}
+	return timesCost(w.cost, math.Pow(sum/float64(len(rows))/target, 1/w.p)), ""
+}
+
+// bare is the ask as a measure that others may be read from; cover refuses what is no plain count of every row.
+func (a *workAsk) bare() *solved {
+	if a.filter != nil || len(a.counts) != 1 || a.counts[0] != nil {
+		return &solved{question: &question{}}
+	}
+	for _, p := range a.parts {
+		if p.masks[0] != nil {
+			return &solved{question: &question{}}
+		}
+	}
+	return a.solved
+}
+
+// timesCost is a cost times a factor, rounded up.
+func timesCost(c privacy.Cost, factor float64) privacy.Cost {
+	of := func(n int64) int64 {
+		x, _ := new(big.Float).Mul(big.NewFloat(factor), new(big.Float).SetInt64(n)).Float64()
+		return int64(math.Min(math.Ceil(x-1e-6), 1<<60))
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(of(c.Epsilon.Micro())), Rho: privacy.PicoRho(of(c.Rho.Pico()))}
+}

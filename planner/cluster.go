@@ -1,0 +1,187 @@
+package planner
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mostCubeCells bounds the cells of a release for several statements, mostCubeWork the cells that all values together are
+// sums of: planning looks at each.
+const (
+	mostCubeCells = 1 << 17
+	mostCubeWork  = 1 << 23
+)
+
+// cluster is a set of asks over one table that one release answers.
+type cluster struct {
+	asks  []*workAsk
+	cells *solved // of the release; nil: the only ask's own
+	cube  mechanisms.Cube
+	ways  []mechanisms.Candidate // at the whole cost; the first one is taken
+}
+
+// error is what the cluster's values err by together at the whole cost, by their weights.
+func (k *cluster) error() float64 { return k.ways[0].Error }
+
+// name tells how the cluster is measured.
+func (k *cluster) name() string { return k.ways[0].Name }
+
+// columns are all columns that the asks read, those that ranges are over first, then by name.
+func (k *cluster) columns() []*policy.Column {
+	var list []*policy.Column
+	for _, a := range k.asks {
+		own, _ := a.solved.columns()
+		for _, c := range own {
+			list = with(list, c)
+		}
+	}
+	return list
+}
+
+// aloneCluster is a cluster of one ask, measured by its own cells.
+func aloneCluster(a *workAsk, c Context, cost privacy.Cost) (*cluster, error) {
+	spec, err := a.alone(cost)
+	if err != nil {
+		return nil, err
+	}
+	k := &cluster{asks: []*workAsk{a}}
+	e := 0.0
+	if a.chosen {
+		e = 1 // there is nothing to compare it with: as exact as alone
+	} else {
+		variance := variances(spec, c.Settings.Confidence)
+		for _, r := range a.rows {
+			e += r.weight * a.errorAlone(r, variance)
+		}
+	}
+	k.ways = []mechanisms.Candidate{{Name: "a count of its own", Spec: spec, Error: e}}
+	return k, nil
+}
+
+// jointCluster is a cluster of several asks over one cube: nil where it would be too large, or some ask is none of its cells.
+func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) *cluster {
+	k := &cluster{asks: asks}
+	table := asks[0].table
+	var ordered, other []*policy.Column
+	for _, a := range asks {
+		if !a.wholly() || a.chosen || a.table != table {
+			return nil
+		}
+	}
+	k.cells = &solved{question: &question{table: table}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
+	classes := map[*policy.Column][]int32{}
+	for _, c := range k.columns() {
+		class := k.classes(c)
+		if classes[c] = class; slices.Max(class) == 0 {
+			continue
+		}
+		if c.Domain.Ordered() && slices.Max(class) >= 4 {
+			ordered = append(ordered, c)
+		} else {
+			other = append(other, c)
+		}
+	}
+	byName := func(a, b *policy.Column) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(ordered, byName)
+	slices.SortFunc(other, byName)
+	for _, c := range slices.Concat(ordered, other) {
+		p := &part{columns: []int{columnIndex(table, c)}, sizes: []int{c.Domain.Size()}, class: classes[c], classes: int(slices.Max(classes[c])) + 1, masks: make([][]bool, 1)}
+		k.cells.parts, k.cells.grain = append(k.cells.parts, p), append(k.cells.grain, p.columns...)
+		k.cube.Shape = append(k.cube.Shape, p.classes)
+		if k.cells.cells *= p.classes; k.cells.cells > mostCubeCells {
+			return nil
+		}
+	}
+	k.cube.Ordered = len(ordered)
+	if len(k.cells.parts) == 0 || !k.read() {
+		return nil
+	}
+	var err error
+	if all {
+		k.ways, err = k.cube.Candidates(table.ContributionTo(k.cells.cells), cost)
+	} else {
+		k.ways, err = k.cube.Quick(table.ContributionTo(k.cells.cells), cost)
+	}
+	if err != nil || len(k.ways) == 0 {
+		return nil
+	}
+	k.sort()
+	return k
+}
+
+// sort puts the way with the least error first.
+func (k *cluster) sort() {
+	slices.SortStableFunc(k.ways, func(a, b mechanisms.Candidate) int { return cmp.Compare(a.Error, b.Error) })
+}
+
+// classes numbers the cells of a column so that the cluster's asks treat cells of one number alike, in the order of their
+// first cells.
+func (k *cluster) classes(c *policy.Column) []int32 {
+	out := make([]int32, c.Domain.Size())
+	for _, a := range k.asks {
+		kinds := a.distinctions(c)
+		seen := map[[2]int32]int32{}
+		for i := range out {
+			key := [2]int32{out[i], kinds[i]}
+			n, ok := seen[key]
+			if !ok {
+				n = int32(len(seen))
+				seen[key] = n
+			}
+			out[i] = n
+		}
+	}
+	return out
+}
+
+// read finds which cells of the cube each value is the sum of.
+func (k *cluster) read() bool {
+	work := 0
+	for _, a := range k.asks {
+		r := coverCube(a.solved, k.cells)
+		if r == nil {
+			return false
+		}
+		attributes := k.attributes(a)
+		for _, row := range a.rows {
+			spans := r.cellsOf(row)
+			for _, s := range spans {
+				work += s.To - s.From
+			}
+			if work > mostCubeWork {
+				return false
+			}
+			k.cube.Asked = append(k.cube.Asked, mechanisms.Asked{Spans: spans, Attributes: attributes, Weight: row.weight})
+		}
+	}
+	return true
+}
+
+// attributes are the parts of the cube that decide what an ask counts.
+func (k *cluster) attributes(a *workAsk) []int {
+	columns, _ := a.solved.columns()
+	return attributesOf(columns, k.cells)
+}
+
+func attributesOf(columns []*policy.Column, m *solved) (attributes []int) {
+	for i, p := range m.parts {
+		if slices.ContainsFunc(p.columns, func(c int) bool { return slices.Contains(columns, m.table.Columns[c]) }) {
+			attributes = append(attributes, i)
+		}
+	}
+	return attributes
+}
+
+// cellsOf are the spans of a value.
+func (r *reading) cellsOf(row workRow) []mechanisms.Span {
+	list := make([][]mechanisms.Span, len(row.cells))
+	for i, cell := range row.cells {
+		list[i] = r.spans[row.counter][cell]
+	}
+	return joinSpans(list)
+}

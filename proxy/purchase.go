@@ -1,0 +1,26 @@
+package proxy
+
+import (
+	"context"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
+// them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
+func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *planner.Plan) (privacy.Cost, error) {
+	queries, _, refusal := a.render(plan)
+	if refusal != nil {
+		return privacy.Cost{}, refusal
+	}
+	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
+	bought, err := a.buy(ctx, s, plan, queries)
+	return bought.charged, err
+}
+
+// MechanismText describes how a measure is taken, for people.
+func MechanismText(m *planner.Measure) string {
+	return mechanismText(m.Spec, m.Cost, m.Contribution())
+}
