@@ -126,6 +126,8 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "the numbers of the keys that are found first"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
+	case m.Refines():
+		e.Source = "release " + m.Name + ", which you have paid for, refined"
 	case m.Declared != nil:
 		e.Source = "release " + m.Name + ", bought by this query"
 	case m.Spec.Choice != nil:
@@ -134,7 +136,11 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "a new range release, bought by this query"
 	}
 	contribution := m.Contribution()
-	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
+	price := m.Cost
+	if m.Refines() {
+		price.Epsilon = m.Ladder.Level
+	}
+	e.Mechanism = mechanismText(m.Spec, price, contribution)
 	d := m.Spec.Sensitivity(contribution)
 	of := ""
 	if weighted(m.Spec.Strategy) {
@@ -149,7 +155,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Cost = "nothing"
 	}
 	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held {
+	if !m.Held && !m.Refines() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"

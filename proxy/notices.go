@@ -36,7 +36,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 	}
 	parts = append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
 	n := Notice{Message: strings.Join(parts, "; ")}
-	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
+	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
 }
 

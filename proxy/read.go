@@ -212,7 +212,8 @@ func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) plan
 		if r.Item.Spec.Check() != nil {
 			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
 		}
-		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described}
+		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described,
+			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}}
 		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
 		if r.Item.Spec.Cells > 1 {
 			index.byTable[r.Item.Table] = append(index.byTable[r.Item.Table], held)
