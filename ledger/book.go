@@ -127,6 +127,8 @@ func (b *book) apply(r row) error {
 	case rowForfeit:
 		err = b.applyForfeit(r)
 	case rowVouch:
+	case rowStep:
+		err = b.applyStep(r)
 	default:
 		err = fmt.Errorf("unknown kind %d", r.kind)
 	}

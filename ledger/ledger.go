@@ -86,6 +86,7 @@ type Release struct {
 	At      time.Time
 	Revoked bool
 	Noisy   privacy.Released[mechanisms.Noisy]
+	Steps   [][]byte // of an online release: what happened since; only Load sets it
 }
 
 // Balance is a user's account in one dataset.
@@ -121,6 +122,11 @@ type Ledger interface {
 	Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error)
 	// Abandon gives a receipt up: the charge stays, the item is drawn anew on a new charge.
 	Abandon(r *Receipt)
+	// Extend adds a step to an online release of the user's, durably. Sending what it tells follows.
+	Extend(ctx context.Context, user string, id int64, step []byte) error
+	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release whose
+	// process was lost. Nothing can be saved on it.
+	Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error)
 	// Load returns a saved release that the user has paid for.
 	Load(ctx context.Context, user string, id int64) (Release, error)
 	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.

@@ -76,8 +76,15 @@ const (
 )
 
 func (e *encoder) spec(s mechanisms.Spec) {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		e.choiceSpec(s)
+		return
+	case s.Online != nil:
+		e.onlineSpec(s)
+		return
+	case s.Synthetic != nil:
+		e.syntheticSpec(s)
 		return
 	}
 	if s.Strategy.IsCube() {
@@ -200,8 +207,13 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
-	if first == specChoice {
+	switch first {
+	case specChoice:
 		return d.choiceSpec()
+	case specOnline:
+		return d.onlineSpec()
+	case specSynthetic:
+		return d.syntheticSpec()
 	}
 	if first == specCube {
 		return d.cubeSpec()

@@ -45,8 +45,13 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	if !truth.Valid() {
 		return none, errors.New("truth was never sealed")
 	}
-	if spec.Choice != nil {
+	switch {
+	case spec.Choice != nil:
 		return spec.Choice.release(spec, place, truth, random)
+	case spec.Online != nil:
+		return none, errors.New("spec is of a session, must be opened by OpenSession")
+	case spec.Synthetic != nil:
+		return spec.Synthetic.release(spec, place, truth, random)
 	}
 	observations, err := spec.draw(random)
 	if err != nil {

@@ -61,6 +61,9 @@ type Spec struct {
 	Noise    Noise    // of every observation; none where Sums are given
 	Sums     []Sum    // one for each counter; none where all of them count rows
 	Choice   *Choice  // cells are chosen instead of counted; Strategy, Noise and Sums are absent
+
+	Online    *Online    // the cells are asked about one question after the other; the same are absent
+	Synthetic *Synthetic // made-up rows are drawn, by their cells; the same are absent
 }
 
 // Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values

@@ -183,9 +183,9 @@ func (ch *chooser) widest(spec mechanisms.Spec, rows [][]mechanisms.Span) (width
 
 // least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
 func (ch *chooser) least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
-	of, most := func(n int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)} }, int64(1e12)
+	of, most := ch.costOf, int64(1e12)
 	if ch.c.Dataset.Accountant == privacy.ZCDP {
-		of, most = func(n int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(n)} }, 1e18
+		most = 1e18
 	}
 	high := int64(1)
 	for !enough(of(high)) {

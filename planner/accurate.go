@@ -33,6 +33,9 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 			n.take(current)
 			continue
 		}
+		if ch.stopped(q); q.refusal != nil {
+			return nil, q.refusal
+		}
 		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
 		if p.fresh == nil {
 			p.fresh = ch.counted(n)
@@ -47,6 +50,7 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 	}
 	ch.hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
+	ch.invest(open)
 	return ways, ch.settle(open)
 }
 

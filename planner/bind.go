@@ -19,6 +19,7 @@ type binder struct {
 	said      notes // of conditions below a join
 	groups    groupings
 	relations []Relation
+	madeUps   []*madeUp
 	open      *opening        // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 }

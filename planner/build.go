@@ -20,6 +20,7 @@ type Context struct {
 	Holdings Holdings
 	Public   PublicRows                              // nil: no public table has been copied
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	Left     func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now      time.Time
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
@@ -51,6 +52,7 @@ type Holding struct {
 	Spec   mechanisms.Spec
 	At     time.Time
 	Ladder Rungs
+	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }

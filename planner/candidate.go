@@ -19,6 +19,7 @@ type asking struct {
 	held  []candidate // what again and reuse have listed
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
+	refusal  *Refusal        // why nothing that comes after a source may answer it
 }
 
 // candidate is one way to answer a question.
@@ -33,7 +34,7 @@ type candidate struct {
 type source func(*chooser, *asking) []candidate
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*chooser).again, (*chooser).reuse, (*chooser).declared, (*chooser).ownRelease, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
+var countedFrom = []source{(*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {
@@ -75,6 +76,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 				return c.way, nil
 			}
 			return ch.renewed(c.way, c.holding, share), nil
+		}
+		if q.refusal != nil {
+			return nil, q.refusal
 		}
 	}
 	return nil, noMechanism.at(-1, "nothing answers this")
@@ -135,6 +139,9 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 		for _, from := range sources {
 			all = append(all, from(ch, q)...)
 		}
+	}
+	if s.contest != nil {
+		all = append(all, ch.contested(s.contest, share)...)
 	}
 	var out []Alternative
 	seen := map[string]bool{}

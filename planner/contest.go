@@ -283,6 +283,17 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 	return &way{measure: own, contest: c}
 }
 
+// contested is the choice of a contest as one of the ways to answer.
+func (ch *chooser) contested(c *contest, share privacy.Cost) []candidate {
+	spec, err := c.spec(share)
+	if err != nil {
+		return nil
+	}
+	w := &way{measure: c.measure(), contest: c}
+	w.measure.Spec, w.measure.Cost = spec, share
+	return []candidate{{way: w}}
+}
+
 // mostCounted bounds the counters whose errors are compared.
 const mostCounted = 16
 

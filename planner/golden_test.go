@@ -74,7 +74,7 @@ func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {
 		if !m.Held {
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Described: m.Describe(), At: s.now})
+			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
 		}
 	}
 }
@@ -157,6 +157,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Dataset.Accountant = privacy.ZCDP
 		case "replace-one":
 			c.Dataset.Neighbors = privacy.ReplaceOne
+		case "after":
+			fmt.Sscan(value, &c.Dataset.Buying.After)
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)

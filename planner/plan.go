@@ -103,8 +103,9 @@ type Leaf struct {
 	Keys   []KeyColumn // values by row
 	Counts []CountColumn
 	Rows   int
-	Found  bool   // some of its keys are of open columns: found, and not declared
-	SQL    string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+	MadeUp *MadeUp // its rows are made up, and its keys have no values here
+	Found  bool    // some of its keys are of open columns: found, and not declared
+	SQL    string  // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
 // KeyColumn is one group key; Values has one entry a row.
@@ -134,6 +135,9 @@ type Run struct {
 
 // Measures lists the measures that a leaf is read from, none where the leaf is public.
 func (l *Leaf) Measures() []int {
+	if l.MadeUp != nil {
+		return []int{l.MadeUp.Measure}
+	}
 	var list []int
 	for _, c := range l.Counts {
 		for _, r := range c.Runs {
@@ -155,6 +159,17 @@ func (c *CountColumn) At(row int) (run *Run, spans []mechanisms.Span) {
 		row -= len(run.Spans)
 	}
 	return nil, nil
+}
+
+// In is the place of a row of the column within a run of it.
+func (c *CountColumn) In(run *Run, row int) int {
+	for i := range c.Runs {
+		if &c.Runs[i] == run {
+			break
+		}
+		row -= len(c.Runs[i].Spans)
+	}
+	return row
 }
 
 // Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has

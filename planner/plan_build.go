@@ -61,6 +61,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
 	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
+	if refusal = plan.addMadeUps(b); refusal != nil {
+		return nil, refusal
+	}
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked

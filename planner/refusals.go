@@ -167,6 +167,7 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
+		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
 		rawRows, privateJoin, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,

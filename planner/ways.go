@@ -235,7 +235,9 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" || m.kind == "keys" }
+func (m *heldMeasure) isRelease() bool {
+	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
+}
 
 // heldOn reads the descriptions of what she holds on a table, once a statement.
 func (ch *chooser) heldOn(t *policy.Table) []heldOn {
@@ -255,7 +257,7 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 
 // declaredAs finds the policy's release that a measure holds.
 func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if shared && r.Name == name {
 			return r
 		}
@@ -326,6 +328,13 @@ func hint(r *policy.Release) string {
 
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	if r.Kind == policy.OnlineRelease {
+		o, err := onlineOf(r)
+		if err != nil {
+			return mechanisms.Spec{}, err
+		}
+		return o.spec, nil
+	}
 	if r.Kind == policy.RangeRelease {
 		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
 	}
@@ -334,6 +343,9 @@ func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
+	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
+		return instanceOf(r)
+	}
 	s := identity(r.Table, r.Columns)
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {

@@ -119,6 +119,7 @@ type defaultsT struct {
 
 type buyingT struct {
 	Cells integer `yaml:"cells" jsonschema:"default=1024" jsonschema_description:"Most cells of a count that is widened: the rows outside its condition are counted beside it, at the same cost and error. 0: off."`
+	After decimal `yaml:"after" jsonschema:"default=1" jsonschema_description:"Under dp.max_error: a release is bought when what was paid for counts that it would have answered comes to so many times its price. 0: never."`
 }
 
 type tableT struct {
@@ -164,20 +165,25 @@ type domainT struct {
 }
 
 type releaseT struct {
-	Kind      string           `yaml:"kind" jsonschema:"required,enum=range,enum=histogram" jsonschema_extras:"x-later=online,x-later=synthetic" jsonschema_description:"range: every range of one ordered column. histogram: every combination of the columns' values."`
+	Kind      string           `yaml:"kind" jsonschema:"required,enum=range,enum=histogram,enum=online,enum=synthetic" jsonschema_description:"range: every range of one ordered column. histogram: every combination of the columns' values. online: counting queries, one after the other. synthetic: made-up rows."`
 	Name      string           `yaml:"name" jsonschema_description:"Without it table_column_column."`
 	Columns   []releaseColumnT `yaml:"columns" jsonschema:"required" jsonschema_description:"Names of columns of this table."`
 	Epsilon   decimal          `yaml:"epsilon" jsonschema_description:"What each user pays once. Under zcdp it buys rho = epsilon²/2."`
 	Rho       decimal          `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
 	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
+	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem or small-database."`
+	Updates   integer          `yaml:"updates" jsonschema_description:"online only: how many answers may come from the rows instead of the hypothesis. After the last one the release has stopped."`
+	Insist    bool             `yaml:"insist" jsonschema_description:"online only: it is used even where a plain histogram of its cells would give less error for the same cost."`
+	Stopped   string           `yaml:"stopped" jsonschema:"enum=refuse,enum=count" jsonschema_description:"online only: what becomes of questions once the release has stopped: refused, or counted afresh at a cost of their own."`
+	Rows      integer          `yaml:"rows" jsonschema_description:"online and synthetic: how many made-up rows are shown (10000)."`
+	Queries   integer          `yaml:"queries" jsonschema_description:"median-basic only: how many questions it answers."`
+	Delta     decimal          `yaml:"delta" jsonschema_description:"median-basic only: the delta that each user pays beside epsilon."`
 	Charge    later            `yaml:"charge"`
-	Mechanism later            `yaml:"mechanism"`
-	Updates   later            `yaml:"updates"`
-	Insist    later            `yaml:"insist"`
-	Rows      later            `yaml:"rows"`
 	Workload  later            `yaml:"workload"`
-	Queries   later            `yaml:"queries"`
 }
 
-// releaseColumnT is a column's name; the mapping {column, step} comes later.
-type releaseColumnT string
+// releaseColumnT is a column's name, or a mapping with a step that makes its cells wider.
+type releaseColumnT struct {
+	Column string `yaml:"column" jsonschema:"required" jsonschema_description:"A column of this table."`
+	Step   scalar `yaml:"step" jsonschema:"required" jsonschema_description:"Width of its cells in this release: a multiple of the column's step."`
+}

@@ -99,7 +99,8 @@ type Defaults struct {
 
 // Buying is what the planner buys beside what is asked.
 type Buying struct {
-	Cells int // most cells of a widened count; 0: none is
+	Cells int     // most cells of a widened count; 0: none is
+	After float64 // a release is bought when rents come to so many times its price; 0: never by itself
 }
 
 // Table is a private table, or a public one.
@@ -119,8 +120,10 @@ type Table struct {
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
 	Columns        []*Column
-	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
-	Releases       []*Release
+	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
+	Releases       []*Release // of counts: ranges and histograms
+	Sessions       []*Release // online releases
+	Synthetics     []*Release // synthetic releases
 	Derived        Derivation // nil: a table of the policy
 	Opened         bool       // made by With, for one statement
 }
@@ -203,9 +206,13 @@ type ReleaseKind uint8
 const (
 	RangeRelease ReleaseKind = 1 + iota
 	HistogramRelease
+	OnlineRelease    // counting queries, one after the other
+	SyntheticRelease // made-up rows
 )
 
-func (k ReleaseKind) String() string { return [...]string{"invalid", "range", "histogram"}[k] }
+func (k ReleaseKind) String() string {
+	return [...]string{"invalid", "range", "histogram", "online", "synthetic"}[k]
+}
 
 // Release is a release that the policy declares; each user pays its cost once.
 type Release struct {
@@ -216,6 +223,34 @@ type Release struct {
 	Cost    privacy.Cost
 	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
 	Refresh time.Duration   // 0: never
+
+	// Of online and synthetic releases:
+	Widths    []int  // by column, how many of its regular cells make one of the release's
+	Mechanism string // as in the file
+	Updates   int    // online
+	Insist    bool   // online: used even where a histogram of its cells would be better
+	Recount   bool   // online: once it has stopped, questions are counted afresh
+	Rows      int    // how many made-up rows are shown
+	Queries   int64  // median-basic
+}
+
+// Cells returns, for each cell that the release has of its i-th column, the column's first cell in it.
+func (r *Release) Cells(i int) (from []int) {
+	d, width := r.Columns[i].Domain, 1
+	if r.Widths != nil {
+		width = r.Widths[i]
+	}
+	for c := 0; c < d.Size(); c++ {
+		if c >= d.Regular || c%width == 0 {
+			from = append(from, c)
+		}
+	}
+	return from
+}
+
+// All lists the releases that the policy declares over the table.
+func (t *Table) All() []*Release {
+	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
 }
 
 // Dataset returns the dataset of that id, or nil.

@@ -208,7 +208,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)
 		}
 	}
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if r.Epsilon.Micro() > t.Dataset.Defaults.MaxEpsilon.Micro() {
 			say("release %s costs more than max_epsilon %s: no session can buy it", r.Name, t.Dataset.Defaults.MaxEpsilon)
 		}

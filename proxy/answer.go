@@ -29,6 +29,7 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
+	sessions  sessions
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -72,10 +73,11 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	}
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
-	tables, err := a.read(ctx, s, plan, bought.ids)
+	tables, told, err := a.read(ctx, s, plan, bought.ids)
 	if err != nil {
 		return result, err
 	}
+	result.Notices = toldToo(result.Notices, told)
 	if result.Rows, err = a.postProcess(ctx, s, plan, outer, tables); err != nil {
 		return result, err
 	}
@@ -96,7 +98,7 @@ const mostPlans = 8
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found = a.keysHeld(s)
+		c.Found, c.Left = a.keysHeld(s), a.updatesLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -212,7 +214,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		if p.ids[i], err = a.draw(ctx, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt); err != nil {
+		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt); err != nil {
 			p.err = err
 			return p
 		}
@@ -230,7 +232,10 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+	if m.Spec.Online != nil {
+		return a.begin(ctx, s, m, query, receipt)
+	}
 	var d drawn
 	var err error
 	if m.Refines() {

@@ -178,6 +178,9 @@ func boundText(c mechanisms.Contribution) string {
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
 func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
 	var lines []string
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
@@ -198,6 +201,9 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if sum := summedIn(c, measure, m); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+		}
 		if rows > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}
@@ -255,71 +261,6 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 		}
 	}
 	return best
-}
-
-// mechanismText names the strategy, the noise, and for a range release what the strategy gains.
-func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	if s.Choice != nil {
-		return choiceText(s)
-	}
-	noise := noiseText(s.Noise)
-	if s.Sums != nil {
-		noise = sumsText(s.Sums)
-	}
-	if s.Strategy.Kind == mechanisms.Identity {
-		if s.Cells > 1 {
-			return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
-		}
-		return noise
-	}
-	if s.Strategy.IsCube() {
-		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
-	}
-	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
-	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
-	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
-		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
-	}
-	return text
-}
-
-func noiseText(n mechanisms.Noise) string {
-	if n.Kind == mechanisms.DiscreteGaussian {
-		return "discrete Gaussian noise of variance " + ratio(n)
-	}
-	return "discrete Laplace noise of scale " + ratio(n)
-}
-
-// sumsText tells the noise of each counter, which shares the cost with the others.
-func sumsText(sums []mechanisms.Sum) string {
-	texts := make([]string, len(sums))
-	for i, sum := range sums {
-		of := fmt.Sprintf("sum of whole numbers from %d to %d", sum.Low, sum.High)
-		if sum.Low == 0 && sum.High == 1 {
-			of = "count"
-		}
-		texts[i] = of + " with " + noiseText(sum.Noise)
-	}
-	return strings.Join(texts, ", ")
-}
-
-// strategyText names how the cells of a range release are observed.
-func strategyText(y mechanisms.Strategy) string {
-	switch y.Kind {
-	case mechanisms.Tree:
-		return "range " + y.String()
-	case mechanisms.PIdentity:
-		return y.String() + " (cells and optimised weighted sums of them)"
-	case mechanisms.Sine:
-		return y.String() + " (sine transform's square root, the best for all ranges)"
-	case mechanisms.Cosine:
-		return y.String() + " (cosine transform's square root, the best for prefixes)"
-	}
-	return y.String()
-}
-
-func ratio(n mechanisms.Noise) string {
-	return fmt.Sprintf("%.6g", float64(n.Num)/float64(n.Den))
 }
 
 // lines is the text form.

@@ -11,11 +11,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// hasPicks tells a plan that chooses.
-func hasPicks(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Leaves, func(l *planner.Leaf) bool {
-		return slices.ContainsFunc(l.Counts, func(c planner.CountColumn) bool { return c.Type != 0 })
-	})
+// hasChoices tells a plan in which something was chosen, and not read from counts.
+func hasChoices(plan *planner.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Choice != nil })
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
@@ -143,4 +141,14 @@ func choiceText(s mechanisms.Spec) string {
 		text += fmt.Sprintf("; %d quantiles, found by halving", n)
 	}
 	return text
+}
+
+// summedIn is what a row adds to a count column.
+func summedIn(c planner.CountColumn, measure int, m *planner.Measure) mechanisms.Bound {
+	for _, run := range c.Runs {
+		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Sums) {
+			return m.Spec.Sums[run.Counter].Bound
+		}
+	}
+	return mechanisms.Bound{Low: 0, High: 1}
 }

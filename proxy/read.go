@@ -16,12 +16,16 @@ import (
 )
 
 // read makes the released table of each leaf from the saved releases.
-func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
+func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (tables []sandbox.Table, told []string, err error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return leafTables(plan, readings), nil
+	answers, err := a.askSessions(ctx, s, plan, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	return leafTables(plan, readings, answers), a.onlineParts(s, plan, ids, answers), nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -33,16 +37,20 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 			return nil, err
 		}
 	}
-	return readings, nil
+	return readings, a.readMadeUp(s, plan, ids, readings)
 }
 
-func leafTables(plan *planner.Plan, readings []saved) []sandbox.Table {
+func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.Table {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		if leaf.MadeUp != nil {
+			tables[i] = madeUpTable(leaf, readings[leaf.MadeUp.Measure].rows)
+			continue
+		}
 		if measures := leaf.Measures(); len(measures) == 0 {
 			tables[i] = publicLeaf(leaf)
 		} else {
-			tables[i] = leafTable(leaf, readings, readings[measures[0]].noisy)
+			tables[i] = leafTable(leaf, readings, answers, readings[measures[0]].noisy)
 		}
 	}
 	return tables
@@ -60,7 +68,7 @@ func publicLeaf(leaf *planner.Leaf) sandbox.Table {
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
@@ -68,6 +76,8 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 			return picked(c, row, readings)
 		case run == nil || run.Measure < 0:
 			return int64(0)
+		case answers[run] != nil:
+			return answers[run][c.In(run, row)].Value
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {
@@ -143,6 +153,7 @@ func sandboxSession(s *Session) sandbox.Session {
 type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
+	rows     privacy.Released[[]int32] // of made-up rows: their cells
 }
 
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
@@ -170,10 +181,12 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 		return saved{}, errLedger
 	}
 	var e *mechanisms.Estimate
-	if release.Item.Spec.Choice == nil {
+	switch spec := release.Item.Spec; {
+	case spec.Online != nil || spec.Synthetic != nil: // which are asked, or have rows
+	case spec.Choice != nil:
+		_, err = spec.Chosen(release.Noisy)
+	default:
 		e, err = mechanisms.NewEstimate(specOf(release), release.Noisy)
-	} else {
-		_, err = release.Item.Spec.Chosen(release.Noisy)
 	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
@@ -212,7 +225,7 @@ func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) plan
 		if r.Item.Spec.Check() != nil {
 			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
 		}
-		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described,
+		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
 			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}}
 		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
 		if r.Item.Spec.Cells > 1 {

@@ -87,6 +87,10 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 	if w.countsRows(m) {
 		return w.finished(w.unitCounts())
 	}
+	asStored := w.asStored(m)
+	if asStored && w.tallies(m) {
+		return w.finished(w.tallied(m))
+	}
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
 		n := w.use(c)
@@ -108,7 +112,10 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
-	if m.Where != nil && !bounded {
+	switch {
+	case m.Where != nil && asStored:
+		w.where = w.onStored(m.Where)
+	case m.Where != nil && !bounded:
 		conditions = append(conditions, w.predicate(m.Where))
 	}
 	from, bound := "", ""
@@ -184,15 +191,28 @@ func Relation(s policy.Source, d Dialect) (schema, name string) {
 	}
 }
 
-// use notes that the query reads a column and returns its normalised value's name.
-func (w *writer) use(c *policy.Column) string {
+// at is the place of a column in the writer's table.
+func (w *writer) at(c *policy.Column) int {
 	at := slices.Index(w.table.Columns, c)
 	if at < 0 || c.Domain == nil || c.Table != w.table {
 		w.fail("a column that the measure's table does not have")
+		return 0
+	}
+	return at
+}
+
+// use notes that the query reads a column and returns its normalised value's name, or, of rows as they are stored, how the
+// value is normalised.
+func (w *writer) use(c *policy.Column) string {
+	at := w.at(c)
+	if w.err != nil {
 		return "NULL"
 	}
-	if !slices.Contains(w.used, c) {
+	if !slices.Contains(w.used, c) && (!w.onRaw || w.lookedUp(c)) {
 		w.used = append(w.used, c)
+	}
+	if w.onRaw {
+		return "(" + w.normalised(c) + ")"
 	}
 	return w.alias + ".n" + strconv.Itoa(at+1)
 }
@@ -221,6 +241,9 @@ type writer struct {
 	open     *policy.Column // whose values are read as they are; nil: none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
+	where    string // a condition on rows as they are stored (stored.go)
+	onRaw    bool   // predicates are written for rows as they are stored
+	tally    map[*policy.Column]string
 }
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.

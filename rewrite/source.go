@@ -54,27 +54,12 @@ func provable(t *policy.Table) bool {
 func (w *writer) base(everything bool) string {
 	t := w.table
 	var items, conditions []string
-	unit := "t." + w.nameOf(t.UnitColumn)
-	from := w.relation(t) + " AS t"
-	for via, i := t.Via, 1; via != nil; via, i = via.Table.Via, i+1 {
-		on := "t"
-		if i > 1 {
-			on = "v" + strconv.Itoa(i-1)
-		}
-		v := "v" + strconv.Itoa(i)
-		from += "\n   JOIN " + w.relation(via.Table) + " AS " + v + " ON " + w.equal(v+"."+w.name(via.Key), on+"."+w.name(via.Column))
-		unit = v + "." + w.nameOf(via.Table.UnitColumn)
-	}
-	for _, c := range t.Columns {
-		if w.lookedUp(c) && (everything || slices.Contains(w.used, c)) {
-			from += "\n   LEFT JOIN " + w.foundValues(c)
-		}
-	}
+	from, unit := w.stored(everything)
 	if !t.Dataset.Unit.Row {
 		if everything || w.alias != "s" || w.depth > 1 {
 			items = append(items, unit+" AS u")
 		}
-		conditions = append(conditions, unit+" IS NOT NULL")
+		conditions = append(conditions, w.known(unit)...)
 	}
 	for i, c := range t.Columns {
 		if everything || slices.Contains(w.used, c) {
@@ -93,11 +78,43 @@ func (w *writer) base(everything bool) string {
 	if len(items) == 0 {
 		items = []string{"1 AS one"}
 	}
+	if w.where != "" {
+		conditions = append(conditions, w.where)
+	}
 	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
 	if len(conditions) > 0 {
 		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
 	}
 	return sql + ")"
+}
+
+// stored is what the rows are read from, and each row's unit.
+func (w *writer) stored(everything bool) (from, unit string) {
+	t := w.table
+	from, unit = w.relation(t)+" AS t", "t."+w.nameOf(t.UnitColumn)
+	for via, i := t.Via, 1; via != nil; via, i = via.Table.Via, i+1 {
+		on := "t"
+		if i > 1 {
+			on = "v" + strconv.Itoa(i-1)
+		}
+		v := "v" + strconv.Itoa(i)
+		from += "\n   JOIN " + w.relation(via.Table) + " AS " + v + " ON " + w.equal(v+"."+w.name(via.Key), on+"."+w.name(via.Column))
+		unit = v + "." + w.nameOf(via.Table.UnitColumn)
+	}
+	for _, c := range t.Columns {
+		if w.lookedUp(c) && (everything || slices.Contains(w.used, c)) {
+			from += "\n   LEFT JOIN " + w.foundValues(c)
+		}
+	}
+	return from, unit
+}
+
+// known is the condition that a row has a unit; the constraint that proves a bound proves that as well.
+func (w *writer) known(unit string) []string {
+	if slices.Contains(w.proven, w.table) {
+		return nil
+	}
+	return []string{unit + " IS NOT NULL"}
 }
 
 // nameOf is name, where an empty one is not used.
