@@ -71,7 +71,8 @@ type (
 		key    flightKey
 		spec   string
 		noisy  Digest
-		first  int64 // the release that its ladder began with; 0: none
+		first  int64    // the release that its ladder began with; 0: none
+		grown  []growth // of a continual release, its steps
 	}
 )
 
@@ -129,6 +130,8 @@ func (b *book) apply(r row) error {
 	case rowVouch:
 	case rowStep:
 		err = b.applyStep(r)
+	case rowGrow:
+		err = b.applyGrow(r)
 	default:
 		err = fmt.Errorf("unknown kind %d", r.kind)
 	}
@@ -263,7 +266,13 @@ func (b *book) applyRevoke(r row) error {
 	if old == nil || old.Revoked {
 		return errBody
 	}
-	rec := *old
+	b.withdraw(old)
+	return nil
+}
+
+// withdraw takes a release from everybody.
+func (b *book) withdraw(old *record) {
+	id, rec := old.ID, *old
 	rec.Revoked = true
 	b.releases[id] = &rec
 	m := measureKey{rec.ds, rec.holder, rec.Item.Digest}
@@ -280,5 +289,4 @@ func (b *book) applyRevoke(r row) error {
 			}
 		}
 	}
-	return nil
 }

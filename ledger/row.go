@@ -22,6 +22,7 @@ const (
 	rowRevoke                   // one release is withdrawn
 	rowForfeit                  // budget given up for an accepted rollback
 	rowVouch                    // the operator vouches that nothing is missing, though the witness was lost
+	rowGrow                     // a release that grows was drawn for further cells: their observations
 )
 
 // row is one link of the chain.

@@ -89,6 +89,17 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 	return drawn, nil
 }
 
+// drawSome returns the noise of so many observations of the first counter.
+func (s Spec) drawSome(observations int, random io.Reader) ([]int64, error) {
+	d, err := s.noise(0).distribution()
+	if err != nil {
+		return nil, err
+	}
+	reader, drawn := noise.NewReader(random), make([]int64, observations)
+	d.Fill(reader, drawn)
+	return drawn, reader.Err()
+}
+
 // observe adds what the strategy sees of the cells to the noise.
 func (s Spec) observe(cells, noisy []int64) {
 	if m := s.matrix(); m != nil {

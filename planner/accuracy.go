@@ -260,17 +260,17 @@ func (ch *chooser) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost, o
 
 // freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
 func (ch *chooser) freshRange(n *need) *way {
-	if !ch.c.Settings.Release || ch.ownRange(n.solved, ch.share(1)) == nil {
+	if !ch.c.Settings.Release || ch.ownRange(n.solved, ch.share(1), true) == nil {
 		return nil
 	}
 	cost, ok := ch.least(func(c privacy.Cost) bool {
-		w := ch.ownRange(n.solved, c)
+		w := ch.ownRange(n.solved, c, true)
 		return w != nil && ch.within(n, w.measure.Spec, w.reading)
 	})
 	if !ok {
 		return nil
 	}
-	w := ch.ownRange(n.solved, cost)
+	w := ch.ownRange(n.solved, cost, true)
 	w.measure.Why += "; the least cost for " + ch.aim()
 	return w
 }

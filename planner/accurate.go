@@ -200,7 +200,10 @@ func epsilonFor(rho privacy.Rho) privacy.Epsilon {
 // exactHeld finds the most exact of what she has paid for that is exact enough, of this epoch and of those gone by.
 func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
 	least := map[bool]float64{false: math.Inf(1), true: math.Inf(1)}
-	for _, from := range []source{(*chooser).again, (*chooser).reuse} {
+	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuse} {
+		if i == 1 && current != nil { // answers that were kept are of earlier days
+			return current, nil
+		}
 		for _, c := range from(ch, q) {
 			m := c.way.measure
 			old := ch.isStale(c.holding, m.Declared)

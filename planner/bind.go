@@ -230,8 +230,9 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
-	if from.fan != nil {
-		return nil, candidateRows.at(from.pos, "passed on ungrouped")
+	from, refusal := from.rowByRow("passed on ungrouped")
+	if refusal != nil {
+		return nil, refusal
 	}
 	source := *from
 	out := &rows{pos: from.pos}
@@ -254,8 +255,10 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 		if refusal != nil {
 			return nil, refusal
 		}
+		for _, i := range source.starred(target, parts) {
+			out.names, out.exprs = append(out.names, source.names[i]), append(out.exprs, source.exprs[i])
+		}
 		for _, p := range parts {
-			out.names, out.exprs = append(out.names, source.names[p.from:p.to]...), append(out.exprs, source.exprs[p.from:p.to]...)
 			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
 		}
 		if parts != nil {
@@ -279,7 +282,7 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
 		}
 	}
-	out.table, out.where, out.equal = source.table, where, source.equal
+	out.table, out.where, out.equal, out.kept = source.table, where, source.equal, source.kept
 	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }

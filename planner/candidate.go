@@ -34,7 +34,7 @@ type candidate struct {
 type source func(*chooser, *asking) []candidate
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
+var countedFrom = []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {

@@ -11,7 +11,8 @@ import (
 // whose sum it is.
 type reading struct {
 	spans    [][][]mechanisms.Span
-	counters []int // the measure's counter to sum, by the question's
+	counters []int  // the measure's counter to sum, by the question's
+	open     string // cells of the question's that are not closed are left out: the note that says so
 }
 
 // ownReading reads a question from the measure made for it.
@@ -65,7 +66,11 @@ func cover(s, m *solved) *reading {
 			return nil
 		}
 	}
-	return w.reading()
+	r := w.reading()
+	if w.open {
+		r.open = m.unclosed()
+	}
+	return r
 }
 
 // walk goes over all combinations of the cells of a measure's columns.
@@ -76,6 +81,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by part of s: places of its columns in cells
+	open     bool                   // a cell that is not closed was left out
 }
 
 func newWalk(s, m *solved) *walk {
@@ -122,6 +128,13 @@ func (w *walk) assign() bool {
 			if target >= 0 {
 				return false
 			}
+			continue
+		}
+		if w.m.grows && from >= w.m.closed {
+			if target >= 0 && w.m.table.Appends.Count {
+				return false
+			}
+			w.open = w.open || target >= 0
 			continue
 		}
 		if have := w.assigned[c][from]; have != -2 && have != target {

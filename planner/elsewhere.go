@@ -166,8 +166,8 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
-	if from.fan != nil {
-		return nil, candidateRows.at(pos, "looked for")
+	if from, refusal = from.rowByRow("looked for"); refusal != nil {
+		return nil, refusal
 	}
 	other := *from
 	linked := false

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -34,11 +35,31 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if g := b.groups[sel]; g != nil {
 		return g, nil
 	}
+	if from.matched == nil {
+		return b.groupOf(sel, from)
+	}
+	questions := len(b.questions)
+	g, refusal := b.groupOf(sel, from)
+	if refusal == nil {
+		if refusal = g.meets(); refusal == nil {
+			return g, nil
+		}
+		delete(b.groups, sel)
+		b.questions = b.questions[:questions]
+	}
+	alone, refusal := from.matched()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return b.groupOf(sel, alone)
+}
+
+func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
 	own := *from
-	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table}, keyAt: map[string]int{}}
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, kept: from.kept}, keyAt: map[string]int{}}
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
@@ -96,10 +117,9 @@ func (g *grouping) expandTargets() {
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, p := range parts {
-			for _, name := range g.rows.names[p.from:p.to] {
-				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
-			}
+		for _, i := range g.rows.starred(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
+			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
 		}
 	}
 }

@@ -76,6 +76,9 @@ func (s *solved) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
+	if s.grows {
+		b = append(b, 'g')
+	}
 	return b
 }
 
@@ -122,7 +125,7 @@ func encodeMask(b []byte, mask []bool) []byte {
 
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
-	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), PerGroup: s.perGroup, described: s.meaning()}
+	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), Rows: s.rows, PerGroup: s.perGroup, described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
@@ -215,6 +218,9 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 		if s.cells *= p.classes; s.cells > maxCells || s.cells == 0 {
 			return nil
 		}
+	}
+	if len(r.b) == 1 && r.b[0] == 'g' {
+		s.grows, r.b = true, nil
 	}
 	if r.failed || len(r.b) > 0 || s.cells != h.Spec.Cells || h.Spec.Counters != 1 {
 		return nil

@@ -62,11 +62,14 @@ type Measure struct {
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
 	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
-	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as the table has
+	Rows     int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
+	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost         // what she pays for it, zero when Held
 	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
 	Finding  mechanisms.Discovery // Open: how
+	Growth   *Growth              // a release that grows; nil: one that is drawn once
+	Window   *Window              // of a step of such a release: where its rows lie
 	Held     bool                 // she has paid for it already: nothing is run
 	HeldID   int64                // Held: the ledger's id of the saved release
 	Ladder   *Ladder              // nil: it stands on none
@@ -78,6 +81,9 @@ type Measure struct {
 // Contribution is what one unit can put into the measure.
 func (m *Measure) Contribution() mechanisms.Contribution {
 	c := m.Table.ContributionTo(m.Spec.Cells)
+	if m.Rows > 0 {
+		c.Rows = m.Rows
+	}
 	if m.PerGroup > 0 {
 		c.PerGroup = m.PerGroup
 	}

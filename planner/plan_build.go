@@ -36,6 +36,13 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	for _, q := range b.questions {
+		if q.kept > 0 {
+			if refusal = q.unseen(); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	sheets, chosen, refusal := (&sheeter{b, &said, ch}).sheets()
 	if refusal != nil {
 		return nil, refusal
@@ -47,6 +54,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	tellUnclosed(ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i])
 		for _, a := range sh.asks {

@@ -51,6 +51,9 @@ var documented = []struct {
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
 		`SELECT a.ward, b.ward, count(*) FROM visits a JOIN visits b ON a.person_id = b.person_id WHERE a.day < b.day GROUP BY 1, 2`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`,
+		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
+		`SELECT count(*) FROM visits v JOIN regions r ON r.code >= v.ward`,
+		`SELECT r.label, count(v.person_id) FROM regions r LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},
@@ -226,8 +229,10 @@ const sqlSensitivities = `Noise is scaled to how far one unit's rows can move wh
 the neighbour relations, and where visits is bounded by groups instead. A sum has its grid: "of [low, high]" is what a row
 can add, in whole numbers of the grid's step. With g groups a unit and m rows in each, L1 is g·m and L2 is √g·m; a unit that
 is replaced moves a histogram twice as far in L1 and √2 times in L2, and a count within a predicate no further. Joins
-multiply the bounds of both sides, but where one side has a row a unit, or a key that a constraint proves unique. The
-neighbour tests (package rewrite) hold these numbers against random databases that differ in one unit, on both engines.
+multiply the bounds of both sides, but where one side has a row a unit, or a key that a constraint proves unique. A public
+table multiplies by the most of its rows that one private row matches, which is known exactly; where these are in different
+groups, L2 grows with the root of their number. The neighbour tests (package rewrite) hold these numbers against random
+databases that differ in one unit, on both engines.
 
 `
 

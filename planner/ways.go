@@ -215,16 +215,22 @@ func (w *way) hold(h Holding, why string) {
 
 // reuse finds the releases of finer cells that she has paid for and that answer the question. A histogram of her own,
 // bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(q *asking) (list []candidate) {
+func (ch *chooser) reuse(q *asking) []candidate { return ch.reused(q, false) }
+
+// reused are those that grow, or the others.
+func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
 	for _, h := range ch.current(ch.heldOn(q.table)) {
+		if h.measure.grows != grows {
+			continue
+		}
 		r := coverHeld(q.solved, h)
 		if r == nil {
 			continue
 		}
 		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name), counts: h.measure.solved}
 		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
-		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
-		c := candidate{way: w, variance: ch.worst(h.holding.Spec, r), holding: h.holding}
+		w.holdOn(h, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
+		c := candidate{way: w, variance: ch.worst(w.measure.Spec, r), holding: h.holding}
 		if !h.measure.isRelease() && c.variance > ch.variance(q.fresh) {
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}
@@ -247,7 +253,9 @@ func (ch *chooser) heldOn(t *policy.Table) []heldOn {
 	var list []heldOn
 	for _, h := range ch.c.Holdings.HeldOn(t) {
 		if m := readDescribed(h, t); m != nil {
-			list = append(list, heldOn{h, m, declaredAs(t, m.shared, m.name)})
+			if on := (heldOn{h, m, declaredAs(t, m.shared, m.name)}); ch.readable(&on) {
+				list = append(list, on)
+			}
 		}
 	}
 	list = append(list, ch.open.held(t)...)
@@ -269,27 +277,27 @@ func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
 // and histograms that answer it no worse than counting it alone at that price would.
 func (ch *chooser) declared(q *asking) (list []candidate) {
 	columns, ok := q.columns()
-	if !ok || len(columns) == 0 {
+	if !ok {
 		return nil
 	}
 	bought := false
 	for _, r := range q.table.Releases {
-		if !containsAll(r.Columns, columns) {
+		if !containsAll(r.Columns, columns) || len(columns) == 0 && !r.Grows() { // of rows that are added, all are those so far
 			continue
 		}
-		held := identity(q.table, r.Columns)
+		held, spec := ch.ofRelease(r)
+		if held == nil {
+			continue
+		}
 		reading := cover(q.solved, held)
 		if reading == nil {
 			continue
 		}
-		spec, err := releaseSpec(r, held.cells)
-		if err != nil {
-			continue
-		}
 		w := &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}
-		w.measure.Shared, w.measure.Declared, w.measure.Spec, w.measure.Cost = true, r, spec, r.Cost
+		w.measure.Shared, w.measure.Declared, w.measure.Cost = true, r, r.Cost
 		w.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
-		c := candidate{way: w, variance: ch.worst(spec, reading)}
+		held.sold(w.measure, spec)
+		c := candidate{way: w, variance: ch.worst(w.measure.Spec, reading)}
 		if r.Kind == policy.HistogramRelease {
 			alone, err := mechanisms.Plain(len(q.counts), q.cells, q.contribution(), r.Cost)
 			if err != nil || c.variance > 1.001*ch.variance(alone) {
@@ -328,6 +336,9 @@ func hint(r *policy.Release) string {
 
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	if r.Grows() {
+		return growingSpec(r.Table, cells, r.Cost)
+	}
 	if r.Kind == policy.OnlineRelease {
 		o, err := onlineOf(r)
 		if err != nil {
@@ -341,18 +352,23 @@ func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), r.Cost)
 }
 
-// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
+// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One
+// that grows is drawn when it is read, by the clock.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
 	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
 		return instanceOf(r)
 	}
 	s := identity(r.Table, r.Columns)
+	if r.Grows() {
+		s = growing(r.Table, r.Columns[0], time.Time{})
+	}
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {
 		return nil, err
 	}
 	m := s.measure(r.Kind.String(), r.Name)
-	m.Shared, m.Declared, m.Spec, m.Cost = true, r, spec, r.Cost
+	m.Shared, m.Declared, m.Cost = true, r, r.Cost
+	s.sold(m, spec)
 	return m, nil
 }
 
@@ -361,7 +377,7 @@ func (ch *chooser) ownRelease(q *asking) []candidate {
 	if !ch.c.Settings.Release && !ch.c.Alternatives {
 		return nil
 	}
-	w := ch.ownRange(q.solved, q.share)
+	w := ch.ownRange(q.solved, q.share, q.table.Appends != nil)
 	if w == nil {
 		return nil
 	}
@@ -372,22 +388,30 @@ func (ch *chooser) ownRelease(q *asking) []candidate {
 	return []candidate{c}
 }
 
-// ownRange is a range release of her own over the only column that a question reads.
-func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
+// ownRange is a range release of her own over the only column that a question reads; one that grows, if that is wanted and
+// the column's can.
+func (ch *chooser) ownRange(s *solved, share privacy.Cost, grows bool) *way {
 	columns, ok := s.columns()
 	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {
 		return nil
 	}
 	held := identity(s.table, columns)
-	reading := cover(s, held)
-	if reading == nil {
-		return nil
+	var spec mechanisms.Spec
+	var err error
+	if grows = grows && s.table.Grows(columns[0]); grows {
+		if held = growing(s.table, columns[0], ch.now()); held.closed == 0 {
+			return nil
+		}
+		spec, err = growingSpec(s.table, held.cells, share)
+	} else {
+		spec, err = mechanisms.Ranges(held.cells, s.contributionTo(held.cells), share)
 	}
-	spec, err := mechanisms.Ranges(held.cells, s.contributionTo(held.cells), share)
-	if err != nil {
+	reading := cover(s, held)
+	if err != nil || reading == nil {
 		return nil
 	}
 	w := &way{measure: held.measure("range", s.table.Name+"_"+columns[0].Name), reading: reading}
-	w.measure.Spec, w.measure.Cost, w.measure.Why = spec, share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
+	w.measure.Cost, w.measure.Why = share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
+	held.sold(w.measure, spec)
 	return w
 }

@@ -236,6 +236,9 @@ func release(t *Table, f *releaseT, at place) {
 	r.Refresh = duration(f.Refresh, 0, at.key("refresh"), "refresh")
 	releaseColumns(t, r, f, at.key("columns"))
 	instance(r, f, at)
+	if r.Refresh > 0 && r.Grows() {
+		at.name("refresh").problem("refresh is given, but days that close are added to this release at no further cost (appends)")
+	}
 }
 
 func releaseColumns(t *Table, r *Release, f *releaseT, at place) {

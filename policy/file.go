@@ -135,13 +135,20 @@ type tableT struct {
 	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
-	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
+	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
 	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         later      `yaml:"null_unit"`
-	Appends          later      `yaml:"appends"`
+	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
 	Timing           later      `yaml:"timing"`
+}
+
+// appendsT is a column's name or a mapping; see its schema.
+type appendsT struct {
+	Column   string `yaml:"column" jsonschema:"required" jsonschema_description:"A date column of this table."`
+	Closes   string `yaml:"closes" jsonschema:"default=24h" jsonschema_description:"How long after its end (UTC) a day closes: then its rows are all there. Later ones are not counted by the release."`
+	Unclosed string `yaml:"unclosed" jsonschema:"enum=omit,enum=count,default=omit" jsonschema_description:"What becomes of days that are not closed in a question that the release answers: left out, with a notice, or the whole question is counted afresh."`
 }
 
 type columnT struct {

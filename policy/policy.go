@@ -119,6 +119,7 @@ type Table struct {
 	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
+	Appends        *Appends
 	Columns        []*Column
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
@@ -253,6 +254,14 @@ func (t *Table) All() []*Release {
 	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
 }
 
+// Appends says that rows are only ever added to a table, in the order of a date column but for some delay.
+type Appends struct {
+	Column *Column
+	Closes time.Duration // after a day's end (UTC), when its rows are all there
+	Count  bool          // a question that reads days not closed is counted afresh; else they are left out of it
+	Total  bool          // MaxRowsPerUnit bounds a unit's rows over the table's life
+}
+
 // Dataset returns the dataset of that id, or nil.
 func (p *Policy) Dataset(id string) *Dataset {
 	for _, d := range p.Datasets {
@@ -316,6 +325,31 @@ func (t *Table) Key(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// Grows tells whether range releases over a column are kept over time: days that close are added to them.
+func (t *Table) Grows(c *Column) bool {
+	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c
+}
+
+// Grows tells whether a release is kept over time.
+func (r *Release) Grows() bool {
+	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
+}
+
+// Closed returns how many of the column's cells are closed at a time: the first ones, whose days are all over by it.
+func (a *Appends) Closed(at time.Time) int {
+	d := a.Column.Domain
+	day := func(v Value) int64 { return int64(v.(Date)) }
+	over := at.Add(-a.Closes).Unix()
+	today := over / 86400
+	if over%86400 < 0 {
+		today-- // times before 1970 divide towards zero
+	}
+	if today > day(d.Max) {
+		return d.Regular
+	}
+	return int(max(0, today-day(d.Min)) / d.Step.Whole)
 }
 
 // Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those that

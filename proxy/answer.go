@@ -116,8 +116,11 @@ func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Lo
 		if m.Held || m.Refines() {
 			continue
 		}
-		var err error
-		if queries[i], err = rewrite.Render(m, private); err != nil {
+		run, err := counted(m)
+		if err == nil {
+			queries[i], err = rewrite.Render(run, private)
+		}
+		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
@@ -157,7 +160,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 			wanted = append(wanted, i)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}
 	if err := a.backend.Ready(ctx); err != nil {
@@ -197,7 +200,11 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		}
 		request.Items = append(request.Items, item(plan.Measures[i]))
 	}
-	outcomes, err := a.ledger.Charge(ctx, request)
+	var outcomes []ledger.Outcome
+	var err error
+	if len(wanted) > 0 {
+		outcomes, err = a.ledger.Charge(ctx, request)
+	}
 	if err != nil {
 		p.err = a.chargeFailure(ctx, s, plan, err)
 		return p
@@ -219,6 +226,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			return p
 		}
 	}
+	p.err = a.growAll(ctx, s, plan, p.ids)
 	return p
 }
 
@@ -233,6 +241,9 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+	if m.Growth != nil {
+		return a.beginGrowing(ctx, m, receipt)
+	}
 	if m.Spec.Online != nil {
 		return a.begin(ctx, s, m, query, receipt)
 	}
@@ -252,6 +263,11 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
+	return a.saved(ctx, m, receipt, d)
+}
+
+// saved saves what was drawn for a measure.
+func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
 	id, err := a.save(ctx, receipt, d)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
@@ -287,6 +303,9 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 func item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
+	if m.Growth != nil {
+		it.Spec = m.Growth.Spec
+	}
 	if m.Declared != nil {
 		it.Refresh = m.Declared.Refresh
 	}

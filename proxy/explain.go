@@ -59,6 +59,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	return e, a.explainFinds(plan, &e)
@@ -136,12 +137,11 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "a new range release, bought by this query"
 	}
 	contribution := m.Contribution()
-	price := m.Cost
-	if m.Refines() {
-		price.Epsilon = m.Ladder.Level
-	}
-	e.Mechanism = mechanismText(m.Spec, price, contribution)
+	e.Mechanism = MechanismText(m)
 	d := m.Spec.Sensitivity(contribution)
+	if m.Growth != nil {
+		d = m.Growth.Spec.Sensitivity(contribution)
+	}
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
@@ -155,7 +155,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Cost = "nothing"
 	}
 	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held && !m.Refines() {
+	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"

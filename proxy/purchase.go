@@ -22,5 +22,12 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 
 // MechanismText describes how a measure is taken, for people.
 func MechanismText(m *planner.Measure) string {
-	return mechanismText(m.Spec, m.Cost, m.Contribution())
+	if m.Growth != nil {
+		return growthText(m)
+	}
+	price := m.Cost
+	if m.Refines() {
+		price.Epsilon = m.Ladder.Level
+	}
+	return mechanismText(m.Spec, price, m.Contribution())
 }

@@ -33,7 +33,11 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 	readings := make([]saved, len(plan.Measures))
 	for i := range readings {
 		var err error
-		if readings[i], err = a.estimate(s, ids[i]); err != nil {
+		through := 0
+		if g := plan.Measures[i].Growth; g != nil {
+			through = g.Through
+		}
+		if readings[i], err = a.estimate(s, ids[i], through); err != nil {
 			return nil, err
 		}
 	}
@@ -159,18 +163,24 @@ type saved struct {
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
 type estimateCache struct {
 	mu    sync.RWMutex
-	byID  map[int64]saved
+	byID  map[savedKey]saved
 	cells int
+}
+
+// savedKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
+type savedKey struct {
+	id      int64
+	through int
 }
 
 // mostCachedCells bounds the cache: eight bytes a cell, some 100 MB.
 const mostCachedCells = 1 << 23
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
-	c := &a.estimates
+func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
+	c, key := &a.estimates, savedKey{id, through}
 	c.mu.RLock()
-	hit, ok := c.byID[id]
+	hit, ok := c.byID[key]
 	c.mu.RUnlock()
 	if ok {
 		return hit, nil
@@ -181,24 +191,25 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 		return saved{}, errLedger
 	}
 	var e *mechanisms.Estimate
+	seen, noisy := asOf(release, through)
 	switch spec := release.Item.Spec; {
 	case spec.Online != nil || spec.Synthetic != nil: // which are asked, or have rows
 	case spec.Choice != nil:
 		_, err = spec.Chosen(release.Noisy)
 	default:
-		e, err = mechanisms.NewEstimate(specOf(release), release.Noisy)
+		e, err = mechanisms.NewEstimate(seen, noisy)
 	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger
 	}
-	hit = saved{estimate: e, noisy: release.Noisy}
+	hit = saved{estimate: e, noisy: noisy}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cells > mostCachedCells || c.byID == nil {
-		c.byID, c.cells = map[int64]saved{}, 0
+		c.byID, c.cells = map[savedKey]saved{}, 0
 	}
-	c.byID[id] = hit
+	c.byID[key] = hit
 	c.cells += len(release.Noisy.Value().Observations)
 	return hit, nil
 }

@@ -75,7 +75,7 @@ func contextOf(t *testing.T, p *policy.Policy, epsilon privacy.Epsilon) planner.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicWards{},
+	return planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
 		Settings: planner.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC}}
 }
 

@@ -33,7 +33,7 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a table that does not name its unit")
 		case !t.Dataset.Unit.Row && t.MaxRowsPerUnit < 1:
 			return errors.New("rewrite: a table without a bound of rows per unit")
-		case t.Dataset.Unit.Row && m.Table.Derived != nil:
+		case t.Dataset.Unit.Row && !onlyMatched(m.Table):
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
@@ -44,6 +44,9 @@ func checkMeasure(m *planner.Measure) error {
 		if slices.Contains(m.Grain[:i], c) {
 			return errors.New("rewrite: a grain that names a column twice")
 		}
+	}
+	if v := m.Window; v != nil && (m.Table.Appends == nil || m.Table.Appends.Column != v.Column || v.From < 0 || v.To <= v.From || v.To > v.Column.Domain.Regular) {
+		return errors.New("rewrite: a window of another column than rows are added by")
 	}
 	return checkGroups(m)
 }
@@ -76,7 +79,7 @@ func checkGroups(m *planner.Measure) error {
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
 // tables in proven.
 func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}}, table: m.Table, alias: "s"}
+	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -253,6 +256,7 @@ type composed struct {
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int
+	window  *planner.Window // rows outside of which the caller leaves out
 	err     error
 }
 

@@ -15,7 +15,7 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of their own contents, of which the first are taken
 //
-// Numbering orders by the normalised values of all columns and by the join keys, so rows that tie are interchangeable for
+// Numbering orders by the normalised values of all columns (that by which rows are added first) and by the join keys, so rows that tie are interchangeable for
 // every measure of the table: which rows stay depends on the unit's own rows alone (privacy rule 10). A derived table
 // (derived.go) reads its inputs so.
 
@@ -67,6 +67,7 @@ func (w *writer) base(everything bool) string {
 		}
 		conditions = append(conditions, w.kept(c)...)
 	}
+	conditions = append(conditions, w.windowed(everything)...)
 	for i, k := range t.Keys {
 		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
 			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))
@@ -128,8 +129,12 @@ func (w *writer) nameOf(s string) string {
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
 	var order []string
-	for i := range w.table.Columns {
-		order = append(order, "b.n"+strconv.Itoa(i+1))
+	for i, c := range w.table.Columns {
+		if n := "b.n" + strconv.Itoa(i+1); w.table.Appends != nil && w.table.Appends.Column == c {
+			order = append([]string{n}, order...)
+		} else {
+			order = append(order, n)
+		}
 	}
 	for i, k := range w.table.Keys {
 		if !k.Unit {
