@@ -282,11 +282,5 @@ func (b *book) withdraw(old *record) {
 			b.held[k] = slices.DeleteFunc(slices.Clone(list), func(o Release) bool { return o.ID == id })
 		}
 	}
-	if rec.Item.Ladder.Finest.Micro() != 0 && rec.first == id { // the finest level is gone with the first
-		for _, o := range b.releases {
-			if o.first == id {
-				b.leave(o)
-			}
-		}
-	}
+	b.fall(&rec)
 }

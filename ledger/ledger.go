@@ -85,6 +85,7 @@ type Release struct {
 	Item    Item
 	At      time.Time
 	Revoked bool
+	Refined bool // another release of the user's has refined it
 	Noisy   privacy.Released[mechanisms.Noisy]
 	Steps   [][]byte // of an online release: what happened since; only Load sets it
 }

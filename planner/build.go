@@ -41,8 +41,8 @@ type Settings struct {
 type Holdings interface {
 	// Held returns the live releases of that measure that she has paid for, most exact first.
 	Held(d Digest) []Holding
-	// HeldOn returns the digests of the live multi-cell releases over a table that she has paid for, oldest first.
-	HeldOn(table *policy.Table) []Holding
+	// Stock returns what she has paid for over a table; nil is nothing.
+	Stock(table *policy.Table) *Stock
 }
 
 // Holding is one saved release.

@@ -41,22 +41,12 @@ const cube = "cube"
 // rented adds up what she has paid on the table of a question, for the question's columns, and for all columns that she
 // counts by. A release ends the rents that it would have been instead of.
 func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
-	type rent struct {
-		columns []*policy.Column
-		paid    privacy.Cost
-	}
-	var open []rent
 	list := []rents{{columns: columns}, {columns: columns}}
-	held := ch.heldOn(t)
-	for _, h := range held {
-		own := h.measure.columnsOfGrain()
-		switch {
-		case h.measure.isRent():
-			open = append(open, rent{own, h.holding.Cost})
-		default:
-			open = slices.DeleteFunc(open, func(r rent) bool { return containsAll(own, r.columns) })
-		}
+	stock := ch.stock(t)
+	if stock == nil {
+		return list[:1]
 	}
+	open, last := stock.rented()
 	for _, r := range open {
 		for _, c := range r.columns {
 			list[1].columns = with(list[1].columns[:len(list[1].columns):len(list[1].columns)], c)
@@ -68,23 +58,12 @@ func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
 	for i := range list {
 		for _, r := range open {
 			if containsAll(list[i].columns, r.columns) {
-				list[i].paid, list[i].count = list[i].paid.Plus(r.paid), list[i].count+1
+				list[i].paid, list[i].count = list[i].paid.Plus(r.paid), list[i].count+r.count
 			}
 		}
-		for _, h := range held {
-			if own := h.measure.columnsOfGrain(); !h.measure.shared && !h.measure.isRent() && len(own) == len(list[i].columns) && containsAll(own, list[i].columns) {
-				list[i].last = h.holding.Cost
-			}
-		}
+		list[i].last = last[columnsKey(positionsOf(t, list[i].columns))]
 	}
 	return list
-}
-
-func (m *heldMeasure) columnsOfGrain() (columns []*policy.Column) {
-	for _, g := range m.grain {
-		columns = append(columns, m.table.Columns[g])
-	}
-	return columns
 }
 
 // isRent tells whether a measure was bought for one question.

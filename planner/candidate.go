@@ -28,6 +28,10 @@ type candidate struct {
 	variance float64
 	holding  Holding // what is read, where the measure is held
 	not      string  // why it may not be had; empty: it may
+
+	order    int  // of what is held, by age: the youngest that is read
+	released bool // it is read from releases alone, which answer whatever they can
+	enough   bool // it is as exact as counting afresh
 }
 
 // source finds candidates, at most a few. Only what is public is looked at.
@@ -186,6 +190,9 @@ func (ch *chooser) off(w *way) mechanisms.Error {
 	var most mechanisms.Error
 	if w.reading == nil || w.measure.Spec.Choice != nil {
 		return most
+	}
+	if w.reading.mix != nil {
+		return w.reading.mix.off(ch.c.Settings.Confidence)
 	}
 	for c, rows := range w.reading.spans {
 		e := largestError(w.measure.Spec.Only(w.reading.counters[c]), rows, ch.c.Settings.Confidence)

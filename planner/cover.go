@@ -12,6 +12,7 @@ import (
 type reading struct {
 	spans    [][][]mechanisms.Span
 	counters []int  // the measure's counter to sum, by the question's
+	mix      *mixed // it is read from several instead
 	open     string // cells of the question's that are not closed are left out: the note that says so
 }
 
@@ -46,7 +47,7 @@ func (s *solved) columns() (columns []*policy.Column, ok bool) {
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil {
+	if !ok || s.table != m.table || s.summed() != nil || m.filter != nil {
 		return nil
 	}
 	combinations := 1

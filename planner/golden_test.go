@@ -57,6 +57,9 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 type shelf struct {
 	list []Holding
 	now  time.Time
+
+	inventory *Inventory
+	read      int // so many of the list are in it
 }
 
 func (s *shelf) Held(d Digest) []Holding {
@@ -69,7 +72,15 @@ func (s *shelf) Held(d Digest) []Holding {
 	return out
 }
 
-func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
+func (s *shelf) Stock(t *policy.Table) *Stock {
+	if s.inventory == nil || s.read > len(s.list) {
+		s.inventory, s.read = NewInventory(), 0
+	}
+	for ; s.read < len(s.list); s.read++ {
+		s.inventory.Add(s.list[s.read])
+	}
+	return s.inventory.Stock(t)
+}
 
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {

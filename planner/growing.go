@@ -101,7 +101,7 @@ func (ch *chooser) grown(q *asking) []candidate {
 	if q.table.Appends == nil {
 		return nil
 	}
-	return ch.reused(q, true)
+	return settled(ch.reused(q, true))
 }
 
 // unclosed is the note of days that a reading leaves out.

@@ -135,6 +135,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead
 	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
 }
@@ -149,6 +150,13 @@ func (l *Leaf) Measures() []int {
 		for _, r := range c.Runs {
 			if r.Measure >= 0 && !slices.Contains(list, r.Measure) {
 				list = append(list, r.Measure)
+			}
+			for _, row := range r.Mix {
+				for _, t := range row {
+					if !slices.Contains(list, t.Measure) {
+						list = append(list, t.Measure)
+					}
+				}
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	for _, q := range b.questions {
 		if q.kept > 0 {
 			if refusal = q.unseen(); refusal != nil {
@@ -192,6 +192,13 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 			p.fillTop(run, a.solved, order)
 			continue
 		}
+		if w.reading.mix != nil {
+			run.Measure, run.Mix = measure, make([][]Term, len(order))
+			for r, row := range order {
+				run.Mix[r] = p.mixedRow(w, c, a.cellsOf(f, row, spots))
+			}
+			continue
+		}
 		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
@@ -246,7 +253,13 @@ func (p *Plan) tellErrors() {
 			if run.Measure < 0 || run.Pick != nil {
 				continue
 			}
-			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
+			own := mechanisms.Error{}
+			if run.Mix != nil {
+				own = p.mixedError(&run)
+			} else {
+				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+			}
+			if own.HalfWidth >= e.HalfWidth {
 				e = own
 			}
 			if run.Most > 0 {

@@ -43,7 +43,7 @@ func (p *Plan) first(m *Measure) {
 // refinement is the way of a held candidate at another level; nil: it cannot be refined so.
 func (c candidate) refinement(level privacy.Epsilon) *way {
 	h := c.holding
-	if h.Ladder == (Rungs{}) || c.way.measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
+	if h.Ladder == (Rungs{}) || c.way.reading == nil || c.way.reading.mix != nil || c.way.measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
 		return nil
 	}
 	spec, ok := h.Spec.At(h.Ladder.Level, level)
@@ -59,7 +59,7 @@ func (c candidate) refinement(level privacy.Epsilon) *way {
 	m.Cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(level.Micro() - h.Ladder.Level.Micro())}
 	m.Why = "refines what you have, for which you paid ε " + h.Ladder.Level.String() + ": only the difference to ε " + level.String() + " is paid"
 	w := *c.way
-	w.measure = &m
+	w.measure, w.others = &m, nil
 	return &w
 }
 

@@ -241,7 +241,8 @@ const sqlTypes = `## Expressions over private columns
 Conditions, keys and arguments of aggregates may be any expression of the operators and functions below, CASE, COALESCE,
 NULLIF, GREATEST, LEAST, IN, BETWEEN, LIKE, IS [NOT] NULL, IS [NOT] DISTINCT FROM, casts and AT TIME ZONE. They are evaluated
 on the declared values when the statement is planned, as PostgreSQL evaluates them, and never sent to the database; so one
-that fails on some value fails for everybody, before anything is charged. Above the boundary the sandbox's functions may be
+that fails on some value fails for everybody, before anything is charged ([functions.md](functions.md): what fails by which
+values, and what the private database is sent instead). Above the boundary the sandbox's functions may be
 used as well: window functions, arrays, JSON, regular expressions, and all aggregates.
 
 `

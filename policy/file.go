@@ -127,7 +127,7 @@ type tableT struct {
 	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
-	Static           later      `yaml:"static"`
+	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
 	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`

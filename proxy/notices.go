@@ -171,7 +171,7 @@ func leafErrorText(plan *planner.Plan, at string) string {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
 				if run.Measure >= 0 && run.Pick == nil {
-					widest = max(widest, widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, plan.Confidence))
+					widest = max(widest, runWidth(plan, &run, plan.Confidence))
 				}
 			}
 		}

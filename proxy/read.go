@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
@@ -82,6 +79,9 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 			return int64(0)
 		case answers[run] != nil:
 			return answers[run][c.In(run, row)].Value
+		}
+		if run.Mix != nil {
+			return mixedValue(run.Mix[c.In(run, row)], readings)
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {
@@ -213,52 +213,3 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	c.cells += len(release.Noisy.Value().Observations)
 	return hit, nil
 }
-
-// holdingsIndex answers the planner's look-ups from memory. The ledger hands out one immutable list a user and dataset;
-// the index is made anew when that list is another one.
-type holdingsIndex struct{ byUser sync.Map }
-
-type heldIndex struct {
-	from     []ledger.Release
-	byDigest map[planner.Digest][]planner.Holding
-	byTable  map[string][]planner.Holding
-}
-
-func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) planner.Holdings {
-	key := [2]string{user, dataset}
-	if got, ok := h.byUser.Load(key); ok {
-		if index := got.(*heldIndex); sameList(index.from, releases) {
-			return index
-		}
-	}
-	index := &heldIndex{from: releases, byDigest: map[planner.Digest][]planner.Holding{}, byTable: map[string][]planner.Holding{}}
-	for _, r := range releases {
-		if r.Item.Spec.Check() != nil {
-			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
-		}
-		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
-			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}}
-		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
-		if r.Item.Spec.Cells > 1 {
-			index.byTable[r.Item.Table] = append(index.byTable[r.Item.Table], held)
-		}
-	}
-	for _, held := range index.byDigest {
-		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(inexactness(a.Spec), inexactness(b.Spec)) })
-	}
-	h.byUser.Store(key, index)
-	return index
-}
-
-// inexactness orders releases of one measure: the smaller, the more exact.
-func inexactness(s mechanisms.Spec) float64 { return s.RMSE(mechanisms.AllRanges) }
-
-func sameList(a, b []ledger.Release) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// Held returns the live releases of that measure that she has paid for.
-func (h *heldIndex) Held(d planner.Digest) []planner.Holding { return h.byDigest[d] }
-
-// HeldOn returns the live releases of several cells over a table that she has paid for.
-func (h *heldIndex) HeldOn(t *policy.Table) []planner.Holding { return h.byTable[t.Schema+"."+t.Name] }
