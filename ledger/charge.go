@@ -127,6 +127,9 @@ func hasNoise(s mechanisms.Spec) bool {
 	if s.Choice != nil { // which is drawn at random for its cost
 		return !s.Choice.Cost.IsZero()
 	}
+	if s.Alarm != nil {
+		return !s.Alarm.Cost.IsZero()
+	}
 	if s.Online != nil {
 		return !s.Online.Cost.IsZero()
 	}

@@ -128,6 +128,8 @@ type Ledger interface {
 	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release whose
 	// process was lost. Nothing can be saved on it.
 	Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error)
+	// Ask returns a receipt on which one question of a run of alarms is run, by the digest of its measure. It is free.
+	Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error)
 	// Grow begins the step of a continual release that the user has paid for up to so many cells, for which she pays
 	// nothing more: the caller must execute, draw and Save. No receipt: it has grown so far already. Of two callers at a
 	// time one gets the receipt and the other waits.

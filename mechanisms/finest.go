@@ -29,7 +29,7 @@ const MostRefined = 1 << 16
 // At is the spec whose every noise is as if wanted had been paid where s was made for paid; false where it cannot be a level
 // of a ladder: it has other noise than discrete Laplace, is too large, or is out of range.
 func (s Spec) At(paid, wanted privacy.Epsilon) (Spec, bool) {
-	if s.Choice != nil || s.Online != nil || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MostRefined {
+	if s.Choice != nil || s.Online != nil || s.Alarm != nil || s.Synthetic != nil || paid.Micro() <= 0 || wanted.Micro() <= 0 || s.check() != nil || s.Counters*s.observed() > MostRefined {
 		return Spec{}, false
 	}
 	ok := true

@@ -120,6 +120,10 @@ func (p *Plan) tellAlternatives(ch *chooser, sheets []*sheet, ways [][]*way) {
 			if a.chosen != nil {
 				name = leafName(a.chosen.sheet)
 			}
+			if a.alarm != nil {
+				p.Alternatives = append(p.Alternatives, Alternative{Leaf: leafName(a.alarm.sheet), Kind: w.measure.Kind, Name: w.measure.Name, Held: w.measure.Held, Cost: w.measure.Cost, Taken: true, Why: w.measure.Why})
+				continue
+			}
 			quiet := *ch // what it notes was noted when the ways were chosen
 			p.Alternatives = append(p.Alternatives, quiet.alternatives(name, a.solved, w)...)
 		}

@@ -135,6 +135,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Alarm   *AlarmQuestion      // a yes or no is asked instead
 	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead
 	Most    int64               // above 0: the true value is at most that, and not below 0, which is public

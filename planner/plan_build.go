@@ -100,8 +100,11 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 			a.first = sheets[i].topOf(a)
 		}
 	}
-	chosen, refusal = v.choices(sheets)
-	return sheets, chosen, refusal
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {

@@ -15,10 +15,11 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
-	others  []*Measure   // all that is read, where that is more than one; measure is the first
-	contest *contest     // set: candidates are chosen
-	counts  *solved      // what the measure counts, where that is more than the question
-	share   privacy.Cost // what it might have cost
+	alarm   *AlarmQuestion // what a run is asked
+	others  []*Measure     // all that is read, where that is more than one; measure is the first
+	contest *contest       // set: candidates are chosen
+	counts  *solved        // what the measure counts, where that is more than the question
+	share   privacy.Cost   // what it might have cost
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst

@@ -30,6 +30,7 @@ type Answerer struct {
 	estimates estimateCache
 	answers   answerCache
 	sessions  sessions
+	watches   watches
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -98,7 +99,7 @@ const mostPlans = 8
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left = a.keysHeld(s), a.updatesLeft(s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -113,11 +114,14 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
-		if m.Held || m.Refines() {
+		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
 		}
 		run, err := counted(m)
-		if err == nil {
+		switch {
+		case m.Spec.Alarm != nil:
+			queries[i], err = renderAlarms(plan, i, private)
+		case err == nil:
 			queries[i], err = rewrite.Render(run, private)
 		}
 		if err != nil {
@@ -241,6 +245,9 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+	if m.Spec.Alarm != nil {
+		return a.beginWatch(ctx, s, m, receipt)
+	}
 	if m.Growth != nil {
 		return a.beginGrowing(ctx, m, receipt)
 	}

@@ -130,6 +130,10 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	switch {
 	case m.Held && m.HeldID == 0:
 		e.Source = "the numbers of the keys that are found first"
+	case m.Held && m.Spec.Alarm != nil:
+		e.Source = "your run of alarms " + m.Name
+	case m.Spec.Alarm != nil:
+		e.Source = "a new run of alarms, bought by this query"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
 	case m.Refines():
@@ -184,6 +188,9 @@ func boundText(c mechanisms.Contribution) string {
 func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 	var lines []string
 	confidence := plan.Confidence
+	if m := plan.Measures[measure]; m.Spec.Alarm != nil {
+		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
+	}
 	if leaf.MadeUp != nil {
 		return []string{"none is promised of made-up rows"}
 	}

@@ -13,6 +13,8 @@ func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contributi
 	switch {
 	case s.Choice != nil:
 		return choiceText(s)
+	case s.Alarm != nil:
+		return alarmText(s)
 	case s.Online != nil:
 		return onlineText(s)
 	case s.Synthetic != nil:

@@ -231,9 +231,9 @@ func toldToo(notices []Notice, told []string) []Notice {
 	return out
 }
 
-// isOnline tells a plan that asks an online release.
+// isOnline tells a plan that asks an online release, or a run of alarms.
 func isOnline(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Online != nil })
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Online != nil || m.Spec.Alarm != nil })
 }
 
 // onlineText names an online release's mechanism.

@@ -62,6 +62,7 @@ var allowed = map[string]string{
 	"mechanisms/marginals.Release sealed.Release":             "the observations with their noise",
 	"mechanisms.Session.Answer sealed.Release":                "a guess of the hypothesis, after the end",
 	"mechanisms.Session.Opened sealed.Release":                "nothing: that a session is open",
+	"mechanisms.Watch.Opened sealed.Release":                  "nothing: that a run of alarms is open",
 	"mechanisms.Belief.Rows sealed.Release":                   "rows of a hypothesis, which is a function of released answers",
 	"mechanisms/online.Memo.Know sealed.Release":              "a hard answer, read back from the state that is public",
 	"mechanisms/online.Basic.Answer sealed.Release":           "an easy answer, of the public databases, or a hard one with its noise",
