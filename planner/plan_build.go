@@ -101,8 +101,11 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 			a.first = sheets[i].topOf(a)
 		}
 	}
-	chosen, refusal = v.choices(sheets)
-	return sheets, chosen, refusal
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {
@@ -232,6 +235,7 @@ func (p *Plan) measure(m *Measure) int {
 			return i
 		}
 	}
+	p.first(m)
 	p.Measures = append(p.Measures, m)
 	p.Cost = p.Cost.Plus(m.Cost)
 	return len(p.Measures) - 1
