@@ -53,6 +53,7 @@ type Holding struct {
 	Digest Digest
 	Spec   mechanisms.Spec
 	At     time.Time
+	Ladder Rungs
 	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte

@@ -72,6 +72,7 @@ type Measure struct {
 	Window   *Window              // of a step of such a release: where its rows lie
 	Held     bool                 // she has paid for it already: nothing is run
 	HeldID   int64                // Held: the ledger's id of the saved release
+	Ladder   *Ladder              // nil: it stands on none
 	Why      string               // for EXPLAIN: why this way and not another
 
 	described []byte // the canonical encoding of its meaning

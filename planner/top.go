@@ -86,7 +86,7 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	if w := ch.sameChoice(own, spec); w != nil {
 		return w
 	}
-	if w.measure.Held || w.measure.Declared != nil || w.measure.Kind == "range" || w.reading.mix != nil {
+	if w.measure.Held || w.measure.Refines() || w.measure.Declared != nil || w.measure.Kind == "range" || w.reading.mix != nil {
 		return nil
 	}
 	// The count of a key and that of another may both be off.

@@ -39,7 +39,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
-	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
+	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
 }
 

@@ -55,7 +55,7 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 		a.log.Error("online release was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	if id, err = a.save(ctx, receipt, asked.Opened()); err != nil {
+	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error("online release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}

@@ -53,7 +53,7 @@ func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *planner.Measur
 		a.log.Error("run of alarms was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	if id, err = a.save(ctx, receipt, asked.Opened()); err != nil {
+	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error("run of alarms was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
