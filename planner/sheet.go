@@ -201,7 +201,7 @@ func (v *sheeter) split(q *question, keys set, counters []int) *ask {
 }
 
 // mostConditions bounds the conditions that split a count: their combinations are cells.
-const mostConditions = 256
+const mostConditions = 64
 
 // condition is the place of a conjunction among the conditions, −1 for one without parts. Not known: it is a constant, or
 // one too many.
