@@ -99,6 +99,39 @@ func TestOnlineReleasesStop(t *testing.T) {
 	}
 }
 
+// arriving are holdings to which another of her statements adds a purchase while a plan is made: the first looks miss it.
+type arriving struct {
+	*shelf
+	misses int
+}
+
+func (a *arriving) Held(d Digest) []Holding {
+	if a.misses--; a.misses >= 0 {
+		return nil
+	}
+	return a.shelf.Held(d)
+}
+
+// TestOnlineReleasesBoughtMeanwhile: whenever another statement of hers opens the release while this one is planned, it is
+// that release that is asked, or opened (for which the ledger then takes nothing), and no count is bought besides.
+func TestOnlineReleasesBoughtMeanwhile(t *testing.T) {
+	const q = "SELECT count(*) FROM people WHERE income < 50000"
+	for misses := range 8 {
+		c := testContext(t, instancePolicy(t, onlineText))
+		c.Settings.Epsilon = epsilon(t, "1")
+		p, refusal := planSession(t, c, q)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		held := c.Holdings.(*shelf)
+		held.buy(p)
+		c.Holdings = &arriving{held, misses}
+		if p, refusal = planSession(t, c, q); refusal != nil || len(p.Measures) != 1 || p.Measures[0].Spec.Online == nil {
+			t.Errorf("seen from look %d on: %v, %+v", misses+1, refusal, p.Measures)
+		}
+	}
+}
+
 // TestOnlineReleasesThatAHistogramBeats are drawn as one, for the same cost, unless the policy insists; both figures are told.
 func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	const q = "SELECT count(*) FROM people WHERE income < 50000"

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -243,6 +244,44 @@ func TestOnlineReleaseAtOnce(t *testing.T) {
 	}
 	if spent := spentBy(t, p.connect("alice", "lab")); spent != "1" {
 		t.Errorf("spent %s", spent)
+	}
+}
+
+// TestOnlineReleaseHasOneInstance: sessions that wait for another to open the release, and ask it at once, ask the one
+// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told make all.
+func TestOnlineReleaseHasOneInstance(t *testing.T) {
+	const updates, racing = 40, 8
+	p := serveProcess(t, onlineFixture(t, 0, onlineRelease(updates, ", insist: true")))
+	told := regexp.MustCompile(`online release o: (\d) from the rows`)
+	for _, user := range []string{"alice", "bob"} {
+		var all []*wire
+		for range racing {
+			all = append(all, p.connect(user, "lab"))
+			all[len(all)-1].ask("SET dp.epsilon = 1")
+		}
+		done := make(chan string, racing)
+		for i, w := range all {
+			go func() {
+				a, err := w.tryAsk(fmt.Sprintf("SELECT count(*) FROM people WHERE age < %d AND city = 'c1'", 10*(1+i)))
+				done <- fmt.Sprint(err, a.err, a.notes)
+			}()
+		}
+		hard, left := 0, 0
+		for range racing {
+			text := <-done
+			m := told.FindStringSubmatch(text)
+			if m == nil {
+				t.Fatal(text)
+			}
+			if m[1] == "1" {
+				hard++
+			}
+		}
+		_, rest, _ := strings.Cut(explainText(t, all[0], "SELECT count(*) FROM people WHERE age < 20 AND hiv"), "with ")
+		fmt.Sscan(rest, &left)
+		if left+hard != updates || spentBy(t, all[0]) != "1" {
+			t.Errorf("%s: %d of %d updates left after %d hard answers, spent %s", user, left, updates, hard, spentBy(t, all[0]))
+		}
 	}
 }
 
