@@ -16,6 +16,12 @@ func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
 	if refusal != nil {
 		return refusal
 	}
+	if a, refusal := v.marginal(sh, counters, best); refusal != nil {
+		return refusal
+	} else if a != nil {
+		sh.asks = append(sh.asks, a)
+		return nil
+	}
 	if conditional(sh.question, counters) {
 		form = func(keys set) (*ask, *Refusal) {
 			if a := v.split(sh.question, keys, counters); a != nil {
@@ -121,20 +127,23 @@ func (v *sheeter) weight(a *ask) float64 {
 		return math.Inf(1)
 	}
 	total := 0.
-	sums := a.summed()
 	for _, f := range a.fills {
 		c := a.counting[f.counter]
 		if c < 0 {
 			continue
 		}
-		weight := countWeight
-		if sums != nil && sums[c] != nil && sums[c].Values == 0 {
-			large := float64(max(-sums[c].Bound.Low, sums[c].Bound.High))
-			weight = 1 / (large * large)
-		}
-		total += weight * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
+		total += a.weightOf(c) * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
 	}
 	return total
+}
+
+// weightOf is how much the squared error of a measured counter matters.
+func (s *solved) weightOf(counter int) float64 {
+	if sums := s.summed(); sums != nil && sums[counter] != nil && sums[counter].Values == 0 {
+		large := float64(max(-sums[counter].Bound.Low, sums[counter].Bound.High))
+		return 1 / (large * large)
+	}
+	return countWeight
 }
 
 // cellsWhere is the number of cells in which a condition holds.

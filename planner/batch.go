@@ -353,6 +353,9 @@ func (k *cluster) measure(cost privacy.Cost) (m *Measure, err error) {
 		m.Spec, err = a.alone(cost)
 		m.Why = "part of a batch: nothing measures it better together with others"
 	} else {
+		if k.ways[0].Spec.Strategy.IsCube() {
+			k.cells.marginals = &marginals{strategy: k.ways[0].Spec.Strategy}
+		}
 		m = k.cells.measure(WorkloadKind, "batch of "+k.cells.table.Name+": "+strings.ReplaceAll(textOfColumns(k.cells), ",", ", "))
 		m.Spec, err = mechanisms.OfStrategy(1, k.cells.cells, k.ways[0].Spec.Strategy, k.cells.contribution(), cost)
 		m.Why = fmt.Sprintf("part of a batch: %s for %d questions", k.name(), len(k.asks))

@@ -76,6 +76,9 @@ func (s *solved) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
+	if s.marginals != nil {
+		b = s.marginals.encode(b)
+	}
 	return b
 }
 
@@ -216,6 +219,9 @@ func readDescribed(h Holding, t *policy.Table) *heldMeasure {
 			return nil
 		}
 	}
+	if h.Spec.Strategy.IsCube() {
+		r.marginals()
+	}
 	if r.failed || len(r.b) > 0 || s.cells != h.Spec.Cells || h.Spec.Counters != 1 {
 		return nil
 	}
@@ -257,6 +263,18 @@ func (r *reader) text() string {
 	s := string(r.b[:n])
 	r.b = r.b[n:]
 	return s
+}
+
+// marginals reads over which sets were wanted: the spec says what can be read.
+func (r *reader) marginals() {
+	if r.byte() != 'm' {
+		r.failed = true
+	}
+	for n := r.number(); n > 0 && !r.failed; n-- {
+		for k := r.number(); k > 0 && !r.failed; k-- {
+			r.number()
+		}
+	}
 }
 
 // part reads one part without masks.

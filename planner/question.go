@@ -75,17 +75,18 @@ func whereText(where []*expr) string {
 // solved is a question in cells: what the private database is asked, and which cells make up each row of the answer.
 type solved struct {
 	*question
-	filter   Pred
-	counts   []Pred     // by measured counter
-	sums     []*summand // by measured counter: nil counts rows
-	values   []*values  // by measured counter: nil counts rows, or adds up
-	counting []int      // question's counter → measured counter, −1: it can count nothing
-	grain    []int      // column positions, by name
-	parts    []*part
-	cells    int
-	empty    bool // no row can satisfy the condition, whatever the data
-	chosen   *chosen
-	first    int // above 0: the numbers of so many cells with the most rows will do
+	filter    Pred
+	counts    []Pred     // by measured counter
+	sums      []*summand // by measured counter: nil counts rows
+	values    []*values  // by measured counter: nil counts rows, or adds up
+	counting  []int      // question's counter → measured counter, −1: it can count nothing
+	grain     []int      // column positions, by name
+	parts     []*part
+	cells     int
+	empty     bool // no row can satisfy the condition, whatever the data
+	chosen    *chosen
+	marginals *marginals // nil: each cell is counted once
+	first     int        // above 0: the numbers of so many cells with the most rows will do
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

@@ -140,6 +140,9 @@ func (ch *chooser) share(k int) privacy.Cost {
 
 // kind is how a measure of the question's own cells is called.
 func (s *solved) kind() string {
+	if s.marginals != nil {
+		return MarginalsKind
+	}
 	if len(s.grain) > 0 {
 		return "histogram"
 	}
@@ -149,6 +152,15 @@ func (s *solved) kind() string {
 // variance is the expected squared error of a count of one cell.
 func (ch *chooser) variance(spec mechanisms.Spec) float64 {
 	return spec.Error(span(0), ch.c.Settings.Confidence).Variance
+}
+
+// each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.
+func (ch *chooser) each(s *solved, spec mechanisms.Spec) float64 {
+	if s.marginals == nil {
+		return ch.variance(spec)
+	}
+	_, worst := worstRow(spec, s.marginals.rows, ch.c.Settings.Confidence)
+	return worst
 }
 
 // about names the columns of a question.
@@ -187,7 +199,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
-		switch exact := q.summed() == nil && c.variance <= ch.variance(q.fresh) || q.summed() != nil && ch.exactEnough(h.Spec, q.fresh); {
+		switch exact := q.summed() == nil && c.variance <= ch.each(q.solved, q.fresh) || q.summed() != nil && ch.exactEnough(q.solved, h.Spec, q.fresh); {
 		case !release && !exact:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		case !ch.isStale(h, w.measure.Declared):
@@ -223,7 +235,7 @@ func (ch *chooser) reuse(q *asking) (list []candidate) {
 		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
 		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
 		c := candidate{way: w, variance: ch.worst(h.holding.Spec, r), holding: h.holding}
-		if !h.measure.isRelease() && c.variance > ch.variance(q.fresh) {
+		if !h.measure.isRelease() && c.variance > ch.each(q.solved, q.fresh) {
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}
 		list = append(list, c)
