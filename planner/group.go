@@ -37,7 +37,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		return nil, refusal
 	}
 	own := *from
-	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table}, keyAt: map[string]int{}}
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, offGrid: b.c.Settings.OffGrid}, keyAt: map[string]int{}}
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where

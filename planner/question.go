@@ -25,8 +25,9 @@ type question struct {
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
-	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
-	untold     *untold     // an aggregate whose error cannot be told beforehand
+	offGrid    OffGrid
+	perGroup   int64   // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	untold     *untold // an aggregate whose error cannot be told beforehand
 }
 
 // counter is one count of rows, or a sum over them.
@@ -116,7 +117,7 @@ type solver struct {
 
 // solve folds a question's conditions and keys into cells.
 func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
-	v := &solver{lowerer{q.table, env, newBox(q.table, env), n}, &solved{question: q}}
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: q}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
 	if refusal != nil {
 		return nil, refusal

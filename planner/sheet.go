@@ -117,7 +117,7 @@ func (v *sheeter) frame(sh *sheet) *Refusal {
 
 // on is the question over the same rows for some of the keys and conditions.
 func (q *question) on(keys set, conditions []*expr, counters []counter) *question {
-	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup}
+	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup, offGrid: q.offGrid}
 	for _, k := range keys {
 		sub.keys = append(sub.keys, q.keys[k])
 	}
