@@ -19,8 +19,9 @@ type Batch struct {
 	Measures   []*Measure
 	Cost       privacy.Cost
 	Statements []BatchStatement
-	Strategies []BatchStrategy // for the whole batch, at equal cost
-	OneByOne   privacy.Cost    // what asking one by one costs, each answer as exact as the batch's
+	Strategies []BatchStrategy  // for the whole batch, at equal cost
+	OneByOne   privacy.Cost     // what asking one by one costs, each answer as exact as the batch's
+	Columns    []*policy.Column // discretised ones that the statements read, each once
 }
 
 // BatchStatement is what becomes of one statement of a batch.
@@ -37,7 +38,7 @@ type BatchStatement struct {
 // BatchStrategy is a way to measure the whole batch.
 type BatchStrategy struct {
 	Name   string
-	Error  float64 // the mean squared error of the statements' values, each in proportion to asking it alone at the whole cost
+	Error  float64 // the mean squared error of the statements' values, in proportion to dividing the cost between them
 	Chosen bool
 }
 
@@ -66,6 +67,13 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	if len(w.asks) == 0 {
 		return b, nil
 	}
+	for _, a := range w.asks {
+		b.readColumns(a)
+	}
+	w.share = partOfCost(w.cost, max(1, wholeShare/int64(len(w.asks))))
+	if w.share.IsZero() {
+		return nil, fmt.Errorf("epsilon is %s, too small for %d questions", epsilon, len(w.asks))
+	}
 	if err := w.weigh(); err != nil {
 		return nil, err
 	}
@@ -80,13 +88,28 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	return b, nil
 }
 
+// readColumns lists the discretised columns of an ask.
+func (b *Batch) readColumns(a *workAsk) {
+	for _, t := range a.table.Base() {
+		columns, _ := a.columns()
+		for _, c := range columns {
+			if c.Table == t && c.Domain != nil && c.Domain.Ordered() {
+				b.Columns = with(b.Columns, c)
+			}
+		}
+	}
+}
+
 // workload is what the statements of a batch ask for.
 type workload struct {
 	c    Context
 	cost privacy.Cost
-	p    float64 // the power of the cost that errors fall with
-	asks []*workAsk
-	best map[string]*cluster
+	// An even share of the cost, at which ways to measure are compared: noise of whole numbers grows a little otherwise at
+	// large costs than at small ones.
+	share privacy.Cost
+	p     float64 // the power of the cost that errors fall with
+	asks  []*workAsk
+	best  map[string]*cluster
 }
 
 // add adds a statement's asks, each measure once.
@@ -102,8 +125,8 @@ func (w *workload) add(asks []*workAsk) {
 	}
 }
 
-// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone at the whole
-// cost; a value that was asked for before counts nothing more.
+// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone; a value that
+// was asked for before counts nothing more.
 func (w *workload) weigh() error {
 	values := map[int]int{}
 	for _, a := range w.asks {
@@ -115,7 +138,7 @@ func (w *workload) weigh() error {
 		if a.id = i; a.chosen {
 			continue
 		}
-		spec, err := a.alone(w.cost)
+		spec, err := a.alone(w.share)
 		if err != nil {
 			return err
 		}
@@ -134,16 +157,13 @@ func (w *workload) weigh() error {
 
 // of is the best cluster of some asks; nil where they cannot be measured together.
 func (w *workload) of(asks []*workAsk, all bool) *cluster {
-	key := fmt.Sprint(all)
-	for _, a := range asks {
-		key += fmt.Sprint(" ", a.id)
-	}
+	key := fmt.Sprint(all, " ", keyOfAsks(asks))
 	if k, known := w.best[key]; known {
 		return k
 	}
-	k := jointCluster(asks, w.cost, all)
+	k := jointCluster(asks, w.share, all)
 	if len(asks) == 1 {
-		if own, err := aloneCluster(asks[0], w.c, w.cost); err == nil && (k == nil || own.error() <= k.error()) {
+		if own, err := aloneCluster(asks[0], w.c, w.share); err == nil && (k == nil || own.error() <= k.error()) {
 			k = own
 		}
 	}
@@ -170,7 +190,7 @@ func (w *workload) partition(groups [][]*workAsk, all bool) (clusters []*cluster
 		for _, a := range g {
 			k := w.of([]*workAsk{a}, all)
 			if k == nil {
-				k, err = aloneCluster(a, w.c, w.cost)
+				k, err = aloneCluster(a, w.c, w.share)
 			}
 			if err != nil {
 				return nil, err
@@ -204,7 +224,7 @@ func (w *workload) groups(key func(*workAsk) string) (groups [][]*workAsk) {
 func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	var alone []*cluster
 	for _, a := range w.asks {
-		k, err := aloneCluster(a, w.c, w.cost)
+		k, err := aloneCluster(a, w.c, w.share)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +233,7 @@ func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	best := alone
 	consider := func(name string, clusters []*cluster) {
 		e := w.total(clusters)
-		b.Strategies = append(b.Strategies, BatchStrategy{Name: name, Error: e})
+		b.Strategies = append(b.Strategies, BatchStrategy{Name: name, Error: e / w.total(alone)})
 		if e < w.total(best) {
 			best = clusters
 		}
@@ -232,14 +252,16 @@ func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	for _, name := range w.names(tables) {
 		consider("one release for each table: "+name, restrictedTo(tables, name))
 	}
-	joined, err := w.join(best)
-	if err != nil {
-		return nil, err
+	for _, start := range [][]*cluster{alone, own, best} {
+		joined := w.search(start)
+		if e := w.total(joined); e < w.total(best) {
+			best = joined
+		}
 	}
-	consider("several releases, joined while that lowers the error", joined)
+	consider("several releases, each for some of the statements", best)
 	chosen := false
 	for i := range b.Strategies {
-		if !chosen && b.Strategies[i].Error == w.total(best) {
+		if !chosen && b.Strategies[i].Error == w.total(best)/w.total(alone) {
 			b.Strategies[i].Chosen, chosen = true, true
 		}
 	}
@@ -280,43 +302,6 @@ func restrictedTo(clusters []*cluster, name string) []*cluster {
 		}
 	}
 	return out
-}
-
-// mostJoined bounds the clusters of which pairs are tried.
-const mostJoined = 24
-
-// join joins two clusters as long as that lowers the error, and looks at all ways to measure what comes of it.
-func (w *workload) join(clusters []*cluster) ([]*cluster, error) {
-	clusters = slices.Clone(clusters)
-	for len(clusters) > 1 && len(clusters) <= mostJoined {
-		at, with, least := -1, (*cluster)(nil), w.total(clusters)
-		other := 0
-		for i := range clusters {
-			for j := range i {
-				if clusters[i].asks[0].table != clusters[j].asks[0].table {
-					continue
-				}
-				k := w.of(slices.Concat(clusters[j].asks, clusters[i].asks), false)
-				if k == nil {
-					continue
-				}
-				rest := append(slices.Delete(slices.Delete(slices.Clone(clusters), i, i+1), j, j+1), k)
-				if e := w.total(rest); e < least {
-					at, other, with, least = i, j, k, e
-				}
-			}
-		}
-		if at < 0 {
-			break
-		}
-		clusters = append(slices.Delete(slices.Delete(clusters, at, at+1), other, other+1), with)
-	}
-	for i, k := range clusters {
-		if full := w.of(k.asks, true); full != nil && full.error() < k.error() {
-			clusters[i] = full
-		}
-	}
-	return clusters, nil
 }
 
 // measure makes the measures and divides the cost.

@@ -132,15 +132,38 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			}
 		}
 	}
-	spec, err := a.alone(w.cost)
-	if err != nil {
-		return share, ""
+	return w.least(share, func(cost privacy.Cost) bool {
+		spec, err := a.alone(cost)
+		if err != nil {
+			return false
+		}
+		variance, sum := variances(spec, w.c.Settings.Confidence), 0.0
+		for _, row := range rows {
+			sum += a.errorAlone(row, variance)
+		}
+		return sum <= target*float64(len(rows))
+	}), ""
+}
+
+// least is the smallest cost that will do, to a thousandth, sought from a likely one on.
+func (w *workload) least(from privacy.Cost, do func(privacy.Cost) bool) privacy.Cost {
+	high := from
+	for n := 0; n < 40 && !do(high); n++ {
+		high = timesCost(high, 2)
 	}
-	variance, sum := variances(spec, w.c.Settings.Confidence), 0.0
-	for _, row := range rows {
-		sum += a.errorAlone(row, variance)
+	low := high
+	for n := 0; n < 40 && do(low); n++ {
+		low = timesCost(low, .5)
 	}
-	return timesCost(w.cost, math.Pow(sum/float64(len(rows))/target, 1/w.p)), ""
+	for range 12 {
+		middle := timesCost(low.Plus(high), .5)
+		if do(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
 }
 
 // bare is the ask as a measure that others may be read from; cover refuses what is no plain count of every row.

@@ -119,12 +119,14 @@ func (g *Goal) Error(d ranges.Description) float64 {
 		return math.Inf(1)
 	}
 	sum := 0.0
-	for a, loss := range g.losses {
-		at, ok := c.known[a]
-		if !ok {
-			return math.Inf(1)
+	for _, a := range g.workload.closure { // in order, so that the same goal says the same sum
+		if loss := g.losses[a]; loss > 0 {
+			at, ok := c.known[a]
+			if !ok {
+				return math.Inf(1)
+			}
+			sum += loss * c.variance[at]
 		}
-		sum += loss * c.variance[at]
 	}
 	return sum
 }
