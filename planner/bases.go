@@ -29,12 +29,20 @@ func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
 			}
 			return nil, noMechanism.at(-1, "conditions")
 		}
-		if other, refusal := v.based(sh, form); refusal == nil && v.error(other) < v.error(best) {
+		if other, refusal := v.based(sh, form); refusal == nil && v.preferred(other, best) {
 			best = other
 		}
 	}
 	sh.asks = append(sh.asks, best...)
 	return nil
+}
+
+// preferred tells whether some asks are better than others: because she has paid for them, or by their error.
+func (v *sheeter) preferred(some, others []*ask) bool {
+	if some, others := v.ch.holdsAll(some), v.ch.holdsAll(others); some != others {
+		return some
+	}
+	return v.error(some) < v.error(others)
 }
 
 // conditional tells counters with different conditions.

@@ -55,8 +55,7 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c
-		own.Settings = item.Settings
-		own.Settings.Epsilon = epsilon
+		own.Settings = item.Settings // its dp.epsilon too: the statement is taken apart as it will be when it is asked
 		asks, refusal := asksOf(item.Statement, i, own)
 		if refusal != nil {
 			b.Statements[i].Refusal = refusal
@@ -110,6 +109,7 @@ type workload struct {
 	p     float64 // the power of the cost that errors fall with
 	asks  []*workAsk
 	best  map[string]*cluster
+	work  int // cells that were looked at
 }
 
 // add adds a statement's asks, each measure once.
@@ -161,7 +161,12 @@ func (w *workload) of(asks []*workAsk, all bool) *cluster {
 	if k, known := w.best[key]; known {
 		return k
 	}
-	k := jointCluster(asks, w.share, all)
+	var k *cluster
+	if w.work < mostBatchWork {
+		var work int
+		k, work = jointCluster(asks, w.share, all)
+		w.work += work
+	}
 	if len(asks) == 1 {
 		if own, err := aloneCluster(asks[0], w.c, w.share); err == nil && (k == nil || own.error() <= k.error()) {
 			k = own
@@ -311,12 +316,20 @@ func (w *workload) measure(b *Batch, clusters []*cluster) error {
 		parts[i] = math.Pow(max(k.error(), math.SmallestNonzeroFloat64), 1/(w.p+1))
 		total += parts[i]
 	}
+	unit := w.cost // the least that something can cost, for each; the rest is divided
+	if unit.Epsilon.Micro() > 0 {
+		unit.Epsilon = privacy.MicroEpsilon(1)
+	} else {
+		unit.Rho = privacy.PicoRho(1)
+	}
+	rest := privacy.Cost{Epsilon: privacy.MicroEpsilon(w.cost.Epsilon.Micro() - int64(len(clusters))*unit.Epsilon.Micro()),
+		Rho: privacy.PicoRho(w.cost.Rho.Pico() - int64(len(clusters))*unit.Rho.Pico())}
 	for i, k := range clusters {
 		share := int64(wholeShare)
 		if len(clusters) > 1 {
 			share = max(1, int64(parts[i]/total*float64(wholeShare-len(clusters))))
 		}
-		m, err := k.measure(partOfCost(w.cost, share))
+		m, err := k.measure(partOfCost(rest, share).Plus(unit))
 		if err != nil {
 			return err
 		}

@@ -107,8 +107,11 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			return privacy.Cost{}, fmt.Sprintf("the same count as in statement %d", h.statement+1)
 		}
 	}
-	if a.chosen {
+	switch {
+	case a.chosen:
 		return share, ""
+	case target == 0:
+		return privacy.Cost{}, "the policy: no row can be counted"
 	}
 	if a.wholly() {
 		for _, h := range before {
@@ -123,9 +126,9 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			if err != nil {
 				continue
 			}
-			sum := 0.0
+			sum, errors := 0.0, spec.Errors(w.c.Settings.Confidence)
 			for _, row := range rows {
-				sum += spec.Error(r.cellsOf(row), w.c.Settings.Confidence).Variance
+				sum += errors.Variance(r.cellsOf(row))
 			}
 			if sum <= target*float64(len(rows)) {
 				return privacy.Cost{}, fmt.Sprintf("the counts of statement %d", h.statement+1)

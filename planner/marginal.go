@@ -28,11 +28,11 @@ const mostMarginalCells = 1 << 15
 // marginal asks for all sets of a sheet at once, by marginals of the cells of all their keys; nil where they cannot be
 // measured so, or where what is asked for set by set is held, or has no larger error.
 func (v *sheeter) marginal(sh *sheet, counters []int, best []*ask) (*ask, *Refusal) {
-	if v.ch.c.Settings.MaxError > 0 || len(sh.sets) < 2 {
+	if v.setBySet || v.ch.c.Settings.MaxError > 0 || len(sh.sets) < 2 {
 		return nil, nil
 	}
 	keys := set(unitedAll(slices.Clone(sh.sets)))
-	quiet := sheeter{v.b, new(notes), v.ch}
+	quiet := sheeter{b: v.b, notes: new(notes), ch: v.ch}
 	a, refusal := quiet.plain(sh.question, keys, counters)
 	if refusal != nil || !a.wanted() || a.cells > mostMarginalCells || len(a.parts) < 2 || v.ch.open != nil && len(v.ch.open.wanted) > 0 {
 		return nil, nil
@@ -52,7 +52,7 @@ func (v *sheeter) marginal(sh *sheet, counters []int, best []*ask) (*ask, *Refus
 	switch m.gain = v.error(best) / a.weight; {
 	case v.ch.holds(a):
 		return a, nil
-	case m.gain <= 1 || !slices.ContainsFunc(best, func(b *ask) bool { return b.wanted() && !v.ch.holds(b) }):
+	case m.gain <= 1 || v.ch.holdsAll(best):
 		return nil, nil
 	}
 	*v.notes = append(*v.notes, *quiet.notes...)
@@ -154,6 +154,11 @@ func (v *sheeter) strategy(a *ask, m *marginals) bool {
 		}
 	}
 	return a.weight > 0 && !math.IsInf(a.weight, 1)
+}
+
+// holdsAll tells whether all asks are answered by what she has paid for.
+func (ch *chooser) holdsAll(asks []*ask) bool {
+	return ch.c.Holdings != nil && !slices.ContainsFunc(asks, func(a *ask) bool { return a.wanted() && !ch.holds(a) })
 }
 
 // holds tells whether an ask is answered by what she has paid for.

@@ -36,7 +36,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
-	sheets, chosen, refusal := (&sheeter{b, &said, ch}).sheets()
+	sheets, chosen, refusal := (&sheeter{b: b, notes: &said, ch: ch}).sheets()
 	if refusal != nil {
 		return nil, refusal
 	}

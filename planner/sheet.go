@@ -38,9 +38,10 @@ type fill struct {
 // sheeter turns the questions of a statement into sheets. What it looks at is public: the policy, the statement, and
 // expected errors at the session's epsilon.
 type sheeter struct {
-	b     *binder
-	notes *notes
-	ch    *chooser
+	b        *binder
+	notes    *notes
+	ch       *chooser
+	setBySet bool // grouping sets are not measured at once
 }
 
 // sheet finds what is asked for a question.
@@ -186,7 +187,7 @@ func (v *sheeter) split(q *question, keys set, counters []int) *ask {
 		}
 		a.fills = append(a.fills, fill{c, at, condition})
 	}
-	quiet := sheeter{v.b, new(notes), v.ch}
+	quiet := sheeter{b: v.b, notes: new(notes), ch: v.ch}
 	a, refusal := quiet.solved(a, q.on(keys, conditions, list))
 	if refusal != nil {
 		return nil

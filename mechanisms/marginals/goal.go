@@ -2,6 +2,7 @@ package marginals
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -43,6 +44,9 @@ func NewGoal(shape []int, wanted []Wanted, norm ranges.Norm, neighbors privacy.N
 	most := 0.0
 	for _, x := range g.losses {
 		most = math.Max(most, x)
+	}
+	if !(most > 0) || math.IsInf(most, 1) {
+		return nil, fmt.Errorf("what is wanted weighs %g, must weigh more than nothing", most)
 	}
 	g.workload = Workload{domain: d, loss: map[Set]float64{}}
 	for _, s := range maximal(sets) {
