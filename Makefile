@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online audit tpch docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,13 +35,16 @@ bench: ## speed: answers a second, a fresh leaf, durable charges, beside Postgre
 	@./scripts/bench
 
 bench-bounds: ## what bounding a unit's rows and groups costs over 10,000,000 rows, by plan, on both engines
-	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBenchBounds$$' -count=1 -timeout 60m -v | grep -v '^=== '
+	DPPROXY_BENCH=1 $(GO) test ./rewrite -run '^TestBench(Proven|Bounds)$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-error: ## error of ranges: ours, the lecture notes', the best known, the certified limit
 	$(GO) test -run '^$$' -bench RangeError -benchtime 1x ./mechanisms/...
 
 bench-samplers: ## ns and random words a sample: ours, the entropy source's floor, google/differential-privacy
 	$(GO) test -run '^$$' -bench Samplers ./mechanisms/noise
+
+bench-answers: ## what a budget buys on the published set-ups of Turbo and DProvDB, through the planner
+	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBench(Turbo|Ranges)$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
 	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online

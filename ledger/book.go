@@ -70,6 +70,7 @@ type (
 		key    flightKey
 		spec   string
 		noisy  Digest
+		grown  []growth // of a continual release, its steps
 	}
 )
 
@@ -125,6 +126,10 @@ func (b *book) apply(r row) error {
 	case rowForfeit:
 		err = b.applyForfeit(r)
 	case rowVouch:
+	case rowStep:
+		err = b.applyStep(r)
+	case rowGrow:
+		err = b.applyGrow(r)
 	default:
 		err = fmt.Errorf("unknown kind %d", r.kind)
 	}
@@ -256,7 +261,13 @@ func (b *book) applyRevoke(r row) error {
 	if old == nil || old.Revoked {
 		return errBody
 	}
-	rec := *old
+	b.withdraw(old)
+	return nil
+}
+
+// withdraw takes a release from everybody.
+func (b *book) withdraw(old *record) {
+	id, rec := old.ID, *old
 	rec.Revoked = true
 	b.releases[id] = &rec
 	m := measureKey{rec.ds, rec.holder, rec.Item.Digest}
@@ -266,5 +277,4 @@ func (b *book) applyRevoke(r row) error {
 			b.held[k] = slices.DeleteFunc(slices.Clone(list), func(o Release) bool { return o.ID == id })
 		}
 	}
-	return nil
 }

@@ -124,6 +124,12 @@ func hasNoise(s mechanisms.Spec) bool {
 	if s.Choice != nil { // which is drawn at random for its cost
 		return !s.Choice.Cost.IsZero()
 	}
+	if s.Online != nil {
+		return !s.Online.Cost.IsZero()
+	}
+	if s.Synthetic != nil {
+		return !s.Synthetic.Cost.IsZero()
+	}
 	return len(s.Sums) > 0 || s.Noise.Num > 0 && s.Noise.Den > 0
 }
 

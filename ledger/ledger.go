@@ -83,6 +83,7 @@ type Release struct {
 	At      time.Time
 	Revoked bool
 	Noisy   privacy.Released[mechanisms.Noisy]
+	Steps   [][]byte // of an online release: what happened since; only Load sets it
 }
 
 // Balance is a user's account in one dataset.
@@ -114,6 +115,17 @@ type Ledger interface {
 	Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error)
 	// Abandon gives a receipt up: the charge stays, the item is drawn anew on a new charge.
 	Abandon(r *Receipt)
+	// Extend adds a step to an online release of the user's, durably. Sending what it tells follows.
+	Extend(ctx context.Context, user string, id int64, step []byte) error
+	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release whose
+	// process was lost. Nothing can be saved on it.
+	Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error)
+	// Grow begins the step of a continual release that the user has paid for up to so many cells, for which she pays
+	// nothing more: the caller must execute, draw and Save. No receipt: it has grown so far already. Of two callers at a
+	// time one gets the receipt and the other waits.
+	Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error)
+	// Grown tells to how many cells a continual release has grown.
+	Grown(id int64) int
 	// Load returns a saved release that the user has paid for.
 	Load(ctx context.Context, user string, id int64) (Release, error)
 	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.

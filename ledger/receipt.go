@@ -3,6 +3,8 @@ package ledger
 import (
 	"errors"
 	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
 // The states of a receipt. It only ever moves forward, but for a save that failed, which may be tried again.
@@ -14,7 +16,7 @@ const (
 )
 
 // Receipt proves that one measure is paid for. It is spent once, by the execution of exactly that measure. The zero value
-// is invalid; only Charge makes receipts.
+// is invalid; only Charge and Grow make receipts.
 type Receipt struct {
 	digest Digest
 	charge int64 // the charge's sequence number
@@ -24,7 +26,9 @@ type Receipt struct {
 	ds     int64
 	user   string
 	item   Item
-	state  atomic.Int32 // 0: invalid
+	grows  int64           // the continual release that a step is of; then there is no charge
+	step   mechanisms.Step // of grows
+	state  atomic.Int32    // 0: invalid
 }
 
 // Spend uses the receipt up for the measure of that digest. It fails on a zero, spent or foreign receipt.

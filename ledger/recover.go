@@ -148,6 +148,11 @@ func (f *file) own(b *book, seen mark, lost bool) error {
 	if err == nil {
 		err = b.apply(r)
 	}
+	for id, rec := range b.releases {
+		if err == nil && rec.Revoked {
+			err = f.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, id)
+		}
+	}
 	if err == nil {
 		err = f.store.rewriteAccounts(b.accounts)
 	}

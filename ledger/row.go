@@ -22,6 +22,7 @@ const (
 	rowRevoke                   // one release is withdrawn
 	rowForfeit                  // budget given up for an accepted rollback
 	rowVouch                    // the operator vouches that nothing is missing, though the witness was lost
+	rowGrow                     // a release that grows was drawn for further cells: their observations
 )
 
 // row is one link of the chain.
@@ -76,8 +77,15 @@ const (
 )
 
 func (e *encoder) spec(s mechanisms.Spec) {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		e.choiceSpec(s)
+		return
+	case s.Online != nil:
+		e.onlineSpec(s)
+		return
+	case s.Synthetic != nil:
+		e.syntheticSpec(s)
 		return
 	}
 	if s.Strategy.IsCube() {
@@ -200,8 +208,13 @@ func (d *decoder) count() int {
 
 func (d *decoder) spec() mechanisms.Spec {
 	first := d.i64()
-	if first == specChoice {
+	switch first {
+	case specChoice:
 		return d.choiceSpec()
+	case specOnline:
+		return d.onlineSpec()
+	case specSynthetic:
+		return d.syntheticSpec()
 	}
 	if first == specCube {
 		return d.cubeSpec()

@@ -31,7 +31,11 @@ func (f *file) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mech
 	var id int64
 	err := f.do(ctx, &job{run: func(t *batch) error {
 		var err error
-		id, err = f.save(t, r, body, blob)
+		if r.grows != 0 {
+			id, err = f.saveStep(t, r, blob)
+		} else {
+			id, err = f.save(t, r, body, blob)
+		}
 		return err
 	}})
 	if err != nil {
@@ -39,7 +43,9 @@ func (f *file) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mech
 		return 0, err
 	}
 	r.state.Store(receiptClosed)
-	f.cache.put(id, noisy)
+	if !r.item.Spec.Grows() {
+		f.cache.put(id, noisy)
+	}
 	f.flights.land(r.flight)
 	return id, nil
 }
@@ -85,13 +91,17 @@ func (f *file) Load(ctx context.Context, user string, id int64) (Release, error)
 		return Release{}, fmt.Errorf("ledger: %w", ErrNotHeld)
 	}
 	out := rec.Release
-	noisy, ok := f.cache.get(id)
+	fetch, key := f.fetch, id
+	if n := len(rec.grown); n > 0 {
+		fetch, key = f.fetchGrown, rec.grown[n-1].seq // which no other release has
+	}
+	noisy, ok := f.cache.get(key)
 	if !ok {
 		var err error
-		if noisy, err = f.fetch(ctx, rec); err != nil {
+		if noisy, err = fetch(ctx, rec); err != nil {
 			return Release{}, err
 		}
-		f.cache.put(id, noisy)
+		f.cache.put(key, noisy)
 	}
 	out.Noisy = noisy
 	return out, nil

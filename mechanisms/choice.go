@@ -21,7 +21,7 @@ type ChoiceKind uint8
 const (
 	Quantiles ChoiceKind = 1 + iota // of each group, the cells at given shares of its rows
 	Largest                         // of each group, the cells with the most rows, the first one first
-	Popular                         // the counters with the most rows, a row being counted by any number of them
+	Popular                         // the counters with the largest weight · rows, a row being counted by any number of them
 	Dearest                         // the candidates with the largest weight · (rows from some cell on)
 )
 
@@ -35,7 +35,7 @@ type Choice struct {
 	Blocks  []Block // the groups, in order; of Popular and Dearest one block of one group
 	Shares  []Share // Quantiles: which, by place in the observations
 	Most    int     // of the others: how many are chosen
-	Weights []int64 // Dearest: of the candidates
+	Weights []int64 // Dearest: of the candidates; Popular: of the counters, nil: 1
 	From    []int64 // Dearest: the first cell that counts, by candidate
 	Each    Contribution
 	Cost    privacy.Cost // of the choice in one group, for the contribution Each
@@ -43,6 +43,9 @@ type Choice struct {
 
 // Block is a number of groups with the same number of cells.
 type Block struct{ Groups, Cells int }
+
+// MostWeight is the largest weight of a score.
+const MostWeight = selection.MostWeight
 
 // Share is a part of the rows, Num/Den, from 0 to 1: 1/2 asks for the median.
 type Share struct{ Num, Den int64 }
@@ -146,6 +149,7 @@ func (ch *Choice) choosers() ([]chooser, error) {
 
 // chooser chooses in one group: how far, in rows, what it chooses is off at most, but with probability alpha.
 type chooser struct {
+	spread int64 // of the scores; 0: of quantiles
 	choose func(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[[]int], error)
 	bound  func(alpha noise.Probability) float64
 	name   string
@@ -167,11 +171,17 @@ func (ch *Choice) chooser(cells int) (chooser, error) {
 		if err != nil {
 			return chooser{}, err
 		}
-		return chooser{m.Release, ch.rankBound(m, cells), ruleOf(ch.Cost).String(), m.Expected, m.PreferRanges}, nil
+		return chooser{0, m.Release, ch.rankBound(m, cells), ruleOf(ch.Cost).String(), m.Expected, m.PreferRanges}, nil
 	case Largest, Popular:
 		scored := selection.Counts
 		if ch.Kind == Popular {
 			scored = selection.Columns
+		}
+		if ch.Kind == Popular && len(ch.Weights) > 0 {
+			if len(ch.Weights) != cells {
+				return chooser{}, fmt.Errorf("number of weights is %d, must be the number of counters, %d", len(ch.Weights), cells)
+			}
+			scored = func(int) (selection.Scores, error) { return selection.Weighted(ch.Weights) }
 		}
 		scores, err := scored(cells)
 		if err != nil {
@@ -189,12 +199,16 @@ func (ch *Choice) chooser(cells int) (chooser, error) {
 
 // best chooses by scores: one candidate, or several.
 func (ch *Choice) best(scores selection.Scores) (chooser, error) {
+	spread, err := scores.Spread(ch.Each)
+	if err != nil {
+		return chooser{}, err
+	}
 	if ch.Most > 1 {
 		t, err := selection.ChooseTop(ch.Most, scores, ch.Each, ch.Cost)
 		if err != nil {
 			return chooser{}, err
 		}
-		return chooser{choose: t.Select, bound: t.LossBound, name: "top " + fmt.Sprint(ch.Most) + " by " + t.Method().String()}, nil
+		return chooser{spread: spread, choose: t.Select, bound: t.LossBound, name: "top " + fmt.Sprint(ch.Most) + " by " + t.Method().String()}, nil
 	}
 	m, err := selection.Choose(scores, ch.Each, ch.Cost)
 	if err != nil {
@@ -207,7 +221,7 @@ func (ch *Choice) best(scores selection.Scores) (chooser, error) {
 		}
 		return privacy.PostProcess(chosen, func(n int) []int { return []int{n} }), nil
 	}
-	return chooser{choose: one, bound: m.LossBound, name: m.Rule().String()}, nil
+	return chooser{spread: spread, choose: one, bound: m.LossBound, name: m.Rule().String()}, nil
 }
 
 func ruleOf(cost privacy.Cost) selection.Rule {

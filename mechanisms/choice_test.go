@@ -107,6 +107,35 @@ func TestChoiceAuditsFindPlantedFaults(t *testing.T) {
 	}
 }
 
+// TestPopularWeighsItsColumns: a unit's rows move the heaviest score by all that is claimed, the lightest by a third of it;
+// a choice that forgot the weights is found out.
+func TestPopularWeighsItsColumns(t *testing.T) {
+	rows := func(counts ...int64) []privacy.Group { return []privacy.Group{{Cells: []int32{0}, Counts: counts}} }
+	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
+		s, err := NewChoice(Choice{Kind: Popular, Blocks: []Block{{1, 3}}, Most: 1, Weights: []int64{1, 3, 1}}, Contribution{Rows: 2, Neighbors: kind}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := map[privacy.Neighbors]int64{privacy.AddRemove: 6, privacy.ReplaceOne: 8}[kind]; s.Spread() != want {
+			t.Errorf("%v: spread %d, want %d", kind, s.Spread(), want)
+		}
+		one, other := rows(6, 2, 6), rows(6, 4, 6)
+		if kind == privacy.ReplaceOne {
+			other = rows(4, 4, 4)
+		}
+		if bound := chosenOften(t, s, one, other, audits); bound > 1 || bound < .2 {
+			t.Errorf("%v: ε is at least %.3f, must be at most 1 and not far below", kind, bound)
+		}
+		s.Choice.Each.Rows = 1 // as if a unit had one row
+		if bound := chosenOften(t, s, one, other, audits); kind == privacy.AddRemove && bound <= 1 {
+			t.Errorf("%v: no more than %.3f was found", kind, bound)
+		}
+	}
+	if _, err := NewChoice(Choice{Kind: Popular, Blocks: []Block{{1, 3}}, Most: 1, Weights: []int64{1, 3}}, Contribution{Rows: 2, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1)}); err == nil {
+		t.Error("two weights of three counters are taken")
+	}
+}
+
 // TestPopularCountsOverlappingColumns: a row in every column moves none of them past another, and a row in one does.
 func TestPopularCountsOverlappingColumns(t *testing.T) {
 	s, err := NewChoice(Choice{Kind: Popular, Blocks: []Block{{1, 3}}, Most: 1}, Contribution{Rows: 2, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)})

@@ -87,7 +87,12 @@ func varianceFor(m moves, cost privacy.Cost) float64 {
 
 // RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first
 // counter. It needs no data.
-func (s Spec) RMSE(w Workload) float64 { return math.Sqrt(s.mean(w)) }
+func (s Spec) RMSE(w Workload) float64 {
+	if s.Online != nil || s.Synthetic != nil || s.Choice != nil {
+		return 0 // it counts no cells: releases of one measure are of equal worth
+	}
+	return math.Sqrt(s.mean(w))
+}
 
 // mean returns the expected mean squared error over a workload.
 func (s Spec) mean(w Workload) float64 {

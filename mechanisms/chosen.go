@@ -20,6 +20,15 @@ func (s Spec) Chooser() string {
 	return choosers[0].name
 }
 
+// Spread returns how much further one unit can raise one candidate's score than another's; 0 where quantiles are chosen.
+func (s Spec) Spread() int64 {
+	choosers, err := s.Choice.choosers()
+	if err != nil {
+		panic("mechanisms: a choice that was not planned: " + err.Error())
+	}
+	return choosers[0].spread
+}
+
 // RankError returns how many rows the worst of a group's chosen cells is off at most, at the confidence: of Quantiles, how
 // far its rank is from the share's; of Dearest in units of weight times rows; of the others how many rows fewer it has than
 // the best that could have been chosen.

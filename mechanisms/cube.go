@@ -250,6 +250,14 @@ func (q Cube) Error(s Spec) float64 {
 	return sum * s.unitVariance()
 }
 
+// Variance returns the variance of the sum of the cells in spans of the first counter.
+func (s Spec) Variance(spans []Span) float64 {
+	if r := s.reader(); r != nil {
+		return r.Variance(sameSpans(spans)) * s.unitVariance()
+	}
+	return float64(countOf(spans)) * s.unitVariance()
+}
+
 // Reads tells whether sums of cells that some of a cube's attributes decide can be read from a release.
 func (s Spec) Reads(attributes []int) bool {
 	if s.Choice != nil {

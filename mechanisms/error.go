@@ -31,6 +31,7 @@ type Errors struct {
 	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
 	prefix []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
+	asked  *Error // of a session: that of every answer
 }
 
 // widths remembers half-widths for the whole process: each is a function of its key alone, which names noise, confidence
@@ -57,6 +58,13 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if s.Choice != nil {
 		panic("mechanisms: error of a count by a Spec that chooses")
 	}
+	if s.Synthetic != nil {
+		panic("mechanisms: error of a count by a Spec of made-up rows")
+	}
+	if s.Online != nil {
+		own := s.Online.error(s.Cells, confidence)
+		return &Errors{cells: s.Cells, kind: Identity, asked: &own}
+	}
 	own := s.noise(0)
 	d, _ := own.distribution()
 	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
@@ -73,6 +81,9 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 // Of returns the expected error of the sum of the cells in spans of one counter.
 func (e *Errors) Of(spans []Span) Error {
 	spans = normal(spans, e.cells)
+	if e.asked != nil {
+		return e.ofSession(spans)
+	}
 	if e.reader == nil {
 		count := countOf(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
@@ -113,6 +124,9 @@ func (e *Errors) denseHalfWidth(terms []noise.Term) int64 {
 // Variance returns the variance of Of alone, which is faster to find.
 func (e *Errors) Variance(spans []Span) float64 {
 	spans = normal(spans, e.cells)
+	if e.asked != nil {
+		return e.ofSession(spans).Variance
+	}
 	if e.reader == nil {
 		return float64(countOf(spans)) * e.noise.Variance()
 	}

@@ -62,8 +62,8 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	if spec.Choice != nil {
-		return nil, fmt.Errorf("the release names chosen cells, must count them")
+	if spec.Choice != nil || spec.Online != nil || spec.Synthetic != nil {
+		return nil, fmt.Errorf("the release has no counts of cells, must have them")
 	}
 	if as > NonNegative {
 		return nil, fmt.Errorf("reading is %d, must be isotonic, unchanged or non-negative", as)

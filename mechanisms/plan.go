@@ -226,8 +226,13 @@ func (s Spec) Only(counter int) Spec {
 func (s Spec) Check() error { return s.check() }
 
 func (s Spec) check() error {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		return s.Choice.check(s)
+	case s.Online != nil:
+		return s.Online.check(s)
+	case s.Synthetic != nil:
+		return s.Synthetic.check(s)
 	}
 	if err := s.checkShape(); err != nil {
 		return err

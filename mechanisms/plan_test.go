@@ -252,7 +252,7 @@ func TestSpecsOfOthersAreChecked(t *testing.T) {
 		want   string
 	}{
 		{func(s *Spec) { *s = Spec{} }, "number of counters is 0"},
-		{func(s *Spec) { s.Strategy.Kind = 0 }, "strategy is 0, must be from 1 to 9"},
+		{func(s *Spec) { s.Strategy.Kind = 0 }, "strategy is 0, must be from 1 to 11"},
 		{func(s *Spec) { s.Strategy.Radices = []int{4} }, "radices of the identity strategy are [4], must be none"},
 		{func(s *Spec) { s.Strategy = Strategy{Kind: Tree, Radices: []int{2}} }, "radices are [2], must multiply to at least 4 cells"},
 		{func(s *Spec) { s.Noise = Noise{} }, "noise kind is 0, must be discrete Laplace or discrete Gaussian"},

@@ -45,8 +45,13 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	if !truth.Valid() {
 		return none, errors.New("truth was never sealed")
 	}
-	if spec.Choice != nil {
+	switch {
+	case spec.Choice != nil:
 		return spec.Choice.release(spec, place, truth, random)
+	case spec.Online != nil:
+		return none, errors.New("spec is of a session, must be opened by OpenSession")
+	case spec.Synthetic != nil:
+		return spec.Synthetic.release(spec, place, truth, random)
 	}
 	observations, err := spec.draw(random)
 	if err != nil {
@@ -82,6 +87,17 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 		return nil, err
 	}
 	return drawn, nil
+}
+
+// drawSome returns the noise of so many observations of the first counter.
+func (s Spec) drawSome(observations int, random io.Reader) ([]int64, error) {
+	d, err := s.noise(0).distribution()
+	if err != nil {
+		return nil, err
+	}
+	reader, drawn := noise.NewReader(random), make([]int64, observations)
+	d.Fill(reader, drawn)
+	return drawn, reader.Err()
 }
 
 // observe adds what the strategy sees of the cells to the noise.

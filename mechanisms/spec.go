@@ -24,12 +24,15 @@ const (
 
 	Marginals = ranges.KindMarginals // weighted marginals of a cube, or their residuals
 	Product   = ranges.KindProduct   // the Kronecker product of strategies for some of a cube's attributes
+
+	ContinualTree = ranges.KindContinualTree // the complete nodes of a tree over cells that come one by one
+	ContinualRoot = ranges.KindContinualRoot // the square-root Toeplitz matrix within a band, for the same
 )
 
 // Strategy is what is observed of a vector of cells: a ranges.Description, whose cells are the Spec's.
 type Strategy struct {
 	Kind          StrategyKind
-	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells. Marginals: the attributes' cells
+	Radices       []int   // Tree: the branching factors from the root down; their product is at least the number of cells. Marginals: the attributes' cells; see ranges.Description for others
 	Weights       []int64 // Tree: what each level's sums are multiplied by; nil: nothing
 	Bits, Version int     // of the others, see ranges.Description
 	Matrix        []int64
@@ -61,6 +64,9 @@ type Spec struct {
 	Noise    Noise    // of every observation; none where Sums are given
 	Sums     []Sum    // one for each counter; none where all of them count rows
 	Choice   *Choice  // cells are chosen instead of counted; Strategy, Noise and Sums are absent
+
+	Online    *Online    // the cells are asked about one question after the other; the same are absent
+	Synthetic *Synthetic // made-up rows are drawn, by their cells; the same are absent
 }
 
 // Sum is a counter that adds up a bounded whole number of each row: a count is the sum of 1, between 0 and 1. With Values

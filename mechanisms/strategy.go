@@ -93,8 +93,8 @@ func (s Spec) checkStrategy() error {
 			return fmt.Errorf("the identity strategy has weights, bits, a version or a matrix, must have none")
 		}
 		return nil
-	case y.Kind < Identity || y.Kind > Product:
-		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, Product)
+	case y.Kind < Identity || y.Kind > ContinualRoot:
+		return fmt.Errorf("strategy is %d, must be from %d to %d", y.Kind, Identity, ContinualRoot)
 	}
 	_, err := opened.strategy(s.description())
 	return err

@@ -139,6 +139,12 @@ func (n *need) rows(c int, r *reading) [][]mechanisms.Span {
 // within tells whether every value, read so, is expected to be as exact as asked.
 func (ch *chooser) within(n *need, spec mechanisms.Spec, r *reading) bool {
 	for c := range n.counts {
+		if n.most[c] > 0 && r.mix != nil {
+			if ch.widestMixed(n, r.mix, c) > ch.bound(n.solved, c) {
+				return false
+			}
+			continue
+		}
 		if n.most[c] > 0 && ch.widest(spec.Only(r.counters[c]), n.rows(c, r)) > ch.bound(n.solved, c) {
 			return false
 		}
@@ -183,9 +189,9 @@ func (ch *chooser) widest(spec mechanisms.Spec, rows [][]mechanisms.Span) (width
 
 // least is the least cost at which enough holds, which must hold of each dearer one; false: of none.
 func (ch *chooser) least(enough func(privacy.Cost) bool) (privacy.Cost, bool) {
-	of, most := func(n int64) privacy.Cost { return privacy.Cost{Epsilon: privacy.MicroEpsilon(n)} }, int64(1e12)
+	of, most := ch.costOf, int64(1e12)
 	if ch.c.Dataset.Accountant == privacy.ZCDP {
-		of, most = func(n int64) privacy.Cost { return privacy.Cost{Rho: privacy.PicoRho(n)} }, 1e18
+		most = 1e18
 	}
 	high := int64(1)
 	for !enough(of(high)) {
@@ -260,17 +266,17 @@ func (ch *chooser) leastSums(n *need) (spec mechanisms.Spec, sum privacy.Cost, o
 
 // freshRange is a range release of her own at the least cost, where she has asked for one: SET dp.release = on.
 func (ch *chooser) freshRange(n *need) *way {
-	if !ch.c.Settings.Release || ch.ownRange(n.solved, ch.share(1)) == nil {
+	if !ch.c.Settings.Release || ch.ownRange(n.solved, ch.share(1), true) == nil {
 		return nil
 	}
 	cost, ok := ch.least(func(c privacy.Cost) bool {
-		w := ch.ownRange(n.solved, c)
+		w := ch.ownRange(n.solved, c, true)
 		return w != nil && ch.within(n, w.measure.Spec, w.reading)
 	})
 	if !ok {
 		return nil
 	}
-	w := ch.ownRange(n.solved, cost)
+	w := ch.ownRange(n.solved, cost, true)
 	w.measure.Why += "; the least cost for " + ch.aim()
 	return w
 }

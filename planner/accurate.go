@@ -44,6 +44,7 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 	}
 	ch.hints = nil
 	slices.SortStableFunc(open, func(a, b *purchase) int { return cmp.Compare(b.alone(), a.alone()) })
+	ch.invest(open)
 	return ways, ch.settle(open)
 }
 
@@ -190,17 +191,30 @@ func epsilonFor(rho privacy.Rho) privacy.Epsilon {
 	return privacy.MicroEpsilon(n)
 }
 
-// exactHeld finds the most exact of what she has paid for that is exact enough, of this epoch and of those gone by.
+// exactHeld finds what she has paid for that is exact enough, of this epoch and of those gone by: the same question, or what
+// has been held longest, so that the same question keeps its answer.
 func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
-	least := map[bool]float64{false: math.Inf(1), true: math.Inf(1)}
-	for _, from := range []source{(*chooser).again, (*chooser).reuse} {
+	type rank struct {
+		order    int
+		variance float64
+	}
+	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
+	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuse} {
+		if i == 1 && current != nil { // answers that were kept are of earlier days
+			return current, nil
+		}
 		for _, c := range from(ch, q) {
+			own := rank{c.order, c.variance}
+			if i == 1 {
+				own.order = -1
+			}
 			m := c.way.measure
 			old := ch.isStale(c.holding, m.Declared)
-			if !m.Held || m.Spec.Choice != nil || c.variance >= least[old] || !ch.within(n, m.Spec, c.way.reading) {
+			have := best[old]
+			if !m.Held || m.Spec.Choice != nil || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
 				continue
 			}
-			least[old] = c.variance
+			best[old] = own
 			if m.Why += ", exact enough for " + ch.aim(); old {
 				m.Why += "; it is of " + epochDate(c.holding.At, m.Declared.Refresh)
 				stale = c.way

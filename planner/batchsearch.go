@@ -39,8 +39,8 @@ func (w *workload) search(clusters []*cluster) []*cluster {
 	return clusters
 }
 
-// without are the clusters but those at some places, and others.
-func without(clusters []*cluster, i, j int, others ...*cluster) []*cluster {
+// besides are the clusters but those at some places, and others.
+func besides(clusters []*cluster, i, j int, others ...*cluster) []*cluster {
 	var out []*cluster
 	for at, k := range clusters {
 		if at != i && at != j {
@@ -58,7 +58,7 @@ func (w *workload) joins(clusters []*cluster, yield func([]*cluster)) {
 				continue
 			}
 			if k := w.of(slices.Concat(clusters[j].asks, clusters[i].asks), false); k != nil {
-				yield(without(clusters, i, j, k))
+				yield(besides(clusters, i, j, k))
 			}
 		}
 	}
@@ -76,14 +76,14 @@ func (w *workload) moves(clusters []*cluster, yield func([]*cluster)) {
 				continue
 			}
 			if own := w.of([]*workAsk{a}, false); own != nil {
-				yield(without(clusters, i, -1, rest, own))
+				yield(besides(clusters, i, -1, rest, own))
 			}
 			for j, to := range clusters {
 				if j == i || to.asks[0].table != a.table {
 					continue
 				}
 				if k := w.of(append(slices.Clone(to.asks), a), false); k != nil {
-					yield(without(clusters, i, j, rest, k))
+					yield(besides(clusters, i, j, rest, k))
 				}
 			}
 		}

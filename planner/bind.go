@@ -19,6 +19,7 @@ type binder struct {
 	said      notes // of conditions below a join
 	groups    groupings
 	relations []Relation
+	madeUps   []*madeUp
 	open      *opening        // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
 }
@@ -167,6 +168,9 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if sel.Larg != nil {
+		if r, refusal := b.rowArms(sel, scope); r != nil || refusal != nil {
+			return r, refusal
+		}
 		for _, arm := range []*pg.SelectStmt{sel.Larg, sel.Rarg} {
 			r, refusal := b.selectRows(arm, scope)
 			if refusal != nil {
@@ -226,6 +230,10 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
+	from, refusal := from.rowByRow("passed on ungrouped")
+	if refusal != nil {
+		return nil, refusal
+	}
 	source := *from
 	out := &rows{pos: from.pos}
 	t := b.overRows(&source, "WHERE")
@@ -247,8 +255,10 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 		if refusal != nil {
 			return nil, refusal
 		}
+		for _, i := range source.starred(target, parts) {
+			out.names, out.exprs = append(out.names, source.names[i]), append(out.exprs, source.exprs[i])
+		}
 		for _, p := range parts {
-			out.names, out.exprs = append(out.names, source.names[p.from:p.to]...), append(out.exprs, source.exprs[p.from:p.to]...)
 			out.keys = append(out.keys, source.keys[p.fromKey:p.toKey]...)
 		}
 		if parts != nil {
@@ -272,7 +282,7 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
 		}
 	}
-	out.table, out.where, out.equal = source.table, where, source.equal
+	out.table, out.where, out.equal, out.kept = source.table, where, source.equal, source.kept
 	out.parts = []relation{{from.alias(), nil, 0, len(out.names), 0, len(out.keys)}}
 	return out, nil
 }
@@ -283,6 +293,9 @@ func (b *binder) overRows(r *rows, place string) *translator {
 	t := b.overKeys(r, place)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
+			if r.fan != nil || r.met {
+				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
+			}
 			return b.elsewhere(r, s)
 		}
 		return r.aboutKeys(n)

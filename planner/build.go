@@ -20,6 +20,7 @@ type Context struct {
 	Holdings Holdings
 	Public   PublicRows                              // nil: no public table has been copied
 	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	Left     func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now      time.Time
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
@@ -51,8 +52,8 @@ const (
 type Holdings interface {
 	// Held returns the live releases of that measure that she has paid for, most exact first.
 	Held(d Digest) []Holding
-	// HeldOn returns the digests of the live multi-cell releases over a table that she has paid for, oldest first.
-	HeldOn(table *policy.Table) []Holding
+	// Stock returns what she has paid for over a table; nil is nothing.
+	Stock(table *policy.Table) *Stock
 }
 
 // Holding is one saved release.
@@ -61,6 +62,7 @@ type Holding struct {
 	Digest Digest
 	Spec   mechanisms.Spec
 	At     time.Time
+	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }

@@ -18,6 +18,7 @@ type asking struct {
 	share privacy.Cost
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
+	refusal  *Refusal        // why nothing that comes after a source may answer it
 }
 
 // candidate is one way to answer a question.
@@ -26,13 +27,17 @@ type candidate struct {
 	variance float64
 	holding  Holding // what is read, where the measure is held
 	not      string  // why it may not be had; empty: it may
+
+	order    int  // of what is held, by age: the youngest that is read
+	released bool // it is read from releases alone, which answer whatever they can
+	enough   bool // it is as exact as counting afresh
 }
 
 // source finds candidates, at most a few. Only what is public is looked at.
 type source func(*chooser, *asking) []candidate
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*chooser).again, (*chooser).reuse, (*chooser).declared, (*chooser).ownRelease, (*chooser).widened, (*chooser).freshly}
+var countedFrom = []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).widened, (*chooser).freshly}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {
@@ -74,6 +79,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 				return c.way, nil
 			}
 			return ch.renewed(c.way, c.holding, share), nil
+		}
+		if q.refusal != nil {
+			return nil, q.refusal
 		}
 	}
 	return nil, noMechanism.at(-1, "nothing answers this")
@@ -138,6 +146,9 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 			all = append(all, from(ch, q)...)
 		}
 	}
+	if s.contest != nil {
+		all = append(all, ch.contested(s.contest, share)...)
+	}
 	var out []Alternative
 	seen := map[string]bool{}
 	for i, c := range all {
@@ -181,6 +192,9 @@ func (ch *chooser) off(w *way) mechanisms.Error {
 	var most mechanisms.Error
 	if w.reading == nil || w.measure.Spec.Choice != nil {
 		return most
+	}
+	if w.reading.mix != nil {
+		return w.reading.mix.off(ch.c.Settings.Confidence)
 	}
 	for c := range w.reading.spans {
 		e := largestError(w.measure.Spec.Only(w.reading.counters[c]), w.reading.looked(c), ch.c.Settings.Confidence)

@@ -11,6 +11,9 @@ import (
 
 // aggregate binds an aggregate call to a counter.
 func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
+	if g.fanned != nil {
+		return g.fanned.aggregate(f)
+	}
 	pos := int(f.Location)
 	name, refusal := functionName(f)
 	if refusal != nil {

@@ -13,6 +13,8 @@ type reading struct {
 	spans    [][][]mechanisms.Span
 	counters []int               // the measure's counter to sum, by the question's
 	rows     [][]mechanisms.Span // of marginals: what is looked at, cells by themselves not being read; nil: the cells
+	mix      *mixed              // it is read from several instead
+	open     string              // cells of the question's that are not closed are left out: the note that says so
 }
 
 // looked are the sums that a counter is read for.
@@ -57,7 +59,7 @@ func (s *solved) columns() (columns []*policy.Column, ok bool) {
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil {
+	if !ok || s.table != m.table || s.summed() != nil || m.filter != nil {
 		return nil
 	}
 	combinations := 1
@@ -77,7 +79,11 @@ func cover(s, m *solved) *reading {
 			return nil
 		}
 	}
-	return w.reading()
+	r := w.reading()
+	if w.open {
+		r.open = m.unclosed()
+	}
+	return r
 }
 
 // walk goes over all combinations of the cells of a measure's columns.
@@ -88,6 +94,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by part of s: places of its columns in cells
+	open     bool                   // a cell that is not closed was left out
 }
 
 func newWalk(s, m *solved) *walk {
@@ -134,6 +141,13 @@ func (w *walk) assign() bool {
 			if target >= 0 {
 				return false
 			}
+			continue
+		}
+		if w.m.grows && from >= w.m.closed {
+			if target >= 0 && w.m.table.Appends.Count {
+				return false
+			}
+			w.open = w.open || target >= 0
 			continue
 		}
 		if have := w.assigned[c][from]; have != -2 && have != target {

@@ -12,7 +12,7 @@ import (
 // be about attributes that can be read together.
 func coverHeld(s *solved, h heldOn) *reading {
 	if !h.holding.Spec.Strategy.IsCube() {
-		if r := cover(s, h.measure.solved); r != nil {
+		if r := cover(s, h.measure.solved); r != nil || h.measure.grows {
 			return r
 		}
 		return coverCube(s, h.measure.solved)

@@ -13,6 +13,7 @@ func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, 
 	out := &Direct{Leaf: -1, Limit: -1}
 	targets := make([]target, 0, len(sel.TargetList))
 	if g != nil {
+		sel = g.sel
 		t.hook, out.Leaf, targets = g.hook, g.leaf, g.targets
 	} else {
 		for _, n := range sel.TargetList {

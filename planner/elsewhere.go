@@ -166,6 +166,9 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
+	if from, refusal = from.rowByRow("looked for"); refusal != nil {
+		return nil, refusal
+	}
 	other := *from
 	linked := false
 	for _, n := range conjunctNodes(sel.WhereClause) {

@@ -57,6 +57,9 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 type shelf struct {
 	list []Holding
 	now  time.Time
+
+	inventory *Inventory
+	read      int // so many of the list are in it
 }
 
 func (s *shelf) Held(d Digest) []Holding {
@@ -69,12 +72,20 @@ func (s *shelf) Held(d Digest) []Holding {
 	return out
 }
 
-func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
+func (s *shelf) Stock(t *policy.Table) *Stock {
+	if s.inventory == nil || s.read > len(s.list) {
+		s.inventory, s.read = NewInventory(), 0
+	}
+	for ; s.read < len(s.list); s.read++ {
+		s.inventory.Add(s.list[s.read])
+	}
+	return s.inventory.Stock(t)
+}
 
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {
 		if !m.Held {
-			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Described: m.Describe(), At: s.now})
+			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
 		}
 	}
 }
@@ -159,6 +170,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Dataset.Accountant = privacy.ZCDP
 		case "replace-one":
 			c.Dataset.Neighbors = privacy.ReplaceOne
+		case "after":
+			fmt.Sscan(value, &c.Dataset.Buying.After)
 		case "int":
 			var n int64
 			fmt.Sscan(value, &n)

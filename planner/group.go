@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -20,6 +21,7 @@ type grouping struct {
 	above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values  map[string]*value
+	fanned  *fanned // the rows meet a public list
 }
 
 // target is one output column.
@@ -33,18 +35,43 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if g := b.groups[sel]; g != nil {
 		return g, nil
 	}
+	if from.matched == nil {
+		return b.groupOf(sel, from)
+	}
+	questions := len(b.questions)
+	g, refusal := b.groupOf(sel, from)
+	if refusal == nil {
+		if refusal = g.meets(); refusal == nil {
+			return g, nil
+		}
+		delete(b.groups, sel)
+		b.questions = b.questions[:questions]
+	}
+	alone, refusal := from.matched()
+	if refusal != nil {
+		return nil, refusal
+	}
+	return b.groupOf(sel, alone)
+}
+
+func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
 	own := *from
-	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, offGrid: b.c.Settings.OffGrid}, keyAt: map[string]int{}}
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, kept: from.kept, offGrid: b.c.Settings.OffGrid}, keyAt: map[string]int{}}
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
-	if sel.WhereClause != nil {
-		if hasAggregate(sel.WhereClause) {
-			return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+	if sel.WhereClause != nil && hasAggregate(sel.WhereClause) {
+		return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+	}
+	if from.fan != nil {
+		if refusal := g.fan(from); refusal != nil {
+			return nil, refusal
 		}
+		g.q.fanned = g.fanned
+	} else if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
 			return nil, refusal
@@ -56,11 +83,22 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
-	g.findTop()
+	if g.fanned != nil {
+		if refusal := g.fanned.told(locationOf(sel.FromClause[0])); refusal != nil {
+			return nil, refusal
+		}
+	} else {
+		g.findTop()
+	}
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
 	}
 	g.leaf = len(b.questions)
+	if g.fanned != nil {
+		for _, sub := range g.fanned.each {
+			sub.leaf = g.leaf
+		}
+	}
 	b.questions = append(b.questions, g.q)
 	b.groups[sel] = g
 	return g, nil
@@ -79,10 +117,9 @@ func (g *grouping) expandTargets() {
 			continue
 		}
 		pos := locationOf(t.Val)
-		for _, p := range parts {
-			for _, name := range g.rows.names[p.from:p.to] {
-				g.targets = append(g.targets, target{name, pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(name)}, int32(pos))})
-			}
+		for _, i := range g.rows.starred(t, parts) {
+			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
+			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
 		}
 	}
 }
@@ -157,9 +194,15 @@ func (g *grouping) key(n *pg.Node) (int, *Refusal) {
 		e = &typed
 	}
 	if _, known := g.keyAt[e.canon]; !known {
+		if g.fanned != nil {
+			if refusal := g.fanned.key(n, e.pos); refusal != nil {
+				return 0, refusal
+			}
+		} else {
+			g.b.open.want(g.rows.table, e.cols)
+		}
 		g.keyAt[e.canon] = len(g.q.keys)
 		g.q.keys = append(g.q.keys, e)
-		g.b.open.want(g.rows.table, e.cols)
 	}
 	return g.keyAt[e.canon], nil
 }
@@ -174,6 +217,9 @@ type found struct {
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
 func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
+		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
+	}
 	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
 		if place != "" {
 			return nil, aggregateIn.at(int(f.Location), place)

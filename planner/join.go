@@ -12,8 +12,10 @@ import (
 type joining struct {
 	quals     []*pg.Node // a conjunction
 	using     []string
+	natural   bool // using is what the sides have in common
 	fromWhere bool // the conditions stand in WHERE, which is bound later
 	outer     bool // rows on the left without a partner stay
+	kept      bool // rows of the public table without a partner stay
 	pos       int
 }
 
@@ -29,12 +31,13 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 		return nil, refusal
 	case left == nil && right == nil:
 		return nil, nil
-	case j.IsNatural:
-		return nil, construct.at(locationOf(j.Rarg), "NATURAL JOIN of private tables")
 	case left == nil || right == nil:
 		return b.joinPublic(j, left, right, scope)
 	}
-	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), pos: right.pos}
+	how := joining{quals: conjunctNodes(j.Quals), pos: right.pos}
+	if how.using, refusal = usingOf(j, left, right); refusal != nil {
+		return nil, refusal
+	}
 	switch j.Jointype {
 	case pg.JoinType_JOIN_INNER:
 	case pg.JoinType_JOIN_LEFT:
@@ -56,16 +59,22 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 	return out.aliased(j.Alias)
 }
 
-// joinPublic joins private rows with a table that is not private, of which every private row keeps or finds its row.
+// joinPublic joins private rows with a table that is not private.
 func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
-	private, public, kept := left, j.Rarg, pg.JoinType_JOIN_LEFT
+	private, public := left, j.Rarg
+	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: stringsOf(j.UsingClause)}
 	if left == nil {
-		private, public, kept = right, j.Larg, pg.JoinType_JOIN_RIGHT
+		private, public = right, j.Larg
 	}
-	if j.Jointype != pg.JoinType_JOIN_INNER && j.Jointype != kept {
-		return nil, keptPublic.at(private.pos, private.table.Name)
+	how.pos = private.pos
+	switch j.Jointype {
+	case pg.JoinType_JOIN_LEFT:
+		how.outer, how.kept = left != nil, left == nil
+	case pg.JoinType_JOIN_RIGHT:
+		how.outer, how.kept = left == nil, left != nil
+	case pg.JoinType_JOIN_FULL:
+		how.outer, how.kept = true, true
 	}
-	how := joining{quals: conjunctNodes(j.Quals), using: stringsOf(j.UsingClause), outer: j.Jointype == kept, pos: private.pos}
 	out, refusal := b.lookUp(private, public, scope, how)
 	if refusal != nil {
 		return nil, refusal
@@ -79,6 +88,21 @@ func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*row
 
 // pair joins private rows with private rows, along their units.
 func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+	for _, side := range []*rows{left, right} {
+		if side.kept > 0 {
+			return nil, keptJoined.at(j.pos, side.table.Name)
+		}
+	}
+	for _, side := range []**rows{&left, &right} {
+		if (*side).fan == nil {
+			continue
+		}
+		alone, refusal := (*side).rowByRow("joined with other private rows after it")
+		if refusal != nil {
+			return nil, refusal
+		}
+		*side = alone
+	}
 	if left.table.Dataset.Unit.Row {
 		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
 	}
@@ -108,6 +132,7 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		return nil, tooManyRows.at(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
 	}
 	out := combined(left, right, t, j.outer)
+	out.merge(j.using, len(left.names), false)
 	for _, e := range p.On {
 		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
 	}
@@ -150,7 +175,8 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 			return false, nil, refusal
 		}
 		if l == nil || r == nil {
-			return false, nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
+			rest = append(rest, equation(left, right, name, j.pos))
+			continue
 		}
 		if refusal := add(l, r); refusal != nil {
 			return false, nil, refusal
@@ -233,7 +259,13 @@ func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
 
 // combined puts two relations into sight together, over the table of their pairs.
 func combined(left, right *rows, t *policy.Table, outer bool) *rows {
-	out := &rows{table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts)}
+	out := &rows{table: t, pos: left.pos, where: slices.Clone(left.where), parts: slices.Clone(left.parts), hidden: slices.Clone(left.hidden), merged: slices.Clone(left.merged)}
+	for _, i := range right.hidden {
+		out.hidden = append(out.hidden, i+len(left.names))
+	}
+	for _, i := range right.merged {
+		out.merged = append(out.merged, i+len(left.names))
+	}
 	out.names = append(slices.Clone(left.names), right.names...)
 	out.exprs = slices.Clone(left.exprs)
 	present := 0

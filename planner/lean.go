@@ -71,9 +71,9 @@ func coverWithin(s, m *solved) *reading {
 		if !slices.Equal(encodePred(nil, m.filter), encodePred(nil, s.filter)) {
 			return nil
 		}
-		same := *s
-		same.filter = nil
-		s = &same
+		same, every := *s, *m
+		same.filter, every.filter = nil, nil
+		s, m = &same, &every
 	}
 	return cover(s, m)
 }

@@ -76,6 +76,9 @@ func (s *solved) meaning() []byte {
 			b = s.encodeWeights(b, c)
 		}
 	}
+	if s.grows {
+		b = append(b, 'g')
+	}
 	if s.marginals != nil {
 		b = s.marginals.encode(b)
 	}
@@ -125,7 +128,7 @@ func encodeMask(b []byte, mask []bool) []byte {
 
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
-	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), PerGroup: s.perGroup, described: s.meaning()}
+	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), Rows: s.rows, PerGroup: s.perGroup, described: s.meaning()}
 	for _, c := range s.grain {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
@@ -173,151 +176,6 @@ func columnIndex(t *policy.Table, c *policy.Column) int {
 		}
 	}
 	return -1
-}
-
-// heldMeasure is a measure read back from its description: counts of all rows by the cells of some columns.
-type heldMeasure struct {
-	*solved
-	kind   string
-	name   string
-	shared bool
-}
-
-// describedHead reads what a description says before its meaning. It is not ok when the digest is of another meaning.
-func describedHead(h Holding) (shared bool, kind, name string, ok bool) {
-	r := reader{b: h.Described}
-	version := r.byte()
-	shared, kind, name = r.byte() == 1, r.text(), r.text()
-	return shared, kind, name, !r.failed && version == describedVersion && Digest(sha256.Sum256(r.b)) == h.Digest
-}
-
-// readDescribed rebuilds a measure over t from a holding. It is nil when the holding means something else now: its
-// table's meaning has changed, its digest disagrees with its description, or it is not a plain count by cells.
-func readDescribed(h Holding, t *policy.Table) *heldMeasure {
-	r := reader{b: h.Described}
-	if r.byte() != describedVersion {
-		return nil
-	}
-	shared := r.byte() == 1
-	kind, name := r.text(), r.text()
-	if r.failed || Digest(sha256.Sum256(r.b)) != h.Digest || r.text() != knownOf(t).fingerprint {
-		return nil
-	}
-	// Every row, counted once, in every cell: other measures are found by their digest alone.
-	if r.byte() != 't' || r.number() != 1 || r.byte() != 't' {
-		return nil
-	}
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		p := r.part(t)
-		if p == nil {
-			return nil
-		}
-		s.parts = append(s.parts, p)
-		s.grain = append(s.grain, p.columns...)
-		if s.cells *= p.classes; s.cells > maxCells || s.cells == 0 {
-			return nil
-		}
-	}
-	if h.Spec.Strategy.IsCube() {
-		r.marginals()
-	}
-	if r.failed || len(r.b) > 0 || s.cells != h.Spec.Cells || h.Spec.Counters != 1 {
-		return nil
-	}
-	return &heldMeasure{s, kind, name, shared}
-}
-
-// reader walks a description; after the first fault all it reads is zero.
-type reader struct {
-	b      []byte
-	failed bool
-}
-
-func (r *reader) byte() byte {
-	if len(r.b) == 0 {
-		r.failed = true
-		return 0
-	}
-	c := r.b[0]
-	r.b = r.b[1:]
-	return c
-}
-
-func (r *reader) number() int {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 || n > 1<<31 {
-		r.failed = true
-		return 0
-	}
-	r.b = r.b[size:]
-	return int(n)
-}
-
-func (r *reader) text() string {
-	n := r.number()
-	if n > len(r.b) {
-		r.failed = true
-		return ""
-	}
-	s := string(r.b[:n])
-	r.b = r.b[n:]
-	return s
-}
-
-// marginals reads over which sets were wanted: the spec says what can be read.
-func (r *reader) marginals() {
-	if r.byte() != 'm' {
-		r.failed = true
-	}
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		for k := r.number(); k > 0 && !r.failed; k-- {
-			r.number()
-		}
-	}
-}
-
-// part reads one part without masks.
-func (r *reader) part(t *policy.Table) *part {
-	p := &part{masks: make([][]bool, 1)}
-	combinations := 1
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		c := t.Column(r.text())
-		size := r.number()
-		if c == nil || c.Domain == nil || c.Domain.Size() != size {
-			return nil
-		}
-		p.columns, p.sizes = append(p.columns, columnIndex(t, c)), append(p.sizes, size)
-		if combinations *= size; combinations > maxCells {
-			return nil
-		}
-	}
-	p.class = make([]int32, combinations)
-	switch r.byte() {
-	case 'i':
-		for i := range p.class {
-			p.class[i] = int32(i)
-		}
-		p.classes = combinations
-	case 'r':
-		for at := 0; at < combinations; {
-			n, class := r.number(), int32(r.number())-1
-			if r.failed || n == 0 || n > combinations-at {
-				return nil
-			}
-			for ; n > 0; n-- {
-				p.class[at] = class
-				at++
-			}
-			p.classes = max(p.classes, int(class)+1)
-		}
-	default:
-		return nil
-	}
-	if r.byte() != 't' || r.failed {
-		return nil
-	}
-	return p
 }
 
 // columnNames lists columns for people.

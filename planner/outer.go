@@ -26,7 +26,8 @@ type Outer struct {
 // Relation is a table of the sandbox that an outer query reads.
 type Relation struct {
 	Schema, Name string
-	Public       *policy.Table // set for a public table
+	Public       *policy.Table   // set for a public table
+	Release      *policy.Release // set for the made-up rows of a release, which become a leaf
 }
 
 // The names of released tables and their columns.
@@ -48,6 +49,7 @@ func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 	if len(sel.LockingClause) > 0 {
 		return nil, nil, rowLocks.at(-1, lockName(sel.LockingClause[0]))
 	}
+	sel = b.readArms(sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
 		return nil, nil, refusal
@@ -111,6 +113,9 @@ func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, 
 			}
 			none = none || v != true
 		}
+	}
+	if !none && b.isPreview(sel, nil) {
+		return nil, nil, nil
 	}
 	if !none {
 		return nil, nil, rawRows.at(from.pos, from.table.Name)

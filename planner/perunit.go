@@ -27,8 +27,16 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
 	}
+	if alone, refusal := from.rowByRow("grouped by unit"); refusal != nil {
+		return nil, refusal
+	} else if alone != from {
+		return b.perUnit(sel, alone)
+	}
 	if refusal := b.rowPickers(sel, true); refusal != nil {
 		return nil, refusal
+	}
+	if source.kept > 0 {
+		return nil, keptJoined.at(source.pos, source.table.Name)
 	}
 	if sel.WhereClause != nil {
 		e, refusal := b.overRows(&source, "WHERE").condition(sel.WhereClause, "WHERE")

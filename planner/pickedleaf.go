@@ -16,6 +16,7 @@ type Pick struct {
 	Values  [][]policy.Value      // by row: of the candidates
 	Spans   [][][]mechanisms.Span // by row and candidate, in order: whose counts tell it; nil: it was chosen
 	Share   mechanisms.Share      // of Quantiles read from counts
+	Weighed bool                  // the rank is in units of a score: weights times rows or sums
 	Top     int                   // above 0: the value is the rank of the row, Top for the first of the chosen, 0 for those that were not; At has each row's number
 	Between bool                  // of these: a value between two rows' is meant
 	Rank    float64               // how many rows it is off at most, at the plan's confidence

@@ -70,25 +70,25 @@ func (ch *chooser) sameChoice(own *Measure, fresh mechanisms.Spec) *way {
 // for another question, must be expected to be at least as near as the choice itself.
 func (ch *chooser) readChoice(s *solved, fresh mechanisms.Spec, share privacy.Cost) *way {
 	var best *way
-	var holding Holding
+	var from heldOn
 	least := math.Inf(1)
-	for _, h := range ch.current(ch.heldOn(s.table)) {
+	for _, h := range ch.current(ch.finer(s)) {
 		reading := cover(s, h.measure.solved)
 		if reading == nil {
 			continue
 		}
-		variance := ch.prefixVariance(s, h.holding.Spec, reading)
+		variance := ch.prefixVariance(s, h.measure.seen(h.holding.Spec), reading)
 		if variance >= least || !h.measure.isRelease() && !ch.nearer(s, fresh, variance) {
 			continue
 		}
-		best, holding, least = &way{reading: reading, measure: h.measure.measure(h.measure.kind, h.measure.name)}, h.holding, variance
+		best, from, least = &way{reading: reading, measure: h.measure.measure(h.measure.kind, h.measure.name)}, h.heldOn, variance
 		best.measure.Shared, best.measure.Declared = h.measure.shared, h.declared
 	}
 	if best == nil {
 		return nil
 	}
-	best.hold(holding, "you have paid for "+best.measure.Kind+" "+best.measure.Name+", from whose sums it is read")
-	return ch.renewed(best, holding, share)
+	best.holdOn(from, "you have paid for "+best.measure.Kind+" "+best.measure.Name+", from whose sums it is read")
+	return ch.renewed(best, from.holding, share)
 }
 
 // boughtForChoice buys counts that quantiles are read from: a declared release, one of her own with dp.release, or one that
@@ -97,10 +97,10 @@ func (ch *chooser) boughtForChoice(s *solved, fresh mechanisms.Spec, share priva
 	if w := ch.declaredForChoice(s, fresh, share); w != nil {
 		return w
 	}
-	if w := ch.ownRange(s, share); w != nil {
-		if ch.c.Settings.Release {
-			return w
-		}
+	if w := ch.ownRange(s, share, true); w != nil && ch.c.Settings.Release {
+		return w
+	}
+	if w := ch.ownRange(s, share, false); w != nil {
 		return ch.ownPrefixes(s, w, fresh, share)
 	}
 	spec, err := mechanisms.Plain(1, s.cells, s.contribution(), share)
@@ -141,16 +141,15 @@ func (ch *chooser) declaredForChoice(s *solved, fresh mechanisms.Spec, share pri
 		if !containsAll(r.Columns, columns) {
 			continue
 		}
-		held := identity(s.table, r.Columns)
+		held, spec := ch.ofRelease(r)
+		if held == nil {
+			continue
+		}
 		reading := cover(s, held)
 		if reading == nil {
 			continue
 		}
-		spec, err := releaseSpec(r, held.cells)
-		if err != nil {
-			continue
-		}
-		variance := ch.prefixVariance(s, spec, reading)
+		variance := ch.prefixVariance(s, held.seen(spec), reading)
 		if r.Kind == policy.HistogramRelease && !ch.nearer(s, fresh, variance) {
 			continue
 		}
@@ -162,7 +161,8 @@ func (ch *chooser) declaredForChoice(s *solved, fresh mechanisms.Spec, share pri
 			continue
 		}
 		best, least = &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}, variance
-		best.measure.Shared, best.measure.Declared, best.measure.Spec, best.measure.Cost = true, r, spec, r.Cost
+		best.measure.Shared, best.measure.Declared, best.measure.Cost = true, r, r.Cost
+		held.sold(best.measure, spec)
 		best.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
 	}
 	return best

@@ -62,11 +62,14 @@ type Measure struct {
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
 	Groups   []Grouping           // the same, part by part: the SQL bounds a unit's groups by them where the policy says so
-	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as the table has
+	Rows     int64                // the most rows of a unit that are placed into cells; 0: as many as the table has
+	PerGroup int64                // the most rows of a unit that are placed into one cell; 0: as many as are placed
 	Spec     mechanisms.Spec
 	Cost     privacy.Cost         // what she pays for it, zero when Held
 	Open     *policy.Column       // the measure finds the keys of this column, and nothing of the above but the table holds
 	Finding  mechanisms.Discovery // Open: how
+	Growth   *Growth              // a release that grows; nil: one that is drawn once
+	Window   *Window              // of a step of such a release: where its rows lie
 	Held     bool                 // she has paid for it already: nothing is run
 	HeldID   int64                // Held: the ledger's id of the saved release
 	Why      string               // for EXPLAIN: why this way and not another
@@ -77,6 +80,9 @@ type Measure struct {
 // Contribution is what one unit can put into the measure.
 func (m *Measure) Contribution() mechanisms.Contribution {
 	c := m.Table.ContributionTo(m.Spec.Cells)
+	if m.Rows > 0 {
+		c.Rows = m.Rows
+	}
 	if m.PerGroup > 0 {
 		c.PerGroup = m.PerGroup
 	}
@@ -102,8 +108,9 @@ type Leaf struct {
 	Keys   []KeyColumn // values by row
 	Counts []CountColumn
 	Rows   int
-	Found  bool   // some of its keys are of open columns: found, and not declared
-	SQL    string // the leaf as the analyst wrote it, deparsed, for EXPLAIN
+	MadeUp *MadeUp // its rows are made up, and its keys have no values here
+	Found  bool    // some of its keys are of open columns: found, and not declared
+	SQL    string  // the leaf as the analyst wrote it, deparsed, for EXPLAIN
 }
 
 // KeyColumn is one group key; Values has one entry a row.
@@ -127,17 +134,28 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead
 	Most    int64               // above 0: the true value is at most that, and not below 0, which is public
 }
 
 // Measures lists the measures that a leaf is read from, none where the leaf is public.
 func (l *Leaf) Measures() []int {
+	if l.MadeUp != nil {
+		return []int{l.MadeUp.Measure}
+	}
 	var list []int
 	for _, c := range l.Counts {
 		for _, r := range c.Runs {
 			if r.Measure >= 0 && !slices.Contains(list, r.Measure) {
 				list = append(list, r.Measure)
+			}
+			for _, row := range r.Mix {
+				for _, t := range row {
+					if !slices.Contains(list, t.Measure) {
+						list = append(list, t.Measure)
+					}
+				}
 			}
 		}
 	}
@@ -154,6 +172,17 @@ func (c *CountColumn) At(row int) (run *Run, spans []mechanisms.Span) {
 		row -= len(run.Spans)
 	}
 	return nil, nil
+}
+
+// In is the place of a row of the column within a run of it.
+func (c *CountColumn) In(run *Run, row int) int {
+	for i := range c.Runs {
+		if &c.Runs[i] == run {
+			break
+		}
+		row -= len(c.Runs[i].Spans)
+	}
+	return row
 }
 
 // Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has

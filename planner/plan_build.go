@@ -35,7 +35,14 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
+	for _, q := range b.questions {
+		if q.kept > 0 {
+			if refusal = q.unseen(); refusal != nil {
+				return nil, refusal
+			}
+		}
+	}
 	sheets, chosen, refusal := (&sheeter{b: b, notes: &said, ch: ch}).sheets()
 	if refusal != nil {
 		return nil, refusal
@@ -47,6 +54,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal != nil {
 		return nil, refusal
 	}
+	tellUnclosed(ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i])
 		for _, a := range sh.asks {
@@ -61,6 +69,9 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
 	}
 	plan.Notes = append(append(said, ch.dates...), ch.hints...)
+	if refusal = plan.addMadeUps(b); refusal != nil {
+		return nil, refusal
+	}
 	plan.tellErrors()
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked
@@ -141,9 +152,15 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 			leaf.Counts[n].Runs = append(leaf.Counts[n].Runs, Run{Measure: -1, Spans: make([][]mechanisms.Span, len(order))})
 		}
 		for j, a := range sh.asks {
-			if ways[j] != nil && slices.Contains(a.reads, s) {
+			if ways[j] != nil && ways[j].contest == nil && slices.Contains(a.reads, s) {
 				p.fill(leaf, a, ways[j], sh.frames[s], keys, order)
 			}
+		}
+	}
+	if sh.turned != nil {
+		leaf = sh.turned.turnedOver(leaf, sh.at)
+		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
+			p.ranked(leaf, ways[0])
 		}
 	}
 	p.Leaves = append(p.Leaves, leaf)
@@ -173,6 +190,13 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 		if w.reading == nil {
 			run.Measure = measure
 			p.fillTop(run, a.solved, order)
+			continue
+		}
+		if w.reading.mix != nil {
+			run.Measure, run.Mix = measure, make([][]Term, len(order))
+			for r, row := range order {
+				run.Mix[r] = p.mixedRow(w, c, a.cellsOf(f, row, spots))
+			}
 			continue
 		}
 		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
@@ -228,7 +252,13 @@ func (p *Plan) tellErrors() {
 			if run.Measure < 0 || run.Pick != nil {
 				continue
 			}
-			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
+			own := mechanisms.Error{}
+			if run.Mix != nil {
+				own = p.mixedError(&run)
+			} else {
+				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+			}
+			if own.HalfWidth >= e.HalfWidth {
 				e = own
 			}
 			if run.Most > 0 {

@@ -14,7 +14,8 @@ import (
 )
 
 // A public table whose key is unique is a function of the key: joined to private rows, its columns are functions of cells,
-// evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are.
+// evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are. Others
+// are matched row by row (matchjoin.go).
 
 // PublicRows are the rows of the public tables, as they were copied last.
 type PublicRows interface {
@@ -38,26 +39,44 @@ func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg
 func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
-		return nil, privateJoin.at(j.pos, from.table.Name)
+		return b.meet(from, n, scope, j)
+	}
+	from, refusal := from.rowByRow("joined with a public table after it")
+	if refusal != nil {
+		return nil, refusal
 	}
 	public := tableRows(t, locationOf(n))
-	public, refusal := public.aliased(alias)
+	public, refusal = public.aliased(alias)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
 		return nil, duplicateAlias.at(j.pos, public.alias())
 	}
+	if from.kept > 0 {
+		return nil, keptJoined.at(j.pos, from.table.Name)
+	}
+	if j.natural {
+		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
+			return nil, refusal
+		}
+	}
 	l := &lookup{b: b, public: public, name: t.Name}
 	rest, refusal := l.conditions(from, j)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if len(l.args) == 0 {
-		return nil, noPublicKey.at(j.pos, t.Name)
-	}
-	if refusal := l.index(t, j.pos); refusal != nil {
+	switch refusal := l.index(t, j.pos); {
+	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
+	case refusal == nil && len(l.args) == 0 && !j.kept && !j.outer:
+		return b.meetOrMatch(from, n, scope, j, func() (*rows, *Refusal) { return b.match(from, public, t, j, l) })
+	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
+		out, refusal := b.match(from, public, t, j, l)
+		if refusal == nil && !(j.outer && j.kept) {
+			out.merge(j.using, len(from.names), j.kept)
+		}
+		return out, refusal
 	}
 	out := *from
 	out.names = append(slices.Clone(from.names), public.names...)
@@ -66,6 +85,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 		out.exprs = append(out.exprs, l.column(i, c))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
+	out.merge(j.using, len(from.names), false)
 	if !j.outer {
 		out.where = append(slices.Clone(from.where), l.found())
 	}
@@ -183,6 +203,9 @@ func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 	}
 	l.rows = make(map[string][]policy.Value, len(data))
 	hash := sha256.New()
+	if len(l.keys) == 0 {
+		return nil
+	}
 	for _, row := range data {
 		kept := true
 		for _, e := range l.filter {
@@ -201,7 +224,7 @@ func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 			continue
 		}
 		if _, twice := l.rows[key]; twice {
-			return fanOut.at(pos, t.Name, t.Columns[l.keys[0]].Name)
+			return fanOut.at(pos, t.Name, mostMatches, mostPairs, mostDerivedRows) // it is matched row by row then
 		}
 		l.rows[key] = row
 		fmt.Fprintf(hash, "%q", key)

@@ -21,10 +21,13 @@ type question struct {
 	choices  []*choiceSet
 	top      int // above 0: so many keys are shown, in the order of the only counter, which is not
 	sql      string
+	fanned   *fanned // the rows meet a public list
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
+	kept       int         // as in rows
+	apart      bool        // equal counters stay apart
 	offGrid    OffGrid
 	perGroup   int64   // the most rows of a unit in one group of equal keys; 0: as many as the table has
 	untold     *untold // an aggregate whose error cannot be told beforehand
@@ -55,7 +58,7 @@ func (q *question) add(c counter) int {
 		c.canon = c.sum.name() + c.values.name() + c.units.name() + " where " + c.canon
 	}
 	for i, have := range q.counters {
-		if have.canon == c.canon {
+		if have.canon == c.canon && !q.apart {
 			return i
 		}
 	}
@@ -86,8 +89,12 @@ type solved struct {
 	cells     int
 	empty     bool // no row can satisfy the condition, whatever the data
 	chosen    *chosen
+	contest   *contest   // the names of some counters will do
 	marginals *marginals // nil: each cell is counted once
+	rows      int64      // above 0: the most rows of a unit that are placed at all
 	first     int        // above 0: the numbers of so many cells with the most rows will do
+	grows     bool       // a release that grows: its cells are closed one by one
+	closed    int        // of grows: so many are
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
@@ -117,7 +124,8 @@ type solver struct {
 
 // solve folds a question's conditions and keys into cells.
 func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
-	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: q}}
+	own := *q
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
 	if refusal != nil {
 		return nil, refusal
@@ -144,6 +152,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	if refusal := v.withinCells(); refusal != nil {
 		return nil, refusal
 	}
+	v.multiply()
 	v.s.orderCounters()
 	return v.s, nil
 }
@@ -164,7 +173,7 @@ func (v *solver) fold(where []*expr, pred *Pred) (residual []*expr, refusal *Ref
 		}
 		if ok {
 			*pred = allOf(*pred, t.holds)
-		} else {
+		} else if !v.implied(e) {
 			residual = append(residual, e)
 		}
 	}

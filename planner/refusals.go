@@ -116,11 +116,12 @@ var (
 var (
 	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
 	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`}
-	noPublicKey    = &reason{"public-join-key", "DP002", "joining public table %s needs a condition that equates one of its columns with an expression over the private rows", "Write ON private.column = %[1]s.column.", `SELECT count(*) FROM people, regions`}
-	fanOut         = &reason{"public-join-fan-out", "DP002", "public table %s has several rows with the same %s: each private row would be counted several times", "Join a key that is unique in the public table, or narrow it to one row a key in ON.", ""}
+	fanOut         = &reason{"public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", ""}
 	notCopied      = &reason{"public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", ""}
-	keptPublic     = &reason{"public-outer-join", "DP002", "an outer join that keeps rows of the public table beside private table %s is not answered", "Keep the private rows instead: private LEFT JOIN public. Keys of declared domains are shown with their zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`}
+	keptPublic     = &reason{"public-outer-join", "DP002", "rows of the public table that match no row of %s would be counted here, and that they match none is private", "Count a column of the private side, such as count(its key), which leaves them out, or join without keeping them: groups are shown with zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`}
+	keptJoined     = &reason{"public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`}
 	crossUnit      = &reason{"cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
+	naturalCross   = &reason{"natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`}
 	rowUnits       = &reason{"rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", ""}
 	keyOnly        = &reason{"join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`}
 	keyTypes       = &reason{"key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`}
@@ -149,7 +150,7 @@ var (
 	offGrid        = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
 	tooManyCells   = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
 	construct      = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
-	rowsCombined   = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION ALL SELECT age FROM people) t`}
+	rowsCombined   = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`}
 	epsilonSmall   = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
 	errorUntold    = &reason{"error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`}
 	errorKeys      = &reason{"error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", ""}
@@ -168,11 +169,12 @@ func catalogue() []*reason {
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		rawRows, privateJoin, noPublicKey, fanOut, notCopied, keptPublic, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
+		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
-		openColumn, noDelta, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, mixedValues, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }

@@ -92,6 +92,8 @@ func (b *binder) resolveIn(schema, name string, pos int) (*policy.Table, Relatio
 	switch {
 	case known[name]:
 		return nil, Relation{Schema: schema, Name: name}, nil
+	case schema == "dp" && b.releaseNamed(name) != nil:
+		return nil, Relation{Schema: schema, Name: name, Release: b.releaseNamed(name)}, nil
 	case schema == "pg_catalog" && strings.HasPrefix(name, "pg_"):
 		return nil, Relation{}, ownCatalogue.at(pos, schema+"."+name)
 	case known == nil && b.c.Dataset != nil:

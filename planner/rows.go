@@ -13,17 +13,22 @@ import (
 // computed column by column. Projections and filters are pulled up into the leaf, so a nested SELECT asks what the flat one
 // asks.
 type rows struct {
-	table *policy.Table
-	parts []relation // the names in sight, in the order of FROM
-	names []string
-	exprs []*expr // over positions of table.Columns
-	where []*expr
-	keys  []key
-	equal [][2]*policy.Column // keys that are known to be equal in each row
-	marks []mark              // columns that say whether the unit has rows elsewhere
-	asked *question           // what is asked of them, once that is known
-	scope *cte                // the WITH queries in sight
-	pos   int
+	table          *policy.Table
+	parts          []relation // the names in sight, in the order of FROM
+	names          []string
+	hidden, merged []int   // positions of columns that USING has merged into others, which are seen without their table's name in their place
+	exprs          []*expr // over positions of table.Columns
+	where          []*expr
+	keys           []key
+	equal          [][2]*policy.Column      // keys that are known to be equal in each row
+	marks          []mark                   // columns that say whether the unit has rows elsewhere
+	asked          *question                // what is asked of them, once that is known
+	scope          *cte                     // the WITH queries in sight
+	fan            *candidates              // the public list that they meet, nil: none
+	met            bool                     // as they meet one candidate of a list
+	matched        func() (*rows, *Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
+	kept           int                      // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	pos            int
 }
 
 // relation is one name in FROM and the columns and keys that it brings, as ranges of names and keys.
@@ -62,10 +67,18 @@ func (r *rows) aliased(a *pg.Alias) (*rows, *Refusal) {
 	}
 	out := *r
 	out.parts = []relation{{a.Aliasname, nil, 0, len(r.names), 0, len(r.keys)}}
-	if names := stringsOf(a.Colnames); len(names) > len(r.names) {
-		return nil, columnCount.at(r.pos, a.Aliasname, len(r.names), len(names))
+	if len(r.hidden) > 0 { // (a JOIN b USING (x)) AS c: c has what * shows
+		out.names, out.exprs = nil, nil
+		for _, i := range r.starred(starTarget, r.parts) {
+			out.names, out.exprs = append(out.names, r.names[i]), append(out.exprs, r.exprs[i])
+		}
+		out.hidden, out.merged = nil, nil
+		out.parts[0].to = len(out.names)
+	}
+	if names := stringsOf(a.Colnames); len(names) > len(out.names) {
+		return nil, columnCount.at(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
-		out.names = append(append([]string{}, names...), r.names[len(names):]...)
+		out.names = append(append([]string{}, names...), out.names[len(names):]...)
 	}
 	return &out, nil
 }
@@ -86,7 +99,7 @@ func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 	found := -1
 	for _, p := range parts {
 		for i := p.from; i < p.to; i++ {
-			if r.names[i] != name {
+			if r.names[i] != name || len(fields) == 1 && slices.Contains(r.hidden, i) {
 				continue
 			}
 			if found >= 0 {

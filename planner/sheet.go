@@ -13,7 +13,9 @@ type sheet struct {
 	sets   []set
 	frames []*solved // by set: its rows
 	asks   []*ask
-	base   *sheet // whose cells answer it: see lean
+	base   *sheet  // whose cells answer it: see lean
+	turned *fanned // its answer is turned over
+	at     [][]int // by candidate: its counters
 }
 
 // set is a grouping set: the question's keys that its rows are grouped by.
@@ -46,6 +48,9 @@ type sheeter struct {
 
 // sheet finds what is asked for a question.
 func (v *sheeter) sheet(q *question) (*sheet, *Refusal) {
+	if q.fanned != nil {
+		return v.fannedSheet(q.fanned)
+	}
 	sh := &sheet{question: q, sets: q.groupingSets(), frames: make([]*solved, len(q.groupingSets()))}
 	var additive, different []int
 	units := map[string][]int{}

@@ -39,11 +39,21 @@ var documented = []struct {
 		`SELECT sex, percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`,
 		`SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`,
 	}},
+	{"Public lists that private rows meet, and choices among them", []string{
+		`SELECT v.fruit, count(*) FROM people, LATERAL (VALUES ('apple', active), ('banana', age > 40)) v(fruit, likes) WHERE likes GROUP BY v.fruit`,
+		`SELECT v.fruit FROM people, LATERAL (VALUES ('apple', active), ('banana', age > 40), ('cherry', kids > 2)) v(fruit, likes) WHERE likes GROUP BY v.fruit ORDER BY count(*) DESC LIMIT 1`,
+		`SELECT x.fruit FROM (SELECT 'apple' AS fruit, count(*) FILTER (WHERE active) AS n FROM people UNION ALL SELECT 'banana', count(*) FROM people WHERE age > 40) x ORDER BY n DESC LIMIT 1`,
+		`SELECT p.price FROM generate_series(1000, 90000, 1000) p(price) JOIN people b ON b.income >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1`,
+		`SELECT p.price FROM (VALUES (10), (20), (50)) p(price), people b WHERE b.age >= p.price GROUP BY 1 ORDER BY p.price * sum(b.kids) DESC LIMIT 1`,
+	}},
 	{"Joins along the unit, and with public tables", []string{
 		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
 		`SELECT a.ward, b.ward, count(*) FROM visits a JOIN visits b ON a.person_id = b.person_id WHERE a.day < b.day GROUP BY 1, 2`,
 		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`,
+		`SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code >= v.ward GROUP BY 1`,
+		`SELECT count(*) FROM visits v JOIN regions r ON r.code >= v.ward`,
+		`SELECT r.label, count(v.person_id) FROM regions r LEFT JOIN visits v ON v.ward = r.code GROUP BY 1`,
 		`SELECT sex, count(*) FROM people p WHERE EXISTS (SELECT 1 FROM visits v WHERE v.person_id = p.person_id AND v.ward = 'B') GROUP BY 1`,
 		`SELECT count(*) FROM people WHERE person_id NOT IN (SELECT person_id FROM visits)`,
 	}},
@@ -140,6 +150,9 @@ func movedText(t *testing.T, c Context, sql string) string {
 
 // counterText is what one counter of a measure is moved by.
 func counterText(m *Measure, counter int) string {
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		return fmt.Sprintf("a choice: one score moves by %d more than another", m.Spec.Spread())
+	}
 	if m.Spec.Choice != nil {
 		return fmt.Sprintf("a choice: scores of %d rows", m.Contribution().Rows)
 	}
@@ -216,8 +229,10 @@ const sqlSensitivities = `Noise is scaled to how far one unit's rows can move wh
 the neighbour relations, and where visits is bounded by groups instead. A sum has its grid: "of [low, high]" is what a row
 can add, in whole numbers of the grid's step. With g groups a unit and m rows in each, L1 is g·m and L2 is √g·m; a unit that
 is replaced moves a histogram twice as far in L1 and √2 times in L2, and a count within a predicate no further. Joins
-multiply the bounds of both sides, but where one side has a row a unit, or a key that a constraint proves unique. The
-neighbour tests (package rewrite) hold these numbers against random databases that differ in one unit, on both engines.
+multiply the bounds of both sides, but where one side has a row a unit, or a key that a constraint proves unique. A public
+table multiplies by the most of its rows that one private row matches, which is known exactly; where these are in different
+groups, L2 grows with the root of their number. The neighbour tests (package rewrite) hold these numbers against random
+databases that differ in one unit, on both engines.
 
 `
 
@@ -226,7 +241,8 @@ const sqlTypes = `## Expressions over private columns
 Conditions, keys and arguments of aggregates may be any expression of the operators and functions below, CASE, COALESCE,
 NULLIF, GREATEST, LEAST, IN, BETWEEN, LIKE, IS [NOT] NULL, IS [NOT] DISTINCT FROM, casts and AT TIME ZONE. They are evaluated
 on the declared values when the statement is planned, as PostgreSQL evaluates them, and never sent to the database; so one
-that fails on some value fails for everybody, before anything is charged. Above the boundary the sandbox's functions may be
+that fails on some value fails for everybody, before anything is charged ([functions.md](functions.md): what fails by which
+values, and what the private database is sent instead). Above the boundary the sandbox's functions may be
 used as well: window functions, arrays, JSON, regular expressions, and all aggregates.
 
 `

@@ -57,6 +57,11 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 		return ch.oneChoice(s, share)
 	}
 	w, refusal := ch.oneCounted(s, share)
+	if s.contest != nil {
+		if chosen := ch.oneContest(s.contest, w, share); chosen != nil {
+			return chosen, nil
+		}
+	}
 	if refusal == nil && s.first > 0 {
 		if top := ch.oneTop(s, w, share); top != nil {
 			return top, nil

@@ -10,6 +10,9 @@ type tree struct {
 	b     *binder
 	scope *cte
 	g     *grouping // set above a leaf: keys and aggregates become columns of the leaf
+
+	preview    *preview // set where private rows are made up
+	aggregates bool     // set in a SELECT with aggregates, which may buy made-up rows
 }
 
 // engineTree rebuilds a whole statement.
@@ -56,6 +59,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *Refusal) {
 			refusal = in.grouped(out)
 		}
 	default:
+		in.aggregates = isGrouped(sel) && !isDistinct(sel)
 		refusal = in.plain(sel, out)
 	}
 	return out, refusal
@@ -202,8 +206,11 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *Refusal) {
 // emptyRows rebuilds a preview of no private rows as typed NULLs that a false condition hides.
 func (t *tree) emptyRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *Refusal {
 	d, columns, refusal := t.b.preview(sel, from)
-	if refusal != nil || d == nil {
+	if refusal != nil {
 		return refusal
+	}
+	if d == nil {
+		return t.madeUpRows(sel, from, out)
 	}
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
 	for _, c := range columns {

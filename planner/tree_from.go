@@ -53,8 +53,15 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	if private != nil && t.preview != nil && private.Schema == t.preview.table.Schema && private.Name == t.preview.table.Name {
+		return t.leafAs(node, v.Relname, t.preview.leaf), nil
+	}
 	if private != nil {
 		return nil, privateJoin.at(int(v.Location), private.Name)
+	}
+	if other.Release != nil {
+		leaf, refusal := t.madeUpTable(other.Release, int(v.Location))
+		return t.leafAs(node, v.Relname, leaf), refusal
 	}
 	out.Schemaname = other.Schema
 	for _, have := range t.b.relations {
@@ -64,6 +71,15 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
 	}
 	t.b.relations = append(t.b.relations, other)
 	return node, nil
+}
+
+// leafAs turns a relation into a leaf that has its name.
+func (t *tree) leafAs(n *pg.Node, name, leaf string) *pg.Node {
+	v := n.GetRangeVar()
+	if v.Relname = leaf; v.Alias == nil {
+		v.Alias = &pg.Alias{Aliasname: name}
+	}
+	return n
 }
 
 // call rebuilds a function call of the allow-list.

@@ -45,7 +45,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *Refusal) {
 	case *pg.Node_AStar:
 		return pg.MakeAStarNode(), nil
 	case *pg.Node_ColumnRef:
-		fields, refusal := t.bare(v.ColumnRef.Fields)
+		fields, refusal := t.bare(t.unqualified(v.ColumnRef.Fields))
 		return pg.MakeColumnRefNode(fields, -1), refusal
 	case *pg.Node_ParamRef:
 		return t.parameter(v.ParamRef)
@@ -177,6 +177,14 @@ func (t *tree) fixed(list ...*pg.Node) ([]*pg.Node, *Refusal) {
 		}
 	}
 	return out, nil
+}
+
+// unqualified leaves out the schema of a table whose rows are made up: the leaf in its place has none.
+func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
+	if p := t.preview; p != nil && len(fields) == 3 && fields[0].GetString_().GetSval() == p.table.Schema && fields[1].GetString_().GetSval() == p.table.Name {
+		return fields[1:]
+	}
+	return fields
 }
 
 // bare rebuilds the fields of a column reference.

@@ -165,6 +165,9 @@ func (s *solved) contribution() mechanisms.Contribution { return s.contributionT
 // contributionTo is what one unit can put into a measure over so many groups, each within one of the question's.
 func (s *solved) contributionTo(groups int) mechanisms.Contribution {
 	c := s.table.ContributionTo(groups)
+	if s.rows > 0 {
+		c.Rows = s.rows
+	}
 	if s.perGroup > 0 {
 		c.PerGroup = s.perGroup
 	}

@@ -38,6 +38,8 @@ func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
 		return nil, refusal
 	case found == nil:
 		return nil, viewRowsOnly.at(pos, t.Name)
+	case found.fan != nil: // each row of it more than once
+		return nil, rowsCombined.at(pos, "UNION ALL")
 	}
 	return b.viewColumns(t, found, pos)
 }

@@ -36,7 +36,7 @@ func TestCheckViews(t *testing.T) {
 		{"name: v\nsource: SELECT age FROM people LIMIT 10" + age, "character 30 of the SELECT: LIMIT over private rows"},
 		{"name: v\nsource: SELECT age FROM people WHERE income * income > 100" + age, "not constant within the steps"},
 		{"name: v\nsource: SELECT age FROM people WHERE 100 / age > 3" + age, "division by zero"},
-		{"name: v\nsource: SELECT age FROM people UNION ALL SELECT age FROM people" + age, "UNION of private rows"},
+		{"name: v\nsource: SELECT age FROM people UNION ALL SELECT age FROM people" + age, "UNION ALL of private rows"},
 		{"name: v\nsource: SELECT age FROM v" + age, "reads that table itself"},
 		{"name: v\nsource: SELECT age FROM people WHERE age > $1" + age, "no parameter $1"},
 		{"name: v\nsource: SELECT age AS a FROM people" + age, `shows no column "age"`},

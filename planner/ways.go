@@ -15,6 +15,8 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
+	others  []*Measure   // all that is read, where that is more than one; measure is the first
+	contest *contest     // set: candidates are chosen
 	counts  *solved      // what the measure counts, where that is more than the question
 	share   privacy.Cost // what it might have cost
 }
@@ -24,7 +26,7 @@ type way struct {
 type chooser struct {
 	c        Context
 	now      func() time.Time // the plan's time; asking for it is noted
-	held     map[*policy.Table][]heldOn
+	stocks   map[*policy.Table]*Stock
 	open     *opening
 	hints    notes
 	dates    notes // of the stale releases that answer
@@ -223,48 +225,96 @@ func (w *way) hold(h Holding, why string) {
 	w.measure.Spec, w.measure.Held, w.measure.HeldID, w.measure.Cost, w.measure.Why = h.Spec, true, h.ID, privacy.Cost{}, why
 }
 
-// reuse finds the releases of finer cells that she has paid for and that answer the question. A histogram of her own,
-// bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(q *asking) (list []candidate) {
-	for _, h := range ch.current(ch.heldOn(q.table)) {
-		r := coverHeld(q.solved, h)
+// reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
+// releases.
+func (ch *chooser) reuse(q *asking) []candidate {
+	return settled(append(ch.reused(q, false), ch.combined(q)...))
+}
+
+// reused are releases of finer cells: those that grow, or the others.
+func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
+	for _, h := range ch.current(ch.finer(q.solved)) {
+		if h.measure.grows != grows {
+			continue
+		}
+		r := coverHeld(q.solved, h.heldOn)
+		if r == nil && !h.holding.Spec.Strategy.IsCube() {
+			r = coverWithin(q.solved, h.measure.solved)
+		}
 		if r == nil {
 			continue
 		}
-		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name), counts: h.measure.solved}
-		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
-		w.hold(h.holding, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
-		c := candidate{way: w, variance: ch.worst(h.holding.Spec, r), holding: h.holding}
-		if !h.measure.isRelease() && c.variance > ch.each(q.solved, q.fresh) {
+		w := &way{reading: r, measure: h.measure.held(), counts: h.measure.plain()}
+		w.measure.Declared = h.declared
+		w.holdOn(h.heldOn, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
+		variance := ch.worst(w.measure.Spec, r)
+		list = append(list, candidate{way: w, variance: variance, holding: h.holding, order: h.order, released: h.measure.isRelease(), enough: variance <= ch.each(q.solved, q.fresh)})
+	}
+	return list
+}
+
+// settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
+// that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
+// bought for that.
+func settled(list []candidate) []candidate {
+	first := -1
+	for i, c := range list {
+		if c.enough && (first < 0 || c.order < list[first].order || c.order == list[first].order && c.variance < list[first].variance) {
+			first = i
+		}
+	}
+	for i := range list {
+		switch c := &list[i]; {
+		case first >= 0 && i != first:
+			c.not = "what has been held longer is as exact as asked, and the same question keeps its answer"
+		case first < 0 && !c.released:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}
-		list = append(list, c)
 	}
 	return list
 }
 
 // isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool { return m.shared || m.kind == "range" || m.kind == "keys" }
+func (m *heldMeasure) isRelease() bool {
+	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
+}
 
-// heldOn reads the descriptions of what she holds on a table, once a statement.
-func (ch *chooser) heldOn(t *policy.Table) []heldOn {
-	if list, known := ch.held[t]; known || ch.c.Holdings == nil {
-		return list
+// stock is what she holds on a table; nil: nothing.
+func (ch *chooser) stock(t *policy.Table) *Stock {
+	if ch.c.Holdings == nil {
+		return nil
 	}
-	var list []heldOn
-	for _, h := range ch.c.Holdings.HeldOn(t) {
-		if m := readDescribed(h, t); m != nil {
-			list = append(list, heldOn{h, m, declaredAs(t, m.shared, m.name)})
+	s, known := ch.stocks[t]
+	if !known {
+		s = ch.c.Holdings.Stock(t)
+		ch.stocks[t] = s
+	}
+	return s
+}
+
+// finer lists the counts by cells of at least a question's columns that she holds, and that can be read now.
+func (ch *chooser) finer(s *solved) (list []*stocked) {
+	if stock := ch.stock(s.table); stock != nil {
+		for _, h := range stock.finer(s) {
+			if h.measure.grows || h.holding.Spec.Grows() {
+				own := *h
+				own.measure = h.measure.copied() // how far it has grown is of this plan
+				if h = &own; !ch.readable(&h.heldOn) {
+					continue
+				}
+			}
+			list = append(list, h)
 		}
 	}
-	list = append(list, ch.open.held(t)...)
-	ch.held[t] = list
+	for _, h := range ch.open.held(s.table) {
+		list = append(list, &stocked{heldOn: h})
+	}
 	return list
 }
 
 // declaredAs finds the policy's release that a measure holds.
 func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if shared && r.Name == name {
 			return r
 		}
@@ -276,27 +326,27 @@ func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
 // and histograms that answer it no worse than counting it alone at that price would.
 func (ch *chooser) declared(q *asking) (list []candidate) {
 	columns, ok := q.columns()
-	if !ok || len(columns) == 0 {
+	if !ok {
 		return nil
 	}
 	bought := false
 	for _, r := range q.table.Releases {
-		if !containsAll(r.Columns, columns) {
+		if !containsAll(r.Columns, columns) || len(columns) == 0 && !r.Grows() { // of rows that are added, all are those so far
 			continue
 		}
-		held := identity(q.table, r.Columns)
+		held, spec := ch.ofRelease(r)
+		if held == nil {
+			continue
+		}
 		reading := cover(q.solved, held)
 		if reading == nil {
 			continue
 		}
-		spec, err := releaseSpec(r, held.cells)
-		if err != nil {
-			continue
-		}
 		w := &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}
-		w.measure.Shared, w.measure.Declared, w.measure.Spec, w.measure.Cost = true, r, spec, r.Cost
+		w.measure.Shared, w.measure.Declared, w.measure.Cost = true, r, r.Cost
 		w.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
-		c := candidate{way: w, variance: ch.worst(spec, reading)}
+		held.sold(w.measure, spec)
+		c := candidate{way: w, variance: ch.worst(w.measure.Spec, reading)}
 		if r.Kind == policy.HistogramRelease {
 			alone, err := mechanisms.Plain(len(q.counts), q.cells, q.contribution(), r.Cost)
 			if err != nil || c.variance > 1.001*ch.variance(alone) {
@@ -335,21 +385,39 @@ func hint(r *policy.Release) string {
 
 // releaseSpec is how a declared release is measured.
 func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	if r.Grows() {
+		return growingSpec(r.Table, cells, r.Cost)
+	}
+	if r.Kind == policy.OnlineRelease {
+		o, err := onlineOf(r)
+		if err != nil {
+			return mechanisms.Spec{}, err
+		}
+		return o.spec, nil
+	}
 	if r.Kind == policy.RangeRelease {
 		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
 	}
 	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), r.Cost)
 }
 
-// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it.
+// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One
+// that grows is drawn when it is read, by the clock.
 func DeclaredMeasure(r *policy.Release) (*Measure, error) {
+	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
+		return instanceOf(r)
+	}
 	s := identity(r.Table, r.Columns)
+	if r.Grows() {
+		s = growing(r.Table, r.Columns[0], time.Time{})
+	}
 	spec, err := releaseSpec(r, s.cells)
 	if err != nil {
 		return nil, err
 	}
 	m := s.measure(r.Kind.String(), r.Name)
-	m.Shared, m.Declared, m.Spec, m.Cost = true, r, spec, r.Cost
+	m.Shared, m.Declared, m.Cost = true, r, r.Cost
+	s.sold(m, spec)
 	return m, nil
 }
 
@@ -358,7 +426,7 @@ func (ch *chooser) ownRelease(q *asking) []candidate {
 	if !ch.c.Settings.Release && !ch.c.Alternatives {
 		return nil
 	}
-	w := ch.ownRange(q.solved, q.share)
+	w := ch.ownRange(q.solved, q.share, q.table.Appends != nil)
 	if w == nil {
 		return nil
 	}
@@ -369,22 +437,30 @@ func (ch *chooser) ownRelease(q *asking) []candidate {
 	return []candidate{c}
 }
 
-// ownRange is a range release of her own over the only column that a question reads.
-func (ch *chooser) ownRange(s *solved, share privacy.Cost) *way {
+// ownRange is a range release of her own over the only column that a question reads; one that grows, if that is wanted and
+// the column's can.
+func (ch *chooser) ownRange(s *solved, share privacy.Cost, grows bool) *way {
 	columns, ok := s.columns()
 	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {
 		return nil
 	}
 	held := identity(s.table, columns)
-	reading := cover(s, held)
-	if reading == nil {
-		return nil
+	var spec mechanisms.Spec
+	var err error
+	if grows = grows && s.table.Grows(columns[0]); grows {
+		if held = growing(s.table, columns[0], ch.now()); held.closed == 0 {
+			return nil
+		}
+		spec, err = growingSpec(s.table, held.cells, share)
+	} else {
+		spec, err = mechanisms.Ranges(held.cells, s.contributionTo(held.cells), share)
 	}
-	spec, err := mechanisms.Ranges(held.cells, s.contributionTo(held.cells), share)
-	if err != nil {
+	reading := cover(s, held)
+	if err != nil || reading == nil {
 		return nil
 	}
 	w := &way{measure: held.measure("range", s.table.Name+"_"+columns[0].Name), reading: reading}
-	w.measure.Spec, w.measure.Cost, w.measure.Why = spec, share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
+	w.measure.Cost, w.measure.Why = share, "dp.release is on: every range over "+columns[0].Name+" is free after it"
+	held.sold(w.measure, spec)
 	return w
 }

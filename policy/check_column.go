@@ -192,26 +192,41 @@ func stepOf(t Type, text scalar, at place) (Step, bool) {
 
 func release(t *Table, f *releaseT, at place) {
 	r := &Release{Table: t, Kind: HistogramRelease, Name: f.Name}
-	if f.Kind == "range" {
+	switch f.Kind {
+	case "range":
 		r.Kind = RangeRelease
+	case "online":
+		r.Kind = OnlineRelease
+	case "synthetic":
+		r.Kind = SyntheticRelease
 	}
 	if r.Name == "" {
 		r.Name = t.Name
-		for _, name := range f.Columns {
-			r.Name += "_" + string(name)
+		for _, c := range f.Columns {
+			r.Name += "_" + c.Column
+		}
+		if r.Kind == OnlineRelease || r.Kind == SyntheticRelease {
+			r.Name += "_" + r.Kind.String()
 		}
 	} else {
 		checkName(r.Name, at.key("name"), "name")
 	}
 	at = at.within("release", r.Name)
 	for _, table := range t.Dataset.Tables {
-		for _, other := range table.Releases {
+		for _, other := range table.All() {
 			if other.Name == r.Name {
 				at.key("name").problem("name is given twice in this dataset; name: makes another")
 			}
 		}
 	}
-	t.Releases = append(t.Releases, r)
+	switch r.Kind {
+	case OnlineRelease:
+		t.Sessions = append(t.Sessions, r)
+	case SyntheticRelease:
+		t.Synthetics = append(t.Synthetics, r)
+	default:
+		t.Releases = append(t.Releases, r)
+	}
 	if f.Epsilon == "" && f.Rho == "" {
 		at.problem("epsilon is missing: what each user pays once")
 	} else {
@@ -220,14 +235,19 @@ func release(t *Table, f *releaseT, at place) {
 	}
 	r.Refresh = duration(f.Refresh, 0, at.key("refresh"), "refresh")
 	releaseColumns(t, r, f, at.key("columns"))
+	instance(r, f, at)
+	if r.Refresh > 0 && r.Grows() {
+		at.name("refresh").problem("refresh is given, but days that close are added to this release at no further cost (appends)")
+	}
 }
 
 func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 	cells := 1
-	for i, name := range f.Columns {
-		col := t.Column(string(name))
+	for i, given := range f.Columns {
+		name := given.Column
+		col := t.Column(name)
 		switch {
-		case col == nil && t.Key(string(name)) != nil:
+		case col == nil && t.Key(name) != nil:
 			at.item(i).problem("columns: rows are only joined by %.63q, it has no cells", name)
 			return
 		case col == nil:
@@ -245,7 +265,10 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 			}
 		}
 		r.Columns = append(r.Columns, col)
-		if cells *= col.Domain.Size(); cells > MaxCells {
+		if !coarsen(r, given, at.item(i)) {
+			return
+		}
+		if cells *= len(r.Cells(i)); cells > MaxCells {
 			at.problem("columns have more than %d cells together", MaxCells)
 			return
 		}

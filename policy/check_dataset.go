@@ -42,10 +42,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
 	c.budgets(d, f, at.key("budgets"))
 	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
-	d.Buying = Buying{Cells: defaultCells}
-	if f.Buying.Cells != "" {
-		d.Buying.Cells = int(whole64(f.Buying.Cells, 0, mostCells, at.key("buying").key("cells"), "cells"))
-	}
+	d.Buying = buying(&f.Buying, at.key("buying"))
 	if len(f.Tables) == 0 {
 		at.key("tables").problem("tables is empty, must have at least one")
 	}
@@ -219,6 +216,20 @@ func defaults(f *defaultsT, a privacy.Accountant, at place) Defaults {
 	}
 	out.Confidence = confidence(f.Confidence, at.key("confidence"))
 	return out
+}
+
+func buying(f *buyingT, at place) Buying {
+	b := Buying{Cells: defaultCells, After: 1}
+	if f.Cells != "" {
+		b.Cells = int(whole64(f.Cells, 0, mostCells, at.key("cells"), "cells"))
+	}
+	if f.After != "" {
+		var err error
+		if b.After, err = strconv.ParseFloat(string(f.After), 64); err != nil || !(b.After >= 0 && b.After <= 1000) {
+			at.key("after").problem("after is %.40s, must be a number from 0 to 1000", f.After)
+		}
+	}
+	return b
 }
 
 // price is what an epsilon or a rho in the file buys.

@@ -13,7 +13,7 @@ const (
 
 func (c *checker) table(d *Dataset, f *tableT, at place) {
 	at = at.within("table", f.Name)
-	t := &Table{Dataset: d, Schema: "public", Public: f.Public}
+	t := &Table{Dataset: d, Schema: "public", Public: f.Public, Static: f.Static}
 	t.ExpectedRows = whole64(f.ExpectedRows, 0, 1e15, at.key("expected_rows"), "expected_rows")
 	tableName(t, f.Name, at.key("name"))
 	for _, other := range d.Tables {
@@ -33,6 +33,7 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 		privateTable(t, f, at)
 	}
 	columns(t, f, at.key("columns"))
+	appends(t, f, at)
 	for i := range f.Releases {
 		release(t, &f.Releases[i], at.key("releases").item(i))
 	}
@@ -118,8 +119,9 @@ func (c *checker) relation(t *Table, at place) {
 
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes,
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes, "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
+		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {
 		if given {
 			at.name(key).problem("%s is for private tables, and this one is public", key)
@@ -135,6 +137,9 @@ func publicTable(t *Table, f *tableT, at place) {
 func privateTable(t *Table, f *tableT, at place) {
 	if f.MaxRows != "" {
 		at.name("max_rows").problem("max_rows is for public tables; max_rows_per_unit bounds a unit's rows")
+	}
+	if f.RowsPerUnitTotal != "" && (f.Appends.Column == "" || t.Dataset.Unit.Row || f.MaxGroupsPerUnit != "" || f.MaxRowsPerGroup != "") {
+		at.name("rows_per_unit_total").problem("rows_per_unit_total is for tables with appends, whose units have several rows, and takes the place of other bounds")
 	}
 	t.MaxRowsPerUnit = whole64(f.MaxRowsPerUnit, 1, maxRowsPerUnit, at.key("max_rows_per_unit"), "max_rows_per_unit")
 	d := t.Dataset
@@ -154,6 +159,8 @@ func privateTable(t *Table, f *tableT, at place) {
 	switch {
 	case f.MaxGroupsPerUnit != "" || f.MaxRowsPerGroup != "":
 		groupBounds(t, f, at)
+	case f.RowsPerUnitTotal != "":
+		totalRows(t, f, at)
 	case f.MaxRowsPerUnit == "":
 		at.problem("max_rows_per_unit is missing: the most rows that one %s has in this table; more are left out", d.Unit.Name)
 		t.MaxRowsPerUnit = 1

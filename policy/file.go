@@ -119,6 +119,7 @@ type defaultsT struct {
 
 type buyingT struct {
 	Cells integer `yaml:"cells" jsonschema:"default=1024" jsonschema_description:"Most cells of a count that is widened: the rows outside its condition are counted beside it, at the same cost and error. 0: off."`
+	After decimal `yaml:"after" jsonschema:"default=1" jsonschema_description:"Under dp.max_error: a release is bought when what was paid for counts that it would have answered comes to so many times its price. 0: never."`
 }
 
 type tableT struct {
@@ -126,7 +127,7 @@ type tableT struct {
 	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
-	Static           later      `yaml:"static"`
+	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
 	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`
@@ -134,13 +135,20 @@ type tableT struct {
 	MaxRows          integer    `yaml:"max_rows" jsonschema_description:"Public tables: most rows that are copied (100000)."`
 	Columns          []columnT  `yaml:"columns" jsonschema:"required" jsonschema_description:"The columns that analysts see."`
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
-	RowsPerUnitTotal later      `yaml:"rows_per_unit_total"`
+	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
 	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         later      `yaml:"null_unit"`
-	Appends          later      `yaml:"appends"`
+	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
 	Timing           later      `yaml:"timing"`
+}
+
+// appendsT is a column's name or a mapping; see its schema.
+type appendsT struct {
+	Column   string `yaml:"column" jsonschema:"required" jsonschema_description:"A date column of this table."`
+	Closes   string `yaml:"closes" jsonschema:"default=24h" jsonschema_description:"How long after its end (UTC) a day closes: then its rows are all there. Later ones are not counted by the release."`
+	Unclosed string `yaml:"unclosed" jsonschema:"enum=omit,enum=count,default=omit" jsonschema_description:"What becomes of days that are not closed in a question that the release answers: left out, with a notice, or the whole question is counted afresh."`
 }
 
 type columnT struct {
@@ -164,20 +172,25 @@ type domainT struct {
 }
 
 type releaseT struct {
-	Kind      string           `yaml:"kind" jsonschema:"required,enum=range,enum=histogram" jsonschema_extras:"x-later=online,x-later=synthetic" jsonschema_description:"range: every range of one ordered column. histogram: every combination of the columns' values."`
+	Kind      string           `yaml:"kind" jsonschema:"required,enum=range,enum=histogram,enum=online,enum=synthetic" jsonschema_description:"range: every range of one ordered column. histogram: every combination of the columns' values. online: counting queries, one after the other. synthetic: made-up rows."`
 	Name      string           `yaml:"name" jsonschema_description:"Without it table_column_column."`
 	Columns   []releaseColumnT `yaml:"columns" jsonschema:"required" jsonschema_description:"Names of columns of this table."`
 	Epsilon   decimal          `yaml:"epsilon" jsonschema_description:"What each user pays once. Under zcdp it buys rho = epsilon²/2."`
 	Rho       decimal          `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
 	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
+	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem or small-database."`
+	Updates   integer          `yaml:"updates" jsonschema_description:"online only: how many answers may come from the rows instead of the hypothesis. After the last one the release has stopped."`
+	Insist    bool             `yaml:"insist" jsonschema_description:"online only: it is used even where a plain histogram of its cells would give less error for the same cost."`
+	Stopped   string           `yaml:"stopped" jsonschema:"enum=refuse,enum=count" jsonschema_description:"online only: what becomes of questions once the release has stopped: refused, or counted afresh at a cost of their own."`
+	Rows      integer          `yaml:"rows" jsonschema_description:"online and synthetic: how many made-up rows are shown (10000)."`
+	Queries   integer          `yaml:"queries" jsonschema_description:"median-basic only: how many questions it answers."`
+	Delta     decimal          `yaml:"delta" jsonschema_description:"median-basic only: the delta that each user pays beside epsilon."`
 	Charge    later            `yaml:"charge"`
-	Mechanism later            `yaml:"mechanism"`
-	Updates   later            `yaml:"updates"`
-	Insist    later            `yaml:"insist"`
-	Rows      later            `yaml:"rows"`
 	Workload  later            `yaml:"workload"`
-	Queries   later            `yaml:"queries"`
 }
 
-// releaseColumnT is a column's name; the mapping {column, step} comes later.
-type releaseColumnT string
+// releaseColumnT is a column's name, or a mapping with a step that makes its cells wider.
+type releaseColumnT struct {
+	Column string `yaml:"column" jsonschema:"required" jsonschema_description:"A column of this table."`
+	Step   scalar `yaml:"step" jsonschema:"required" jsonschema_description:"Width of its cells in this release: a multiple of the column's step."`
+}

@@ -41,6 +41,9 @@ func (t *Table) Fingerprint() []byte {
 			line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))
 		}
 	}
+	if t.Appends != nil {
+		line("appends", t.Appends.Column.Name) // of a unit's rows the first by date stay
+	}
 	if t.Via != nil {
 		line("via", t.Via.Column, t.Via.Key, string(t.Via.Table.Fingerprint()))
 	}

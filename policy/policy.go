@@ -99,7 +99,8 @@ type Defaults struct {
 
 // Buying is what the planner buys beside what is asked.
 type Buying struct {
-	Cells int // most cells of a widened count; 0: none is
+	Cells int     // most cells of a widened count; 0: none is
+	After float64 // a release is bought when rents come to so many times its price; 0: never by itself
 }
 
 // Table is a private table, or a public one.
@@ -111,6 +112,7 @@ type Table struct {
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
+	Static         bool   // its rows never change: releases drawn at different times are of the same rows
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
 	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
@@ -118,9 +120,12 @@ type Table struct {
 	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows
 	MaxPerGroup    int64  // most rows of a unit in one group; 0: MaxRowsPerUnit
 	MaxRows        int    // public tables: most rows copied
+	Appends        *Appends
 	Columns        []*Column
-	Keys           []*Column // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
-	Releases       []*Release
+	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
+	Releases       []*Release // of counts: ranges and histograms
+	Sessions       []*Release // online releases
+	Synthetics     []*Release // synthetic releases
 	Derived        Derivation // nil: a table of the policy
 	Opened         bool       // made by With, for one statement
 }
@@ -203,9 +208,13 @@ type ReleaseKind uint8
 const (
 	RangeRelease ReleaseKind = 1 + iota
 	HistogramRelease
+	OnlineRelease    // counting queries, one after the other
+	SyntheticRelease // made-up rows
 )
 
-func (k ReleaseKind) String() string { return [...]string{"invalid", "range", "histogram"}[k] }
+func (k ReleaseKind) String() string {
+	return [...]string{"invalid", "range", "histogram", "online", "synthetic"}[k]
+}
 
 // Release is a release that the policy declares; each user pays its cost once.
 type Release struct {
@@ -216,6 +225,42 @@ type Release struct {
 	Cost    privacy.Cost
 	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
 	Refresh time.Duration   // 0: never
+
+	// Of online and synthetic releases:
+	Widths    []int  // by column, how many of its regular cells make one of the release's
+	Mechanism string // as in the file
+	Updates   int    // online
+	Insist    bool   // online: used even where a histogram of its cells would be better
+	Recount   bool   // online: once it has stopped, questions are counted afresh
+	Rows      int    // how many made-up rows are shown
+	Queries   int64  // median-basic
+}
+
+// Cells returns, for each cell that the release has of its i-th column, the column's first cell in it.
+func (r *Release) Cells(i int) (from []int) {
+	d, width := r.Columns[i].Domain, 1
+	if r.Widths != nil {
+		width = r.Widths[i]
+	}
+	for c := 0; c < d.Size(); c++ {
+		if c >= d.Regular || c%width == 0 {
+			from = append(from, c)
+		}
+	}
+	return from
+}
+
+// All lists the releases that the policy declares over the table.
+func (t *Table) All() []*Release {
+	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
+}
+
+// Appends says that rows are only ever added to a table, in the order of a date column but for some delay.
+type Appends struct {
+	Column *Column
+	Closes time.Duration // after a day's end (UTC), when its rows are all there
+	Count  bool          // a question that reads days not closed is counted afresh; else they are left out of it
+	Total  bool          // MaxRowsPerUnit bounds a unit's rows over the table's life
 }
 
 // Dataset returns the dataset of that id, or nil.
@@ -281,6 +326,31 @@ func (t *Table) Key(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// Grows tells whether range releases over a column are kept over time: days that close are added to them.
+func (t *Table) Grows(c *Column) bool {
+	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c
+}
+
+// Grows tells whether a release is kept over time.
+func (r *Release) Grows() bool {
+	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
+}
+
+// Closed returns how many of the column's cells are closed at a time: the first ones, whose days are all over by it.
+func (a *Appends) Closed(at time.Time) int {
+	d := a.Column.Domain
+	day := func(v Value) int64 { return int64(v.(Date)) }
+	over := at.Add(-a.Closes).Unix()
+	today := over / 86400
+	if over%86400 < 0 {
+		today-- // times before 1970 divide towards zero
+	}
+	if today > day(d.Max) {
+		return d.Regular
+	}
+	return int(max(0, today-day(d.Min)) / d.Step.Whole)
 }
 
 // Base lists the tables of the policy whose rows t's rows come from, each once: t itself, its derivation's, and those that

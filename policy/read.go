@@ -113,6 +113,26 @@ func (u *unitT) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode(&u.keyT)
 }
 
+// UnmarshalYAML takes a column's name or a mapping.
+func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		a.Column = n.Value
+		return nil
+	}
+	type mapping appendsT
+	return n.Decode((*mapping)(a))
+}
+
+// UnmarshalYAML takes a name or a mapping.
+func (c *releaseColumnT) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		c.Column = n.Value
+		return nil
+	}
+	type mapping releaseColumnT
+	return n.Decode((*mapping)(c))
+}
+
 // checker turns the decoded file into a Policy.
 type checker struct {
 	directory string

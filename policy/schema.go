@@ -62,9 +62,14 @@ func (unitT) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Enum: []any{"row"}}, reflected(&keyT{})}}
 }
 
-// JSONSchema says that a release's column is a name; a mapping with a coarser step is refused for now.
+// JSONSchema says that appends is a column's name or a mapping.
+func (appendsT) JSONSchema() *jsonschema.Schema {
+	type mapping appendsT
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, reflected((*mapping)(nil))}}
+}
+
+// JSONSchema says that a release's column is a name or a mapping with a wider step.
 func (releaseColumnT) JSONSchema() *jsonschema.Schema {
-	step := later("").JSONSchema()
-	step.Type = "object"
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, step}}
+	type mapping releaseColumnT // without this method
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, reflected(&mapping{})}}
 }

@@ -76,6 +76,12 @@ func (p *Policy) Notes() []string {
 				say("assumed: table %s holds nothing private; its rows are shown as they are", t.Name)
 				continue
 			}
+			if a := t.Appends; a != nil {
+				say("assumed: rows are only ever added to table %s, and their %s, their %s and whether they are there never change; so nobody has UPDATE, DELETE or TRUNCATE on it, or a trigger refuses them", t.Name, a.Column.Name, unitWord(d))
+				if !a.Total {
+					say("table %s has appends without rows_per_unit_total: releases over %s do not grow, and each day's new ones cost what the first did", t.Name, a.Column.Name)
+				}
+			}
 			for _, c := range t.Columns {
 				if c.Domain != nil && endsAtMidnight(c.Domain.Max) {
 					say("column %s.%s ends at the first instant of %s: what comes later on that day is outside", t.Name, c.Name, FormatValue(c.Type, c.Domain.Max)[:10])
@@ -93,6 +99,13 @@ func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 			tableWarnings(t, say)
 		}
 	}
+}
+
+func unitWord(d *Dataset) string {
+	if d.Unit.Row {
+		return "contents"
+	}
+	return d.Unit.Name
 }
 
 func endsAtMidnight(max Value) bool {
@@ -208,7 +221,7 @@ func tableWarnings(t *Table, say func(string, ...any)) {
 			say("column %s.%s: values outside the domain are counted with the declared value other", t.Name, c.Name)
 		}
 	}
-	for _, r := range t.Releases {
+	for _, r := range t.All() {
 		if r.Epsilon.Micro() > t.Dataset.Defaults.MaxEpsilon.Micro() {
 			say("release %s costs more than max_epsilon %s: no session can buy it", r.Name, t.Dataset.Defaults.MaxEpsilon)
 		}

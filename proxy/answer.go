@@ -30,6 +30,7 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
+	sessions  sessions
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -64,10 +65,11 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	}
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
-	tables, err := a.read(ctx, s, plan, bought.ids)
+	tables, told, err := a.read(ctx, s, plan, bought.ids)
 	if err != nil {
 		return result, err
 	}
+	result.Notices = toldToo(result.Notices, told)
 	if result.Rows, err = a.postProcess(ctx, s, plan, outer, tables); err != nil {
 		return result, err
 	}
@@ -85,7 +87,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found = a.keysHeld(s)
+		c.Found, c.Left = a.keysHeld(s), a.updatesLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -103,8 +105,11 @@ func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Lo
 		if m.Held {
 			continue
 		}
-		var err error
-		if queries[i], err = rewrite.Render(m, private); err != nil {
+		run, err := counted(m)
+		if err == nil {
+			queries[i], err = rewrite.Render(run, private)
+		}
+		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
 		}
@@ -144,7 +149,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 			wanted = append(wanted, i)
 		}
 	}
-	if len(wanted) == 0 {
+	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}
 	if err := a.backend.Ready(ctx); err != nil {
@@ -180,7 +185,11 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 	for _, i := range wanted {
 		request.Items = append(request.Items, item(plan.Measures[i]))
 	}
-	outcomes, err := a.ledger.Charge(ctx, request)
+	var outcomes []ledger.Outcome
+	var err error
+	if len(wanted) > 0 {
+		outcomes, err = a.ledger.Charge(ctx, request)
+	}
 	if err != nil {
 		p.err = a.chargeFailure(ctx, s, plan, err)
 		return p
@@ -197,11 +206,12 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		if p.ids[i], err = a.draw(ctx, plan.Measures[i], queries[i], outcomes[k].Receipt); err != nil {
+		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], outcomes[k].Receipt); err != nil {
 			p.err = err
 			return p
 		}
 	}
+	p.err = a.growAll(ctx, s, plan, p.ids)
 	return p
 }
 
@@ -215,7 +225,13 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+	if m.Growth != nil {
+		return a.beginGrowing(ctx, m, receipt)
+	}
+	if m.Spec.Online != nil {
+		return a.begin(ctx, s, m, query, receipt)
+	}
 	truth, err := a.backend.Execute(query, receipt)
 	if err != nil {
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
@@ -231,6 +247,11 @@ func (a *Answerer) draw(ctx context.Context, m *planner.Measure, query rewrite.Q
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
+	return a.saved(ctx, m, receipt, noisy)
+}
+
+// saved saves what was drawn for a measure.
+func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
 	id, err := a.save(ctx, receipt, noisy)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
@@ -261,6 +282,9 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, noisy priv
 func item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe()}
+	if m.Growth != nil {
+		it.Spec = m.Growth.Spec
+	}
 	if m.Declared != nil {
 		it.Refresh = m.Declared.Refresh
 	}

@@ -54,9 +54,10 @@ func errorColumns(columns []planner.OutColumn) []sandbox.Column {
 	return out
 }
 
-// needsRedraws: what is computed from a choice has no error bars, since noise around it cannot be drawn afresh.
+// needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
+// drawn afresh. What is read from counts, such as a quantile from a range release, has.
 func needsRedraws(plan *planner.Plan) bool {
-	return !hasPicks(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
+	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
@@ -68,7 +69,7 @@ func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, o
 	for i := range readings {
 		readings[i].estimate = readings[i].estimate.Redraw(a.random)
 	}
-	return a.postProcess(ctx, s, plan, outer, leafTables(plan, readings))
+	return a.postProcess(ctx, s, plan, outer, leafTables(plan, readings, nil))
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

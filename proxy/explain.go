@@ -42,6 +42,7 @@ type explainedLeaf struct {
 	Sensitivity string   `json:"Sensitivity"`
 	Cost        string   `json:"Cost"`
 	Errors      []string `json:"Expected Error"`
+	Mix         []string `json:"Read As,omitempty"`
 	Bound       string   `json:"Row Bound,omitempty"`
 	Query       string   `json:"Query,omitempty"`
 	Arguments   []any    `json:"Arguments,omitempty"`
@@ -59,6 +60,7 @@ func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) 
 	if refusal != nil {
 		return explanation{}, refusal
 	}
+	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	return e, a.explainFinds(plan, &e)
@@ -76,8 +78,12 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
 			continue
 		}
-		for _, m := range measures { // a leaf that is read from several measures has an entry for each
-			e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, m, queries[m]))
+		for i, m := range measures { // a leaf that is read from several measures has an entry for each
+			one := explainLeaf(plan, leaf, m, queries[m])
+			if i == 0 {
+				one.Mix = mixTexts(plan, leaf)
+			}
+			e.Leaves = append(e.Leaves, one)
 		}
 	}
 	for _, c := range plan.Columns {
@@ -134,19 +140,25 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 		e.Source = "a new range release, bought by this query"
 	}
 	contribution := m.Contribution()
-	e.Mechanism = mechanismText(m.Spec, m.Cost, contribution)
+	e.Mechanism = MechanismText(m)
 	d := m.Spec.Sensitivity(contribution)
+	if m.Growth != nil {
+		d = m.Growth.Spec.Sensitivity(contribution)
+	}
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
 	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
+	}
 	e.Cost = m.Cost.String()
 	if m.Held {
 		e.Cost = "nothing"
 	}
-	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
-	if !m.Held {
+	e.Errors = leafErrors(plan, leaf, measure)
+	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
@@ -167,28 +179,36 @@ func boundText(c mechanisms.Contribution) string {
 }
 
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
-func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
+func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 	var lines []string
+	confidence := plan.Confidence
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
-			if run.Measure != measure || len(run.Spans) == 0 {
+			if !readsFrom(&run, measure) || len(run.Spans) == 0 {
 				continue
 			}
 			if run.Pick != nil {
 				lines = append(lines, c.Name+": "+pickText(run.Pick, "at "+percent(confidence)))
 				continue
 			}
-			own := m.Spec.Only(run.Counter)
-			widest = max(widest, widestHalfWidth(own, run.Spans, confidence))
-			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil {
-				together = max(together, widest, own.Error(widestSpans(run.Spans), each).HalfWidth)
+			widest = max(widest, runWidth(plan, &run, confidence))
+			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil && run.Mix != nil {
+				together = max(together, runWidth(plan, &run, each))
+			} else if err == nil {
+				together = max(together, widest, plan.Measures[measure].Spec.Only(run.Counter).Error(widestSpans(run.Spans), each).HalfWidth)
 			}
 		}
 		if widest < 0 {
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		if sum := summedIn(c, measure, plan.Measures[measure]); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+		}
 		if rows > 1 {
 			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
 		}
@@ -200,7 +220,7 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 // rowsOf is the number of a column's rows that are read from a measure.
 func rowsOf(c planner.CountColumn, measure int) (rows int) {
 	for _, run := range c.Runs {
-		if run.Measure == measure {
+		if readsFrom(&run, measure) {
 			rows += len(run.Spans)
 		}
 	}
@@ -250,8 +270,13 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 
 // mechanismText names the strategy, the noise, and for a range release what the strategy gains.
 func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	if s.Choice != nil {
+	switch {
+	case s.Choice != nil:
 		return choiceText(s)
+	case s.Online != nil:
+		return onlineText(s)
+	case s.Synthetic != nil:
+		return syntheticText(s)
 	}
 	noise := noiseText(s.Noise)
 	if s.Sums != nil {
@@ -335,7 +360,7 @@ func (e explanation) lines() []string {
 		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
 		} {
 			if f.text == "" {
 				continue

@@ -35,6 +35,9 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		parts = append(parts, e)
 	}
 	parts = append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
+	if plan.ErrorColumns && hasChoices(plan) {
+		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
+	}
 	n := Notice{Message: strings.Join(parts, "; ")}
 	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
@@ -133,8 +136,15 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 			continue
 		}
 		what := "every count over its columns"
+		if m.Spec.Synthetic != nil {
+			what = "whatever is asked of its made-up rows"
+		}
 		if m.Kind == "range" {
 			what = "every range over " + m.Grain[0].Name
+		}
+		if m.Spec.Online != nil {
+			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, m.Spec.Online.Updates))
+			continue
 		}
 		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
 	}
@@ -147,14 +157,21 @@ func percent(c mechanisms.Confidence) string {
 }
 
 // leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
-// computed values themselves.
+// computed values themselves. The half-width of a sum, in the whole numbers that it adds up, says nothing of what is
+// computed from it, so it is left out.
 func leafErrorText(plan *planner.Plan, at string) string {
 	var widest int64 = -1
+	if ofSums(plan) {
+		if plan.ErrorColumns {
+			return "computed from sums: _low and _high show its error " + at
+		}
+		return "computed from sums, whose error is not that of the result: SET dp.error_columns = on shows it"
+	}
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
 				if run.Measure >= 0 && run.Pick == nil {
-					widest = max(widest, widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, plan.Confidence))
+					widest = max(widest, runWidth(plan, &run, plan.Confidence))
 				}
 			}
 		}
@@ -163,6 +180,13 @@ func leafErrorText(plan *planner.Plan, at string) string {
 		return ""
 	}
 	return fmt.Sprintf("computed from counts with error ±%d %s each (SET dp.error_columns = on shows that of the result)", widest, at)
+}
+
+// ofSums tells whether a leaf has sums of other numbers than 0 and 1.
+func ofSums(plan *planner.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool {
+		return slices.ContainsFunc(m.Spec.Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
+	})
 }
 
 // errorText gives the half-widths of the counts in the answer.

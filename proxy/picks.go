@@ -4,17 +4,16 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// hasPicks tells a plan that chooses.
-func hasPicks(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Leaves, func(l *planner.Leaf) bool {
-		return slices.ContainsFunc(l.Counts, func(c planner.CountColumn) bool { return c.Type != 0 })
-	})
+// hasChoices tells a plan in which something was chosen, and not read from counts.
+func hasChoices(plan *planner.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Choice != nil })
 }
 
 // picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
@@ -71,6 +70,9 @@ func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
 // pickText says how far a chosen column is off.
 func pickText(p *planner.Pick, at string) string {
 	rank := int64(math.Ceil(p.Rank))
+	if p.Weighed {
+		return fmt.Sprintf("the score of each that is chosen is at most %s below the best left %s", scoreText(p.Rank), at)
+	}
 	if p.Top > 1 {
 		return fmt.Sprintf("each of the %d keys has at most %d rows fewer than one in its place could have %s", p.Top, rank, at)
 	}
@@ -78,13 +80,21 @@ func pickText(p *planner.Pick, at string) string {
 		if p.Spans != nil {
 			return fmt.Sprintf("read from counts with error ±%d %s each", rank, at)
 		}
-		return fmt.Sprintf("at most %d rows fewer than the most frequent one %s", rank, at)
+		return fmt.Sprintf("at most %d rows fewer than the most frequent one has %s", rank, at)
 	}
 	text := fmt.Sprintf("rank error ±%d rows %s", rank, at)
 	if steps, of, ok := p.Steps(); ok {
 		text += fmt.Sprintf(" (±%d of its %d values, were the expected %d rows spread evenly)", steps, of, p.Rows)
 	}
 	return text
+}
+
+// scoreText writes a score, which may be a fraction, with three digits at least.
+func scoreText(x float64) string {
+	if x >= 100 {
+		return strconv.FormatFloat(math.Ceil(x), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
 // pickErrors says how far the chosen columns of a plan are off, each text once.
@@ -112,7 +122,18 @@ func choiceText(s mechanisms.Spec) string {
 	for _, b := range ch.Blocks {
 		groups, cells = groups+b.Groups, max(cells, b.Cells)
 	}
+	if ch.Kind == mechanisms.Dearest {
+		cells = len(ch.Weights)
+	}
 	text := s.Chooser() + fmt.Sprintf(" over %d candidates", cells)
+	switch {
+	case ch.Kind == mechanisms.Popular && len(ch.Weights) > 0:
+		text += ", scored by weights times counts; a row may count for all of them"
+	case ch.Kind == mechanisms.Popular:
+		text += "; a row may count for all of them"
+	case ch.Kind == mechanisms.Dearest:
+		text += ", scored by weights times sums of cells: a row counts for all candidates that it meets"
+	}
 	if groups > 1 {
 		text += fmt.Sprintf(" in each of %d groups, whose costs do not add up", groups)
 	}
@@ -120,4 +141,14 @@ func choiceText(s mechanisms.Spec) string {
 		text += fmt.Sprintf("; %d quantiles, found by halving", n)
 	}
 	return text
+}
+
+// summedIn is what a row adds to a count column.
+func summedIn(c planner.CountColumn, measure int, m *planner.Measure) mechanisms.Bound {
+	for _, run := range c.Runs {
+		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Sums) {
+			return m.Spec.Sums[run.Counter].Bound
+		}
+	}
+	return mechanisms.Bound{Low: 0, High: 1}
 }

@@ -22,5 +22,8 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 
 // MechanismText describes how a measure is taken, for people.
 func MechanismText(m *planner.Measure) string {
+	if m.Growth != nil {
+		return growthText(m)
+	}
 	return mechanismText(m.Spec, m.Cost, m.Contribution())
 }

@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
@@ -16,12 +13,16 @@ import (
 )
 
 // read makes the released table of each leaf from the saved releases.
-func (a *Answerer) read(_ context.Context, s *Session, plan *planner.Plan, ids []int64) ([]sandbox.Table, error) {
+func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (tables []sandbox.Table, told []string, err error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return leafTables(plan, readings), nil
+	answers, err := a.askSessions(ctx, s, plan, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	return leafTables(plan, readings, answers), a.onlineParts(s, plan, ids, answers), nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -29,20 +30,28 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 	readings := make([]saved, len(plan.Measures))
 	for i := range readings {
 		var err error
-		if readings[i], err = a.estimate(s, ids[i]); err != nil {
+		through := 0
+		if g := plan.Measures[i].Growth; g != nil {
+			through = g.Through
+		}
+		if readings[i], err = a.estimate(s, ids[i], through); err != nil {
 			return nil, err
 		}
 	}
-	return readings, nil
+	return readings, a.readMadeUp(s, plan, ids, readings)
 }
 
-func leafTables(plan *planner.Plan, readings []saved) []sandbox.Table {
+func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.Table {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
+		if leaf.MadeUp != nil {
+			tables[i] = madeUpTable(leaf, readings[leaf.MadeUp.Measure].rows)
+			continue
+		}
 		if measures := leaf.Measures(); len(measures) == 0 {
 			tables[i] = publicLeaf(leaf)
 		} else {
-			tables[i] = leafTable(leaf, readings, readings[measures[0]].noisy)
+			tables[i] = leafTable(leaf, readings, answers, readings[measures[0]].noisy)
 		}
 	}
 	return tables
@@ -60,7 +69,7 @@ func publicLeaf(leaf *planner.Leaf) sandbox.Table {
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
@@ -68,6 +77,11 @@ func leafTable(leaf *planner.Leaf, readings []saved, noisy privacy.Released[mech
 			return picked(c, row, readings)
 		case run == nil || run.Measure < 0:
 			return int64(0)
+		case answers[run] != nil:
+			return answers[run][c.In(run, row)].Value
+		}
+		if run.Mix != nil {
+			return mixedValue(run.Mix[c.In(run, row)], readings)
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {
@@ -143,23 +157,30 @@ func sandboxSession(s *Session) sandbox.Session {
 type saved struct {
 	estimate *mechanisms.Estimate
 	noisy    privacy.Released[mechanisms.Noisy]
+	rows     privacy.Released[[]int32] // of made-up rows: their cells
 }
 
 // estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
 type estimateCache struct {
 	mu    sync.RWMutex
-	byID  map[int64]saved
+	byID  map[savedKey]saved
 	cells int
+}
+
+// savedKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
+type savedKey struct {
+	id      int64
+	through int
 }
 
 // mostCachedCells bounds the cache: eight bytes a cell, some 100 MB.
 const mostCachedCells = 1 << 23
 
 // estimate returns the reading of a release that the user has paid for.
-func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
-	c := &a.estimates
+func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
+	c, key := &a.estimates, savedKey{id, through}
 	c.mu.RLock()
-	hit, ok := c.byID[id]
+	hit, ok := c.byID[key]
 	c.mu.RUnlock()
 	if ok {
 		return hit, nil
@@ -170,70 +191,25 @@ func (a *Answerer) estimate(s *Session, id int64) (saved, error) {
 		return saved{}, errLedger
 	}
 	var e *mechanisms.Estimate
-	if release.Item.Spec.Choice == nil {
-		e, err = mechanisms.NewEstimate(specOf(release), release.Noisy)
-	} else {
-		_, err = release.Item.Spec.Chosen(release.Noisy)
+	seen, noisy := asOf(release, through)
+	switch spec := release.Item.Spec; {
+	case spec.Online != nil || spec.Synthetic != nil: // which are asked, or have rows
+	case spec.Choice != nil:
+		_, err = spec.Chosen(release.Noisy)
+	default:
+		e, err = mechanisms.NewEstimate(seen, noisy)
 	}
 	if err != nil {
 		a.log.Error("saved release does not fit its description", "release", id, "error", err)
 		return saved{}, errLedger
 	}
-	hit = saved{estimate: e, noisy: release.Noisy}
+	hit = saved{estimate: e, noisy: noisy}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cells > mostCachedCells || c.byID == nil {
-		c.byID, c.cells = map[int64]saved{}, 0
+		c.byID, c.cells = map[savedKey]saved{}, 0
 	}
-	c.byID[id] = hit
+	c.byID[key] = hit
 	c.cells += len(release.Noisy.Value().Observations)
 	return hit, nil
 }
-
-// holdingsIndex answers the planner's look-ups from memory. The ledger hands out one immutable list a user and dataset;
-// the index is made anew when that list is another one.
-type holdingsIndex struct{ byUser sync.Map }
-
-type heldIndex struct {
-	from     []ledger.Release
-	byDigest map[planner.Digest][]planner.Holding
-	byTable  map[string][]planner.Holding
-}
-
-func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) planner.Holdings {
-	key := [2]string{user, dataset}
-	if got, ok := h.byUser.Load(key); ok {
-		if index := got.(*heldIndex); sameList(index.from, releases) {
-			return index
-		}
-	}
-	index := &heldIndex{from: releases, byDigest: map[planner.Digest][]planner.Holding{}, byTable: map[string][]planner.Holding{}}
-	for _, r := range releases {
-		if r.Item.Spec.Check() != nil {
-			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
-		}
-		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Described: r.Item.Described}
-		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
-		if r.Item.Spec.Cells > 1 {
-			index.byTable[r.Item.Table] = append(index.byTable[r.Item.Table], held)
-		}
-	}
-	for _, held := range index.byDigest {
-		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(inexactness(a.Spec), inexactness(b.Spec)) })
-	}
-	h.byUser.Store(key, index)
-	return index
-}
-
-// inexactness orders releases of one measure: the smaller, the more exact.
-func inexactness(s mechanisms.Spec) float64 { return s.RMSE(mechanisms.AllRanges) }
-
-func sameList(a, b []ledger.Release) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// Held returns the live releases of that measure that she has paid for.
-func (h *heldIndex) Held(d planner.Digest) []planner.Holding { return h.byDigest[d] }
-
-// HeldOn returns the live releases of several cells over a table that she has paid for.
-func (h *heldIndex) HeldOn(t *policy.Table) []planner.Holding { return h.byTable[t.Schema+"."+t.Name] }

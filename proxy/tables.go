@@ -135,19 +135,19 @@ func releaseRows(s *Session, held []ledger.Release) [][]policy.Value {
 	var rows [][]policy.Value
 	paid := map[string]bool{}
 	for _, r := range held {
-		if r.Item.Shared {
+		if r.Item.Shared || r.Item.Spec.Online != nil {
 			paid[r.Item.Name] = true
 		}
 		rows = append(rows, []policy.Value{r.Item.Name, r.Item.Kind, tableName(r.Item.Table), int64(r.Item.Spec.Cells), amount(s.Dataset, r.Item.Cost), r.Item.Shared, true, policy.Timestamptz(r.At.UnixMicro())})
 	}
 	for _, t := range s.Dataset.Tables {
-		for _, r := range t.Releases {
+		for _, r := range t.All() {
 			if !paid[r.Name] {
 				cells := int64(1)
-				for _, c := range r.Columns {
-					cells *= int64(c.Domain.Size())
+				for i := range r.Columns {
+					cells *= int64(len(r.Cells(i)))
 				}
-				rows = append(rows, []policy.Value{r.Name, r.Kind.String(), t.Name, cells, amount(s.Dataset, r.Cost), true, false, nil})
+				rows = append(rows, []policy.Value{r.Name, r.Kind.String(), t.Name, cells, amount(s.Dataset, r.Cost), r.Kind != policy.OnlineRelease, false, nil})
 			}
 		}
 	}

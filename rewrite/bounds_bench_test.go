@@ -1,6 +1,7 @@
 package rewrite_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -109,16 +110,10 @@ func unitedPlan(sql string) string {
 
 // TestBenchBounds prints what bounding costs beside the same SQL without it; it asserts only that plans agree.
 func TestBenchBounds(t *testing.T) {
-	if os.Getenv("DPPROXY_BENCH") == "" {
-		t.Skip("a benchmark: make bench-bounds")
-	}
-	rows := "10000000"
-	if n := os.Getenv("DPPROXY_BENCH_ROWS"); n != "" {
-		rows = n
-	}
+	rows := benchRows(t)
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
-		run := benchEngine(t, d, rows)
+		run, _ := benchEngine(t, d, rows)
 		for _, c := range benchCases {
 			p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", c.bounds, 1)), "policy.yaml")
 			if err != nil {
@@ -150,8 +145,18 @@ func TestBenchBounds(t *testing.T) {
 	}
 }
 
-// benchEngine fills a database and returns how to run a query in it: the answer is its rows' text, sorted.
-func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string, args []any) string {
+// benchRows is the number of rows to measure with.
+func benchRows(t *testing.T) string {
+	t.Helper()
+	if os.Getenv("DPPROXY_BENCH") == "" {
+		t.Skip("a benchmark: make bench-bounds")
+	}
+	return cmp.Or(os.Getenv("DPPROXY_BENCH_ROWS"), "10000000")
+}
+
+// benchEngine fills a database and returns how to run a query in it, whose answer is its rows' text, sorted, and how many
+// milliseconds its processors have worked.
+func benchEngine(t *testing.T, d rewrite.Dialect, rows string) (func(text string, args []any) string, func() float64) {
 	t.Helper()
 	script := strings.NewReplacer("ROWS", rows)
 	if d == rewrite.DuckDB {
@@ -169,7 +174,7 @@ func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string,
 				t.Fatalf("%v\n%s", err, s)
 			}
 		}
-		return func(text string, args []any) string { return duckLines(t, db, text, args) }
+		return func(text string, args []any) string { return duckLines(t, db, text, args) }, worked
 	}
 	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
 	name := server.Database(t)
@@ -196,7 +201,7 @@ func benchEngine(t *testing.T, d rewrite.Dialect, rows string) func(text string,
 		}
 		slices.Sort(lines)
 		return strings.Join(lines, "; ")
-	}
+	}, func() float64 { return workedBy(t, conn.PgConn().PID()) }
 }
 
 func duckLines(t *testing.T, db *sql.DB, text string, args []any) string {

@@ -16,6 +16,9 @@ import (
 
 // raw reads the column.
 func (w *writer) raw(c *policy.Column) string {
+	if name, ok := w.tally[c]; ok {
+		return name
+	}
 	column := "t." + w.name(c.Source)
 	if c.Open != nil {
 		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
@@ -72,9 +75,9 @@ func (w *writer) kept(c *policy.Column) []string {
 		w.fail("a column without a domain")
 		return nil
 	case outside && nulls:
-		return []string{"(" + w.normalised(c) + ") IS NOT NULL"}
+		return []string{w.declared(c)}
 	case outside:
-		return []string{"(" + w.missing(c) + " OR (" + w.normalised(c) + ") IS NOT NULL)"}
+		return []string{"(" + w.missing(c) + " OR " + w.declared(c) + ")"}
 	case nulls:
 		return []string{"NOT " + w.missing(c)}
 	}
@@ -130,14 +133,7 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 		found := w.operate(w.found(c)+".i", "-", w.literal("1", "int8"))
 		return "COALESCE(" + found + ", CASE WHEN " + raw + " IS NOT NULL THEN " + w.whole(int64(d.Other)) + " END)"
 	}
-	kind, position := "text", "list_position"
-	if c.Type == policy.UUID {
-		kind = "uuid"
-	}
-	values := make([]string, len(d.Values))
-	for i, v := range d.Values {
-		values[i] = w.argument(v, kind)
-	}
+	position, values := "list_position", w.values(c, d.Values)
 	list := "[" + strings.Join(values, ", ") + "]"
 	if w.dialect == PostgreSQL {
 		list, position = "ARRAY"+list, "array_position"

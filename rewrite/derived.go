@@ -19,6 +19,8 @@ func (w *writer) derived() string {
 		return w.marked(d)
 	case *planner.PerUnit:
 		return w.perUnit(d)
+	case *planner.Matched:
+		return w.matched(d)
 	}
 	w.fail("a derivation of an unknown kind")
 	return "()"

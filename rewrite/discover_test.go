@@ -39,7 +39,7 @@ func (h holdsKeys) Held(d planner.Digest) []planner.Holding {
 	return []planner.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}
 }
 
-func (holdsKeys) HeldOn(*policy.Table) []planner.Holding { return nil }
+func (holdsKeys) Stock(*policy.Table) *planner.Stock { return nil }
 
 func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *planner.Plan {
 	t.Helper()
@@ -148,4 +148,23 @@ func TestOpenKeysAreCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// foundMeasures are the measures of a column whose keys nobody declared: what finds them, and what counts few and many.
+func foundMeasures(t *testing.T) []*planner.Measure {
+	t.Helper()
+	var list []*planner.Measure
+	for _, bounds := range []string{"max_rows_per_unit: 3", "max_groups_per_unit: 2\n        max_rows_per_group: 2"} {
+		p := openPolicy(t, bounds)
+		find := openPlan(t, p, groupStatements[0], holdsKeys{}).Finds[0]
+		held := holdsKeys{digest: find.Digest, noisy: mechanisms.Noisy{Keys: []string{"=A", "=B", "n"}, Observations: []int64{3, 2, 1}}}
+		list = append(list, find, openPlan(t, p, `SELECT lower(ward), minutes > 4, count(*) FROM visits GROUP BY 1, 2`, held).Measures[0])
+		for i := range 30 {
+			held.noisy.Keys, held.noisy.Observations = append(held.noisy.Keys, fmt.Sprintf("=it's \\%d", i)), append(held.noisy.Observations, 1)
+		}
+		for _, text := range []string{groupStatements[0], `SELECT count(*) FROM visits WHERE ward NOT IN ('A', 'it''s \3')`, `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`} {
+			list = append(list, openPlan(t, p, text, held).Measures[0])
+		}
+	}
+	return list
 }

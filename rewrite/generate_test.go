@@ -133,6 +133,11 @@ func sqlValue(c *policy.Column, v policy.Value, duck bool) string {
 	switch v := v.(type) {
 	case nil:
 		return "NULL"
+	case beyond:
+		if duck {
+			return v.duck
+		}
+		return v.postgres
 	case string:
 		return "'" + strings.ReplaceAll(v, "'", "''") + "'"
 	case endless:

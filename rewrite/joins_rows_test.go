@@ -27,6 +27,8 @@ func joinRows(r *rand.Rand) []string {
 		"CREATE VIEW clinic.frequent AS SELECT who AS person, count(*) AS n, max(minutes) AS longest FROM clinic.visits GROUP BY who HAVING count(*) > 1",
 		"CREATE VIEW clinic.rooms AS SELECT who AS person, ward, min(room) AS room FROM clinic.visits GROUP BY who, ward",
 		"CREATE TABLE clinic.wards (code text, label text, floor int, beds numeric(6,1))",
+		"CREATE TABLE clinic.tags (code text, tag text, least int, most int)",
+		"INSERT INTO clinic.tags VALUES ('A', 'red', 0, 3), ('A', 'blue', 2, 5), ('A', 'blue', 2, 5), ('B', 'red', -5, 9), ('B', 'green', 4, 4), ('E', 'violet', 1, 1), (NULL, 'none', 0, 9)",
 		"INSERT INTO clinic.wards VALUES ('A', 'heart', 1, 10.5), ('B', 'bird', 2, 0.5), ('D', 'door', 3, NULL)"}
 	visit := 0
 	for person := range 60 {

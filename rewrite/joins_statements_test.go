@@ -66,6 +66,10 @@ datasets:
         source: clinic.wards
         public: true
         columns: [{name: code, type: text}, {name: label, type: text}, {name: floor, type: integer}, {name: beds, type: "numeric(6,1)"}]
+      - name: tags
+        source: clinic.tags
+        public: true
+        columns: [{name: code, type: text}, {name: tag, type: text}, {name: least, type: integer}, {name: most, type: integer}]
 `
 
 // joinStatements are compared with what the same SQL says on the database itself, where no bound is exceeded.
@@ -142,11 +146,47 @@ var lookupStatements = []string{
 	`SELECT w.label, count(*) FROM visits v, wards w WHERE (w.code = v.ward AND w.floor = 1 AND v.minutes < 3) OR (v.minutes >= 5 AND w.code = v.ward AND w.floor > 1) GROUP BY 1`,
 }
 
-// publicWards are the rows of the public table.
-type publicWards struct{}
+// matchStatements join public tables of which a row may match several rows, or none, and whose own rows may stay.
+var matchStatements = []string{
+	`SELECT t.tag, count(*) FROM visits v JOIN tags t ON t.code = v.ward GROUP BY 1`,
+	`SELECT count(*) FROM visits v JOIN tags t ON t.code = v.ward`,
+	`SELECT t.tag, v.ward, count(*), count(DISTINCT v.who) FROM visits v JOIN tags t ON t.code = v.ward AND v.minutes BETWEEN t.least AND t.most GROUP BY 1, 2`,
+	`SELECT t.least, count(*) FROM visits v, tags t WHERE v.minutes >= t.least AND v.room < 7 AND t.tag <> 'none' GROUP BY 1`,
+	`SELECT t.tag, p.sex, count(*) FROM people p JOIN visits v ON v.who = p.person_id JOIN tags t ON t.code = v.ward WHERE t.most > v.minutes GROUP BY 1, 2`,
+	`SELECT t.tag, count(*), count(t.code) FROM visits v LEFT JOIN tags t ON t.code = v.ward AND t.least > 0 AND v.minutes < 6 GROUP BY 1`,
+	`SELECT t.tag, count(*) FROM tags t CROSS JOIN people p WHERE p.age > 4 GROUP BY 1`,
+	`SELECT t.tag, count(v.who), count(v.minutes), count(DISTINCT v.room) FROM tags t LEFT JOIN visits v ON v.ward = t.code GROUP BY 1`,
+	`SELECT w.label, count(v.visit) FROM visits v RIGHT JOIN wards w ON v.ward = w.code AND v.minutes > 3 WHERE w.floor > 1 GROUP BY 1`,
+	`SELECT w.label, count(v.who) FROM visits v FULL JOIN wards w ON v.ward = w.code GROUP BY 1`,
+	`SELECT t.tag, count(*) FILTER (WHERE v.minutes > 2), count(*) FILTER (WHERE v.minutes <= 2) FROM tags t LEFT JOIN visits v ON v.ward = t.code GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT v.who, count(*) AS n FROM visits v JOIN tags t ON t.code = v.ward AND t.tag = 'red' GROUP BY 1) x GROUP BY 1`,
+	`SELECT t.tag, count(*) FROM people p JOIN tags t ON p.age BETWEEN t.least AND t.most WHERE EXISTS (SELECT 1 FROM visits v WHERE v.who = p.person_id) GROUP BY 1`,
+	`SELECT sum(v.minutes * t.most) FROM visits v JOIN tags t ON t.code = v.ward`,
+	`SELECT t.tag, w.label, count(*) FROM visits v JOIN tags t ON t.code = v.ward JOIN wards w ON w.code = t.code GROUP BY 1, 2`,
+}
 
-func (publicWards) Rows(*policy.Table) ([][]policy.Value, bool) {
+// usingStatements equate columns by name.
+var usingStatements = []string{
+	`SELECT code, label, count(*) FROM (SELECT ward AS code, minutes FROM visits) v JOIN wards USING (code) GROUP BY 1, 2`,
+	`SELECT code, tag, count(*) FROM (SELECT ward AS code, minutes FROM visits) v JOIN tags USING (code) GROUP BY 1, 2`,
+	`SELECT code, count(v.minutes) FROM (SELECT ward AS code, minutes FROM visits) v RIGHT JOIN wards USING (code) GROUP BY 1`,
+	`SELECT code, count(*), count(label) FROM (SELECT ward AS code, minutes FROM visits) v NATURAL LEFT JOIN wards GROUP BY 1`,
+	`SELECT ward, drug, count(*) FROM visits NATURAL JOIN doses GROUP BY 1, 2`,
+	`SELECT ward, room, count(*) FROM visits a JOIN visits b USING (who, ward, room) GROUP BY 1, 2`,
+	`SELECT ward, count(*) FROM visits a NATURAL JOIN (SELECT who, ward FROM visits WHERE minutes > 2) b GROUP BY 1`,
+	`SELECT x.ward, x.room, count(*) FROM (SELECT * FROM visits a JOIN (SELECT who, ward, minutes AS m FROM visits) b USING (who, ward)) x WHERE m > 0 GROUP BY 1, 2`,
+	`SELECT ward, count(*) FROM (SELECT * FROM (SELECT ward, who FROM visits) a JOIN (SELECT who, ward, minutes AS m FROM visits) b USING (ward, who)) t GROUP BY 1`,
+}
+
+// publicRows are the rows of the public tables.
+type publicRows struct{}
+
+func (publicRows) Rows(t *policy.Table) ([][]policy.Value, bool) {
 	tenths := func(n int64) policy.Value { return policy.Numeric{Coefficient: big.NewInt(n), Scale: 1} }
+	if t.Name == "tags" {
+		return [][]policy.Value{{"B", "red", int64(-5), int64(9)}, {"A", "red", int64(0), int64(3)}, {"A", "blue", int64(2), int64(5)}, {"B", "green", int64(4), int64(4)},
+			{"E", "violet", int64(1), int64(1)}, {nil, "none", int64(0), int64(9)}, {"A", "blue", int64(2), int64(5)}}, true
+	}
 	return [][]policy.Value{{"A", "heart", int64(1), tenths(105)}, {"B", "bird", int64(2), tenths(5)}, {"D", "door", int64(3), nil}}, true
 }
 

@@ -49,13 +49,13 @@ func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range slices.Concat(joinStatements, viewStatements, lookupStatements, sumStatements) {
+	for _, text := range slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements) {
 		t.Run(text, func(t *testing.T) {
 			statements, refusal := planner.Parse(text)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
-			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicWards{},
+			plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
 				Settings: planner.Settings{Epsilon: p.Datasets[0].Defaults.Epsilon, Confidence: confidence, Zone: time.UTC}})
 			if refusal != nil {
 				t.Fatalf("%s: %s", refusal.ID, refusal.Message)

@@ -33,7 +33,7 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a table that does not name its unit")
 		case !t.Dataset.Unit.Row && t.MaxRowsPerUnit < 1:
 			return errors.New("rewrite: a table without a bound of rows per unit")
-		case t.Dataset.Unit.Row && m.Table.Derived != nil:
+		case t.Dataset.Unit.Row && !onlyMatched(m.Table):
 			return errors.New("rewrite: a derived table over rows that are units")
 		}
 	}
@@ -44,6 +44,9 @@ func checkMeasure(m *planner.Measure) error {
 		if slices.Contains(m.Grain[:i], c) {
 			return errors.New("rewrite: a grain that names a column twice")
 		}
+	}
+	if v := m.Window; v != nil && (m.Table.Appends == nil || m.Table.Appends.Column != v.Column || v.From < 0 || v.To <= v.From || v.To > v.Column.Domain.Regular) {
+		return errors.New("rewrite: a window of another column than rows are added by")
 	}
 	return checkGroups(m)
 }
@@ -76,7 +79,7 @@ func checkGroups(m *planner.Measure) error {
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
 // tables in proven.
 func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}}, table: m.Table, alias: "s"}
+	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -86,6 +89,10 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 	}
 	if w.countsRows(m) {
 		return w.finished(w.unitCounts())
+	}
+	asStored := w.asStored(m)
+	if asStored && w.tallies(m) {
+		return w.finished(w.tallied(m))
 	}
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
@@ -108,7 +115,10 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
-	if m.Where != nil && !bounded {
+	switch {
+	case m.Where != nil && asStored:
+		w.where = w.onStored(m.Where)
+	case m.Where != nil && !bounded:
 		conditions = append(conditions, w.predicate(m.Where))
 	}
 	from, bound := "", ""
@@ -184,15 +194,28 @@ func Relation(s policy.Source, d Dialect) (schema, name string) {
 	}
 }
 
-// use notes that the query reads a column and returns its normalised value's name.
-func (w *writer) use(c *policy.Column) string {
+// at is the place of a column in the writer's table.
+func (w *writer) at(c *policy.Column) int {
 	at := slices.Index(w.table.Columns, c)
 	if at < 0 || c.Domain == nil || c.Table != w.table {
 		w.fail("a column that the measure's table does not have")
+		return 0
+	}
+	return at
+}
+
+// use notes that the query reads a column and returns its normalised value's name, or, of rows as they are stored, how the
+// value is normalised.
+func (w *writer) use(c *policy.Column) string {
+	at := w.at(c)
+	if w.err != nil {
 		return "NULL"
 	}
-	if !slices.Contains(w.used, c) {
+	if !slices.Contains(w.used, c) && (!w.onRaw || w.lookedUp(c)) {
 		w.used = append(w.used, c)
+	}
+	if w.onRaw {
+		return "(" + w.normalised(c) + ")"
 	}
 	return w.alias + ".n" + strconv.Itoa(at+1)
 }
@@ -221,6 +244,9 @@ type writer struct {
 	open     *policy.Column // whose values are read as they are; nil: none's
 	used     []*policy.Column
 	usedKeys []*policy.Column
+	where    string // a condition on rows as they are stored (stored.go)
+	onRaw    bool   // predicates are written for rows as they are stored
+	tally    map[*policy.Column]string
 }
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.
@@ -230,6 +256,7 @@ type composed struct {
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int
+	window  *planner.Window // rows outside of which the caller leaves out
 	err     error
 }
 

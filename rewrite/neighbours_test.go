@@ -122,7 +122,7 @@ func measures(t *testing.T, p *policy.Policy, d rewrite.Dialect, statements []st
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
-		plan, refusal := planner.Build(parsed[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicWards{},
+		plan, refusal := planner.Build(parsed[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Unix(0, 0), Public: publicRows{},
 			Settings: planner.Settings{Epsilon: epsilon, Confidence: confidence, Zone: time.UTC, Release: i%2 == 0}})
 		if refusal != nil {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
@@ -286,7 +286,7 @@ func TestAuditNeighbours(t *testing.T) {
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(6, 1200)
-	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, sumStatements, moreStatements)
+	statements := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements, moreStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {
 			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), rounds, statements, sound, variantNames)
@@ -314,6 +314,7 @@ func TestAuditNeighbours(t *testing.T) {
 var (
 	bounds        = regexp.MustCompile(`(\.r <=|LEAST\(s\.k,) \d+`)
 	unitsEqual    = regexp.MustCompile(`\(a\d+\.u OPERATOR\(pg_catalog\.=\) b\d+\.u\)|\(CAST\(a\d+\.u AS VARCHAR\) = CAST\(b\d+\.u AS VARCHAR\)\)`)
+	matches       = regexp.MustCompile(`(unnest\((?:'\{|CAST\(\[))([0-9, ]+)()(\]|\}')`)
 	rowOrder      = regexp.MustCompile(`(PARTITION BY b\.u) ORDER BY [^)]*`)
 	clampsMinutes = strings.NewReplacer("'-5'::", "'-3000'::", "'9'::", "'3000'::", "CAST('-5' AS", "CAST('-3000' AS", "CAST('9' AS", "CAST('3000' AS")
 )
@@ -337,6 +338,8 @@ var faults = []fault{
 	{"joins do not equate units", func(s string) string { return unitsEqual.ReplaceAllString(s, "true") }, 1,
 		[]string{joinStatements[0], joinStatements[3]}},
 	{"semi-joins do not equate units", strangers, 1, []string{joinStatements[11]}},
+	{"each match is made twice", func(s string) string { return matches.ReplaceAllString(s, "${1}${2}${3},${2}${4}") }, 1,
+		[]string{matchStatements[0], matchStatements[1]}},
 	{"a clamp is dropped", clampsMinutes.Replace, 1, []string{sumStatements[1], sumStatements[7]}},
 	{"rows are kept as they lie", func(s string) string { return rowOrder.ReplaceAllString(s, "$1") }, 1,
 		[]string{moreStatements[1]}},

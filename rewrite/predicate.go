@@ -46,8 +46,7 @@ func (w *writer) join(parts []planner.Pred, word string) string {
 }
 
 func (w *writer) inCells(p planner.InCells) string {
-	n := w.use(p.Column)
-	if w.err != nil {
+	if w.at(p.Column); w.err != nil {
 		return "false"
 	}
 	d := p.Column.Domain
@@ -59,6 +58,10 @@ func (w *writer) inCells(p planner.InCells) string {
 		}
 		after = s.To
 	}
+	if w.onRaw && p.Column.Open == nil && (!d.Ordered() || len(p.Spans) <= maxRanges) {
+		return w.inStored(p.Column, p.Spans)
+	}
+	n := w.use(p.Column)
 	var parts []string
 	if contains(p.Spans, d.Null) {
 		parts = append(parts, n+" IS NULL")

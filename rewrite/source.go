@@ -15,7 +15,7 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of their own contents, of which the first are taken
 //
-// Numbering orders by the normalised values of all columns and by the join keys, so rows that tie are interchangeable for
+// Numbering orders by the normalised values of all columns (that by which rows are added first) and by the join keys, so rows that tie are interchangeable for
 // every measure of the table: which rows stay depends on the unit's own rows alone (privacy rule 10). A derived table
 // (derived.go) reads its inputs so.
 
@@ -54,8 +54,45 @@ func provable(t *policy.Table) bool {
 func (w *writer) base(everything bool) string {
 	t := w.table
 	var items, conditions []string
-	unit := "t." + w.nameOf(t.UnitColumn)
-	from := w.relation(t) + " AS t"
+	from, unit := w.stored(everything)
+	if !t.Dataset.Unit.Row {
+		if everything || w.alias != "s" || w.depth > 1 {
+			items = append(items, unit+" AS u")
+		}
+		conditions = append(conditions, w.known(unit)...)
+	}
+	for i, c := range t.Columns {
+		if everything || slices.Contains(w.used, c) {
+			items = append(items, w.normalised(c)+" AS n"+strconv.Itoa(i+1))
+		}
+		conditions = append(conditions, w.kept(c)...)
+	}
+	conditions = append(conditions, w.windowed(everything)...)
+	for i, k := range t.Keys {
+		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
+			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))
+		}
+	}
+	if w.open != nil {
+		items = append(items, w.raw(w.open)+" AS k")
+	}
+	if len(items) == 0 {
+		items = []string{"1 AS one"}
+	}
+	if w.where != "" {
+		conditions = append(conditions, w.where)
+	}
+	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
+	if len(conditions) > 0 {
+		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
+	}
+	return sql + ")"
+}
+
+// stored is what the rows are read from, and each row's unit.
+func (w *writer) stored(everything bool) (from, unit string) {
+	t := w.table
+	from, unit = w.relation(t)+" AS t", "t."+w.nameOf(t.UnitColumn)
 	for via, i := t.Via, 1; via != nil; via, i = via.Table.Via, i+1 {
 		on := "t"
 		if i > 1 {
@@ -70,34 +107,15 @@ func (w *writer) base(everything bool) string {
 			from += "\n   LEFT JOIN " + w.foundValues(c)
 		}
 	}
-	if !t.Dataset.Unit.Row {
-		if everything || w.alias != "s" || w.depth > 1 {
-			items = append(items, unit+" AS u")
-		}
-		conditions = append(conditions, unit+" IS NOT NULL")
+	return from, unit
+}
+
+// known is the condition that a row has a unit; the constraint that proves a bound proves that as well.
+func (w *writer) known(unit string) []string {
+	if slices.Contains(w.proven, w.table) {
+		return nil
 	}
-	for i, c := range t.Columns {
-		if everything || slices.Contains(w.used, c) {
-			items = append(items, w.normalised(c)+" AS n"+strconv.Itoa(i+1))
-		}
-		conditions = append(conditions, w.kept(c)...)
-	}
-	for i, k := range t.Keys {
-		if !k.Unit && (everything || slices.Contains(w.usedKeys, k)) {
-			items = append(items, "t."+w.name(k.Source)+" AS j"+strconv.Itoa(i+1))
-		}
-	}
-	if w.open != nil {
-		items = append(items, w.raw(w.open)+" AS k")
-	}
-	if len(items) == 0 {
-		items = []string{"1 AS one"}
-	}
-	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
-	if len(conditions) > 0 {
-		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
-	}
-	return sql + ")"
+	return []string{unit + " IS NOT NULL"}
 }
 
 // nameOf is name, where an empty one is not used.
@@ -111,8 +129,12 @@ func (w *writer) nameOf(s string) string {
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
 	var order []string
-	for i := range w.table.Columns {
-		order = append(order, "b.n"+strconv.Itoa(i+1))
+	for i, c := range w.table.Columns {
+		if n := "b.n" + strconv.Itoa(i+1); w.table.Appends != nil && w.table.Appends.Column == c {
+			order = append([]string{n}, order...)
+		} else {
+			order = append(order, n)
+		}
 	}
 	for i, k := range w.table.Keys {
 		if !k.Unit {

@@ -17,7 +17,13 @@ import (
 // endless is an infinite date or moment, signed.
 type endless int
 
-// stored is one row: the unit and the raw value of each column in policy order. Values are policy values, endless, or
+// beyond is a value of either database outside every domain, which Go's values do not reach.
+type beyond struct {
+	postgres, duck string
+	side           int
+}
+
+// stored is one row: the unit and the raw value of each column in policy order. Values are policy values, endless, beyond, or
 // float64 for numeric NaN and infinity.
 type stored struct {
 	unit policy.Value
@@ -46,9 +52,12 @@ func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
 		}
 	}
 	side := 0
+	far, isBeyond := raw.(beyond)
 	switch e, isEndless := raw.(endless); {
 	case isEndless:
 		side = int(e)
+	case isBeyond:
+		side = far.side
 	case isFloat && math.IsInf(f, 0):
 		side = int(math.Copysign(1, f))
 	case scalarOf(raw).Cmp(scalarOf(c.Domain.Min)) < 0:

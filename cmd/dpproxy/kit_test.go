@@ -145,7 +145,7 @@ func (p *program) tryStart() error {
 		return nil
 	case <-exited:
 		return fmt.Errorf("dpproxy did not start: %v\n%s", cmd.ProcessState, p.logText())
-	case <-time.After(60 * time.Second):
+	case <-time.After(4 * time.Minute):
 		return fmt.Errorf("dpproxy does not listen:\n%s", p.logText())
 	}
 }

@@ -175,7 +175,10 @@ type builder struct {
 func (b *builder) declared(ctx context.Context) error {
 	built, failed, known := 0, 0, []string{}
 	for _, t := range b.dataset.Tables {
-		for _, r := range t.Releases {
+		for _, r := range t.All() {
+			if r.Kind == policy.OnlineRelease && len(b.o.names) == 0 {
+				continue // its first question opens it
+			}
 			if known = append(known, r.Name); len(b.o.names) > 0 && !slices.Contains(b.o.names, r.Name) {
 				continue
 			}

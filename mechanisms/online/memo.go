@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -22,6 +23,15 @@ func NewMemo(to Answerer, limit int) (*Memo, error) {
 		return nil, fmt.Errorf("limit is %d, must be at least 1, before an answerer that is not nil", limit)
 	}
 	return &Memo{to: to, limit: limit, answers: map[string]privacy.Released[Answer]{}}, nil
+}
+
+// Know remembers a hard answer that was told before.
+func (m *Memo) Know(e Entry) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	if len(m.answers) < m.limit {
+		m.answers[e.Query.Key()] = sealed.Release(Answer{Value: e.Value, Hard: true})
+	}
 }
 
 // Answer asks only what was not asked before.

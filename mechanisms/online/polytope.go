@@ -12,14 +12,15 @@ import (
 // weights it sees the transcript alone, and its generator starts from a constant: a restored session has the same
 // points. How evenly they are spread decides how many queries are hard, not privacy.
 type polytope struct {
-	cells  int // with the one for absent rows, if there are any
-	grid   int64
-	whole  float64
-	slab   float64
-	points [][]float64
-	walls  []wall
-	random *walk
-	masses []float64
+	cells   int // with the one for absent rows, if there are any
+	regular int // without it
+	grid    int64
+	whole   float64
+	slab    float64
+	points  [][]float64
+	walls   []wall
+	random  *walk
+	masses  []float64
 }
 
 // wall keeps a query's mass within target ± slab. Its weights are those of the cells, from 0 to 1.
@@ -38,7 +39,7 @@ const (
 
 func newPolytope(p Plan) *polytope {
 	s := p.spec
-	t := &polytope{cells: s.Cells, grid: s.Grid, whole: p.whole(), slab: p.slab(), random: &walk{}}
+	t := &polytope{cells: s.Cells, regular: s.Cells, grid: s.Grid, whole: p.whole(), slab: p.slab(), random: &walk{}}
 	if s.Spare > 0 {
 		t.cells++
 	}
@@ -68,6 +69,17 @@ func (t *polytope) mass(q Query) float64 {
 	}
 	slices.Sort(t.masses)
 	return (t.masses[particles/2-1] + t.masses[particles/2]) / 2
+}
+
+// shares are the mean of the points.
+func (t *polytope) shares() []float64 {
+	mean := make([]float64, t.regular)
+	for _, p := range t.points {
+		for i := range mean {
+			mean[i] += p[i] / particles
+		}
+	}
+	return mean
 }
 
 // learn adds a wall. Points inside stay, the others start again from one that stayed, or from the projection where none

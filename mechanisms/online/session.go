@@ -195,6 +195,20 @@ func (s *Session) State() State {
 	return s.state
 }
 
+// Cells returns the share of all rows that the hypothesis gives each cell. All of it is public.
+func (s *Session) Cells() []float64 {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.hypothesis.shares()
+}
+
+// Left returns the updates left.
+func (s *Session) Left() int {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.left()
+}
+
 func (s *Session) left() int { return s.plan.spec.Updates - s.state.used() }
 
 func (s *Session) stop(why Reason) *Stopped {
@@ -208,6 +222,7 @@ func (s *Session) stop(why Reason) *Stopped {
 type hypothesis interface {
 	mass(q Query) float64  // the weight of q, from 0 to 1
 	learn(entries []Entry) // the last entry is new
+	shares() []float64     // the share of all rows in each cell, without those that are absent
 }
 
 func newHypothesis(p Plan) hypothesis {

@@ -64,6 +64,21 @@ func Restore(p Plan, s State, truth privacy.Sensitive[[]int64], random io.Reader
 	return open(p, s, truth, random, checkpoint)
 }
 
+// Resume begins a new instance from a state in which its own restart is counted already and durable.
+func Resume(p Plan, s State, truth privacy.Sensitive[[]int64], random io.Reader, checkpoint Checkpoint) (*Session, error) {
+	switch {
+	case !p.valid:
+		return nil, errUnplanned
+	case s.plan != p.digest():
+		return nil, errors.New("the state belongs to another plan")
+	case s.restarts < 1 || s.restarts > p.spec.Restarts:
+		return nil, fmt.Errorf("restarts is %d, must be from 1 to the declared %d", s.restarts, p.spec.Restarts)
+	case s.used() >= p.spec.Updates:
+		return nil, &Stopped{Spent}
+	}
+	return open(p, s, truth, random, checkpoint)
+}
+
 const stateVersion = 1
 
 // Encode writes the state, with a checksum against accidents. Sealing it against forgery is the keeper's.

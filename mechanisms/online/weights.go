@@ -1,6 +1,9 @@
 package online
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // weights is a hypothesis that is one distribution over the cells and a cell for absent rows.
 //
@@ -27,6 +30,8 @@ func newWeights(p Plan) *weights {
 }
 
 func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
+
+func (w *weights) shares() []float64 { return slices.Clone(w.p[:len(w.p)-1]) }
 
 // value rounds the mass to the grid.
 func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }

@@ -12,6 +12,10 @@ func Gram(s Strategy) func(x []float64) []float64 {
 		return s.gramTimes
 	case *pIdentity:
 		return s.gramTimes
+	case *closedTree:
+		return s.gramTimes
+	case *banded:
+		return s.gramTimes
 	}
 	return nil
 }

@@ -12,19 +12,21 @@ type Kind uint8
 // The kinds. The zero value is invalid. Identity is also the Tree of one level; it has a kind because it needs no
 // strategy at all.
 const (
-	KindIdentity  Kind = 1 + iota // each cell once
-	KindTree                      // the nodes of a mixed-radix tree, weighted by level: Radices, Weights
-	KindPIdentity                 // the shipped p-identity strategy of so many cells: Version
-	KindSine                      // square root of the all-ranges Gram matrix, columns normalised: Bits, Version
-	KindCosine                    // square root of the prefix Gram matrix, columns normalised: Bits, Version
-	KindRoot                      // square-root Toeplitz matrix, columns normalised, for streams: Bits, Version
-	KindMatrix                    // a given integer matrix: Matrix
-	KindMarginals                 // marginals of a cube, weighted: Radices, Marginals; see package marginals
-	KindProduct                   // the Kronecker product of strategies: Factors; see package marginals
+	KindIdentity      Kind = 1 + iota // each cell once
+	KindTree                          // the nodes of a mixed-radix tree, weighted by level: Radices, Weights
+	KindPIdentity                     // the shipped p-identity strategy of so many cells: Version
+	KindSine                          // square root of the all-ranges Gram matrix, columns normalised: Bits, Version
+	KindCosine                        // square root of the prefix Gram matrix, columns normalised: Bits, Version
+	KindRoot                          // square-root Toeplitz matrix, columns normalised, for streams: Bits, Version
+	KindMatrix                        // a given integer matrix: Matrix
+	KindMarginals                     // marginals of a cube, weighted: Radices, Marginals; see package marginals
+	KindProduct                       // the Kronecker product of strategies: Factors; see package marginals
+	KindContinualTree                 // the complete nodes of a tree over cells that come one by one: Radices
+	KindContinualRoot                 // square-root Toeplitz matrix within a band, for the same: Radices, Bits
 )
 
 func (k Kind) String() string {
-	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix", "marginals", "product"}
+	names := []string{"", "identity", "tree", "p-identity", "sine", "cosine", "square root", "matrix", "marginals", "product", "continual tree", "continual square root"}
 	if int(k) < len(names) && k > 0 {
 		return names[k]
 	}
@@ -36,9 +38,9 @@ func (k Kind) String() string {
 type Description struct {
 	Kind    Kind
 	Cells   int
-	Radices []int   // Tree: the branching factors from the root down
+	Radices []int   // Tree: the branching factors from the root down; ContinualTree: from the top level down, none but cells if empty; ContinualRoot: the band
 	Weights []int64 // Tree: what each level's counts are multiplied by; nil stands for all 1
-	Bits    int     // Sine, Cosine, Root: the longest column of the integer matrix is about 2^Bits long
+	Bits    int     // Sine, Cosine, Root: the longest column of the integer matrix is about 2^Bits long; ContinualRoot: its largest entry
 	Version int     // PIdentity, Sine, Cosine, Root: of the recipe or the shipped data, from 1
 	Matrix  []int64 // Matrix: row by row
 
@@ -77,6 +79,10 @@ func Open(d Description) (Strategy, error) {
 		return known(pIdentityOf(d.Cells, d.Version))
 	case KindMatrix:
 		return known(newMatrix(d.Cells, d.Matrix))
+	case KindContinualTree:
+		return known(newClosedTree(d.Cells, d.Radices))
+	case KindContinualRoot:
+		return known(newBand(d.Cells, d.Radices, d.Bits))
 	}
 	return nil, fmt.Errorf("strategy is %d, must be one that this version knows", d.Kind)
 }
@@ -143,9 +149,9 @@ func (d Description) Check() error {
 		return fmt.Errorf("%s of strategy %s is given, must be absent", name, d.Kind)
 	}
 	return errors.Join(
-		uses(d.Radices != nil, "radices", KindTree, KindMarginals),
+		uses(d.Radices != nil, "radices", KindTree, KindMarginals, KindContinualTree, KindContinualRoot),
 		uses(d.Weights != nil, "weights", KindTree),
-		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindRoot),
+		uses(d.Bits != 0, "bits", KindSine, KindCosine, KindRoot, KindContinualRoot),
 		uses(d.Version != 0, "version", KindPIdentity, KindSine, KindCosine, KindRoot),
 		uses(d.Matrix != nil, "matrix", KindMatrix),
 		uses(d.Marginals != nil, "marginals", KindMarginals),

@@ -27,6 +27,7 @@ const (
 	columns                    // score = the cell; a row may be in every cell
 	linear                     // score = a row of a matrix times the cells; a row is in at most one cell
 	mixed                      // the same; a row may be in every cell
+	scaled                     // score = weight · the cell; a row may be in every cell
 	tails                      // score = weight · sum of the cells from some cell on; a row is in at most one cell
 )
 
@@ -52,6 +53,18 @@ func plain(kind scoring, n int) (Scores, error) {
 		return Scores{}, fmt.Errorf("candidates is %d, must be from 1 to %d", n, MostCandidates)
 	}
 	return Scores{kind: kind, cells: n, candidates: n}, nil
+}
+
+// Weighted is Columns with the score weights[i] · cell i.
+func Weighted(weights []int64) (Scores, error) {
+	s, err := plain(scaled, len(weights))
+	for i, w := range weights {
+		if w < 0 || w > MostWeight {
+			return Scores{}, fmt.Errorf("weight of score %d is %d, must be from 0 to %d", i, w, int64(MostWeight))
+		}
+	}
+	s.weights = slices.Clone(weights)
+	return s, err
 }
 
 // Linear gives candidate i the score Σ_j matrix[i][j]·cell j. Unless overlapping, a row is in at most one cell.
@@ -122,6 +135,11 @@ func (s Scores) of(cells []int64) []int64 {
 	case counts, columns:
 		for i := range scores {
 			scores[i] = at(i, MostScore)
+		}
+	case scaled:
+		most := MostScore / max(1, slices.Max(s.weights))
+		for i := range scores {
+			scores[i] = s.weights[i] * at(i, most)
 		}
 	case tails:
 		most := MostScore / max(1, slices.Max(s.weights))

@@ -65,14 +65,14 @@ func TestSpreadIsAttainedAndNeverExceeded(t *testing.T) {
 		}
 		return m
 	}
-	all := []Scores{mustOf(Counts(3))(t), mustOf(Columns(3))(t), mustOf(Counts(1))(t), mustOf(Tails(3, []int64{1, 2, 5}, []int{0, 1, 2}))(t), mustOf(Tails(3, []int64{7, 3}, []int{2, 0}))(t)}
+	all := []Scores{mustOf(Counts(3))(t), mustOf(Columns(3))(t), mustOf(Counts(1))(t), mustOf(Tails(3, []int64{1, 2, 5}, []int{0, 1, 2}))(t), mustOf(Tails(3, []int64{7, 3}, []int{2, 0}))(t), mustOf(Weighted([]int64{2, 5, 3}))(t), mustOf(Weighted([]int64{0, 4}))(t)}
 	for range 30 {
 		all = append(all, mustOf(Linear(matrix(2+source.IntN(3), 3), false))(t), mustOf(Linear(matrix(3, 2+source.IntN(2)), true))(t))
 	}
 	attained := 0
 	for n, s := range all {
 		for _, c := range []privacy.Contribution{{Rows: 1}, {Rows: 2}, {Rows: 2, PerGroup: 1}, {Rows: 2, Groups: 1}} {
-			overlapping := s.kind == columns || s.kind == mixed
+			overlapping := s.kind == columns || s.kind == mixed || s.kind == scaled
 			if overlapping && (c.PerGroup != 0 || c.Groups != 0) {
 				continue
 			}

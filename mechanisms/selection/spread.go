@@ -20,6 +20,7 @@ const comparisons = 1 << 27
 //	                     add-remove                            replace-one
 //	counts               P                                     2P
 //	columns              R                                     2R
+//	columns, weighted    R·max w                               R·(the two largest w)
 //	tails                R·max w                               R·max w
 //	linear, disjoint     max Σ_j a_j·(max_i w_ij − min_i w_ij)  R·max over pairs of cells, or twice the left
 //	linear, overlapping  R·max_ik Σ_j max(0, w_ij − w_kj)      R·max_ik Σ_j |w_ij − w_kj|
@@ -31,6 +32,7 @@ const comparisons = 1 << 27
 // Pair the rows of a with those of b, the shorter list filled up with rows in no cell (weight 0): d is a sum of at most R
 // pair differences W_j − W_k, and ranges of sums are at most sums of ranges; for tails a pair moves every score by
 // between 0 and w_i in one direction, so its range is at most max w. That ranges add up also gives twice the left column.
+// Weighted columns: d_i = w_i·z_i with every z_i free in [0, R], or in [−R, R] under replace-one.
 // Overlapping: each z_j is free in [−R, R]. Cutting (see of) leaves z, or tails their sums, between 0 and what they were;
 // the bounds hold for every z down to 0, the tails' intervals contain 0.
 func (s Scores) Spread(c privacy.Contribution) (int64, error) {
@@ -51,6 +53,12 @@ func (s Scores) Spread(c privacy.Contribution) (int64, error) {
 		spread = c.PerGroup * twice
 	case s.kind == columns:
 		spread = c.Rows * twice
+	case s.kind == scaled:
+		sorted := slices.Sorted(slices.Values(s.weights))
+		spread = c.Rows * sorted[len(sorted)-1]
+		if twice == 2 {
+			spread += c.Rows * sorted[len(sorted)-2]
+		}
 	case s.kind == tails:
 		spread = c.Rows * slices.Max(s.weights)
 	case s.kind == linear:

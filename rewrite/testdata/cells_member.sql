@@ -1,24 +1,22 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE (s.n12 IS NULL OR (s.n12 OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8))))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE s.n12 IS NULL))::pg_catalog.int8 AS k2,
+SELECT (pg_catalog.count(*) FILTER (WHERE (t."member" IS NULL OR t."member")))::pg_catalog.int8 AS k1,
+       (pg_catalog.count(*) FILTER (WHERE t."member" IS NULL))::pg_catalog.int8 AS k2,
        (pg_catalog.count(*))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE (s.n12 IS NULL OR s.n12 IS NOT NULL)))::pg_catalog.int8 AS k4
-FROM (SELECT CASE WHEN NOT t."member" THEN 0 WHEN t."member" THEN 1 END AS n12
-   FROM "clinic"."people" AS t
-   WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR (CASE WHEN (t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8) THEN t."ratio" WHEN false THEN '0.10000000149011612'::pg_catalog.float8 END) IS NOT NULL)
-     AND ((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (t."grade" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1)) IS NOT NULL) AS s
-WHERE ((s.n12 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8) OR (s.n12 OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8))
+       (pg_catalog.count(*) FILTER (WHERE (t."member" IS NULL OR (NOT t."member") OR t."member")))::pg_catalog.int8 AS k4
+FROM "clinic"."people" AS t
+WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
+  AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
+  AND ((NOT t."member") OR t."member")
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (s.n12 IS NULL OR (s.n12 >= CAST('1' AS BIGINT)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE s.n12 IS NULL) AS BIGINT) AS k2,
+SELECT CAST(count(*) FILTER (WHERE (TRY_CAST(t."member" AS BOOLEAN) IS NULL OR TRY_CAST(t."member" AS BOOLEAN))) AS BIGINT) AS k1,
+       CAST(count(*) FILTER (WHERE TRY_CAST(t."member" AS BOOLEAN) IS NULL) AS BIGINT) AS k2,
        CAST(count(*) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE (s.n12 IS NULL OR s.n12 IS NOT NULL)) AS BIGINT) AS k4
-FROM (SELECT CASE WHEN NOT TRY_CAST(t."member" AS BOOLEAN) THEN 0 WHEN TRY_CAST(t."member" AS BOOLEAN) THEN 1 END AS n12
-   FROM "private"."clinic"."people" AS t
-   WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR (CASE WHEN (TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE)) THEN TRY_CAST(t."ratio" AS FLOAT) WHEN false THEN CAST('0.10000000149011612' AS DOUBLE) END) IS NOT NULL)
-     AND ((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)], TRY_CAST(t."grade" AS VARCHAR)) - 1)) IS NOT NULL) AS s
-WHERE ((s.n12 < CAST('1' AS BIGINT)) OR (s.n12 >= CAST('1' AS BIGINT)))
+       CAST(count(*) FILTER (WHERE (TRY_CAST(t."member" AS BOOLEAN) IS NULL OR (NOT TRY_CAST(t."member" AS BOOLEAN)) OR TRY_CAST(t."member" AS BOOLEAN))) AS BIGINT) AS k4
+FROM "private"."clinic"."people" AS t
+WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
+  AND ((NOT TRY_CAST(t."member" AS BOOLEAN)) OR TRY_CAST(t."member" AS BOOLEAN))
 -- arguments ["a" "A" "ä"]
 

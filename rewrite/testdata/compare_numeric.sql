@@ -1,30 +1,28 @@
 -- PostgreSQL
-SELECT (pg_catalog.count(*) FILTER (WHERE (s.n3 OPERATOR(pg_catalog.<) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k1,
-       (pg_catalog.count(*) FILTER (WHERE (s.n3 OPERATOR(pg_catalog.>=) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k2,
-       (pg_catalog.count(*) FILTER (WHERE (s.n3 OPERATOR(pg_catalog.=) '1234.56'::pg_catalog.numeric)))::pg_catalog.int8 AS k3,
-       (pg_catalog.count(*) FILTER (WHERE (s.n3 OPERATOR(pg_catalog.<>) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k4,
-       (pg_catalog.count(*) FILTER (WHERE (s.n3 OPERATOR(pg_catalog.=) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k5,
-       (pg_catalog.count(*) FILTER (WHERE s.n3 IS NOT NULL))::pg_catalog.int8 AS k6,
+SELECT (pg_catalog.count(*) FILTER (WHERE ((CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) OPERATOR(pg_catalog.<) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k1,
+       (pg_catalog.count(*) FILTER (WHERE ((CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) OPERATOR(pg_catalog.>=) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k2,
+       (pg_catalog.count(*) FILTER (WHERE ((CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) OPERATOR(pg_catalog.=) '1234.56'::pg_catalog.numeric)))::pg_catalog.int8 AS k3,
+       (pg_catalog.count(*) FILTER (WHERE ((CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) OPERATOR(pg_catalog.<>) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k4,
+       (pg_catalog.count(*) FILTER (WHERE ((CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) OPERATOR(pg_catalog.=) '1234.567'::pg_catalog.numeric)))::pg_catalog.int8 AS k5,
+       (pg_catalog.count(*) FILTER (WHERE (CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) IS NOT NULL))::pg_catalog.int8 AS k6,
        (pg_catalog.count(*) FILTER (WHERE false))::pg_catalog.int8 AS k7,
-       (pg_catalog.count(*) FILTER (WHERE s.n3 IS NOT NULL))::pg_catalog.int8 AS k8
-FROM (SELECT CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END AS n3
-   FROM "clinic"."people" AS t
-   WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR (CASE WHEN (t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8) THEN t."ratio" WHEN false THEN '0.10000000149011612'::pg_catalog.float8 END) IS NOT NULL)
-     AND ((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text], (t."grade" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1)) IS NOT NULL) AS s
+       (pg_catalog.count(*) FILTER (WHERE (CASE WHEN (t."income" OPERATOR(pg_catalog.>=) '0.00'::pg_catalog.numeric) AND (t."income" OPERATOR(pg_catalog.<=) '200000.00'::pg_catalog.numeric) THEN t."income" WHEN false THEN '0.00'::pg_catalog.numeric END) IS NOT NULL))::pg_catalog.int8 AS k8
+FROM "clinic"."people" AS t
+WHERE ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
+  AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text]))
 -- arguments ["a" "A" "ä"]
 
 -- DuckDB
-SELECT CAST(count(*) FILTER (WHERE (s.n3 <= CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k1,
-       CAST(count(*) FILTER (WHERE (s.n3 > CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k2,
-       CAST(count(*) FILTER (WHERE (s.n3 = CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k3,
-       CAST(count(*) FILTER (WHERE s.n3 IS NOT NULL) AS BIGINT) AS k4,
+SELECT CAST(count(*) FILTER (WHERE ((CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) <= CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k1,
+       CAST(count(*) FILTER (WHERE ((CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) > CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k2,
+       CAST(count(*) FILTER (WHERE ((CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) = CAST('1234.56' AS DECIMAL(12,2)))) AS BIGINT) AS k3,
+       CAST(count(*) FILTER (WHERE (CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) IS NOT NULL) AS BIGINT) AS k4,
        CAST(count(*) FILTER (WHERE false) AS BIGINT) AS k5,
-       CAST(count(*) FILTER (WHERE s.n3 IS NOT NULL) AS BIGINT) AS k6,
+       CAST(count(*) FILTER (WHERE (CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) IS NOT NULL) AS BIGINT) AS k6,
        CAST(count(*) FILTER (WHERE false) AS BIGINT) AS k7,
-       CAST(count(*) FILTER (WHERE s.n3 IS NOT NULL) AS BIGINT) AS k8
-FROM (SELECT CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END AS n3
-   FROM "private"."clinic"."people" AS t
-   WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR (CASE WHEN (TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE)) THEN TRY_CAST(t."ratio" AS FLOAT) WHEN false THEN CAST('0.10000000149011612' AS DOUBLE) END) IS NOT NULL)
-     AND ((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)], TRY_CAST(t."grade" AS VARCHAR)) - 1)) IS NOT NULL) AS s
+       CAST(count(*) FILTER (WHERE (CASE WHEN (TRY_CAST(t."income" AS DECIMAL(12,2)) >= CAST('0.00' AS DECIMAL(12,2))) AND (TRY_CAST(t."income" AS DECIMAL(12,2)) <= CAST('200000.00' AS DECIMAL(12,2))) THEN TRY_CAST(t."income" AS DECIMAL(12,2)) WHEN false THEN CAST('0.00' AS DECIMAL(12,2)) END) IS NOT NULL) AS BIGINT) AS k8
+FROM "private"."clinic"."people" AS t
+WHERE ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
+  AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR)))
 -- arguments ["a" "A" "ä"]
 

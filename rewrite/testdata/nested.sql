@@ -21,8 +21,8 @@ FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY b.u ORDER BY b.n1 ASC NU
         (pg_catalog.array_position(ARRAY[$9::pg_catalog.text, $10::pg_catalog.text, $11::pg_catalog.text], (t."grade" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1) AS n15
    FROM "clinic"."people" AS t
    WHERE t."person_id" IS NOT NULL
-     AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR (CASE WHEN (t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8) THEN t."ratio" WHEN false THEN '0.10000000149011612'::pg_catalog.float8 END) IS NOT NULL)
-     AND ((pg_catalog.array_position(ARRAY[$9::pg_catalog.text, $10::pg_catalog.text, $11::pg_catalog.text], (t."grade" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1)) IS NOT NULL) AS b) AS s
+     AND ((t."ratio" IS NULL OR (t."ratio" OPERATOR(pg_catalog.=) 'NaN'::pg_catalog.float8)) OR ((t."ratio" OPERATOR(pg_catalog.>=) '0.10000000149011612'::pg_catalog.float8) AND (t."ratio" OPERATOR(pg_catalog.<=) '1.899999976158142'::pg_catalog.float8)))
+     AND ((t."grade" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$9::pg_catalog.text, $10::pg_catalog.text, $11::pg_catalog.text]))) AS b) AS s
 WHERE s.r <= 1
   AND ((((s.n1 OPERATOR(pg_catalog.>=) '20'::pg_catalog.int8) AND (s.n1 OPERATOR(pg_catalog.<) '40'::pg_catalog.int8)) OR (s.n2 IS NULL OR (s.n2 OPERATOR(pg_catalog.>=) '2'::pg_catalog.int8))) AND ((s.n14 IS NULL OR ((s.n14 OPERATOR(pg_catalog.>=) '1'::pg_catalog.int8) AND (s.n14 OPERATOR(pg_catalog.<) '2'::pg_catalog.int8))) OR (s.n14 OPERATOR(pg_catalog.<) '1'::pg_catalog.int8) OR false))
 GROUP BY s.n12, s.n1
@@ -51,8 +51,8 @@ FROM (SELECT row_number() OVER (PARTITION BY b.u ORDER BY b.n1 ASC NULLS LAST, b
         (list_position([CAST($9 AS VARCHAR), CAST($10 AS VARCHAR), CAST($11 AS VARCHAR)], TRY_CAST(t."grade" AS VARCHAR)) - 1) AS n15
    FROM "private"."clinic"."people" AS t
    WHERE t."person_id" IS NOT NULL
-     AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR (CASE WHEN (TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE)) THEN TRY_CAST(t."ratio" AS FLOAT) WHEN false THEN CAST('0.10000000149011612' AS DOUBLE) END) IS NOT NULL)
-     AND ((list_position([CAST($9 AS VARCHAR), CAST($10 AS VARCHAR), CAST($11 AS VARCHAR)], TRY_CAST(t."grade" AS VARCHAR)) - 1)) IS NOT NULL) AS b) AS s
+     AND ((TRY_CAST(t."ratio" AS FLOAT) IS NULL OR isnan(TRY_CAST(t."ratio" AS FLOAT))) OR ((TRY_CAST(t."ratio" AS FLOAT) >= CAST('0.10000000149011612' AS DOUBLE)) AND (TRY_CAST(t."ratio" AS FLOAT) <= CAST('1.899999976158142' AS DOUBLE))))
+     AND (TRY_CAST(t."grade" AS VARCHAR) IN (CAST($9 AS VARCHAR), CAST($10 AS VARCHAR), CAST($11 AS VARCHAR)))) AS b) AS s
 WHERE s.r <= 1
   AND ((((s.n1 >= CAST('20' AS BIGINT)) AND (s.n1 < CAST('40' AS BIGINT))) OR (s.n2 IS NULL OR (s.n2 >= CAST('2' AS BIGINT)))) AND ((s.n14 IS NULL OR ((s.n14 >= CAST('1' AS BIGINT)) AND (s.n14 < CAST('2' AS BIGINT)))) OR (s.n14 < CAST('1' AS BIGINT)) OR false))
 GROUP BY s.n12, s.n1

@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// A continual release is charged once, with all that it will ever observe, and saved without an observation. Each step of
+// its growth is a row of the chain that holds the step's observations, so that the chain's hash covers them. A step is
+// drawn under a receipt without a charge: one at a time for each release, for whoever has paid for it, and never for cells
+// that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since it has told nobody anything
+// (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases end there: see
+// applyForfeit.
+
+// growth is one saved step.
+type growth struct {
+	seq   int64 // its row
+	to    int
+	noisy Digest // of the stored observations
+}
+
+// through is the number of cells that a release has grown to.
+func (r *record) through() int {
+	if n := len(r.grown); n > 0 {
+		return r.grown[n-1].to
+	}
+	return 0
+}
+
+// Grow is Ledger's.
+func (f *file) Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error) {
+	if f.fault.Load() != nil { // what a failed save left on the disk must be known first
+		if err := f.do(ctx, &job{run: func(*batch) error { return nil }}); err != nil {
+			return nil, mechanisms.Step{}, err
+		}
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, mechanisms.Step{}, err
+		}
+		r, wait, err := f.takeStep(user, id, through)
+		switch {
+		case err != nil || wait == nil && r == nil:
+			return nil, mechanisms.Step{}, err
+		case wait == nil:
+			return r, r.step, nil
+		}
+		select {
+		case <-wait.done:
+		case <-ctx.Done():
+			return nil, mechanisms.Step{}, ctx.Err()
+		}
+	}
+}
+
+// takeStep begins the flight of a step, or returns the one under way to wait for; neither: there is nothing to grow.
+func (f *file) takeStep(user string, id int64, through int) (*Receipt, *flight, error) {
+	now := f.tick()
+	f.flights.mu.Lock()
+	defer f.flights.mu.Unlock()
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if f.flights.closed {
+		return nil, nil, ErrClosed
+	}
+	rec := f.book.releases[id]
+	if _, paid := f.book.paid[paidKey{id, user}]; rec == nil || rec.Revoked || !paid || !rec.Item.Spec.Grows() {
+		return nil, nil, fmt.Errorf("ledger: %w", ErrNotHeld)
+	}
+	step := mechanisms.Step{From: rec.through(), To: min(through, rec.Item.Spec.Cells)}
+	if step.To <= step.From {
+		return nil, nil, nil
+	}
+	var e encoder
+	e.str("growth")
+	e.i64(id)
+	key := flightKey(sha256.Sum256(e.b))
+	if fl := f.flights.running[key]; fl != nil {
+		return nil, fl, nil
+	}
+	fl := &flight{key: key, done: make(chan struct{})}
+	f.flights.running[key] = fl
+	r := &Receipt{digest: step.Digest(rec.Item.Digest), at: now, key: key, flight: fl, ds: rec.ds, user: user, item: rec.Item, grows: id, step: step}
+	r.state.Store(receiptFresh)
+	return r, nil, nil
+}
+
+// Grown is Ledger's.
+func (f *file) Grown(id int64) int {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if rec := f.book.releases[id]; rec != nil {
+		return rec.through()
+	}
+	return 0
+}
+
+// saveStep is the writer's part of saving a step.
+func (f *file) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
+	rec := f.book.releases[r.grows]
+	if rec == nil || rec.Revoked {
+		return 0, refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
+	}
+	if n := len(rec.grown); n > 0 && rec.through() == r.step.To && rec.grown[n-1].noisy == sha256.Sum256(blob) {
+		return rec.ID, nil // the first try was durable after all
+	}
+	if rec.through() != r.step.From {
+		return 0, refusal{errors.New("ledger: the release has grown by another step")}
+	}
+	var e encoder
+	e.i64(r.grows)
+	e.i64(int64(r.step.From))
+	e.i64(int64(r.step.To))
+	e.bytes(blob)
+	if err := f.book.checkGrowth(r.ds, e.b); err != nil {
+		return 0, refusal{fmt.Errorf("ledger: the step does not fit its release: %w", err)}
+	}
+	_, err := t.add(rowGrow, r.ds, "", e.b)
+	return rec.ID, err
+}
+
+func decodeGrowth(b []byte) (id int64, p mechanisms.Step, blob []byte, err error) {
+	d := decoder{b: b}
+	id, p.From, p.To, blob = d.i64(), int(d.i64()), int(d.i64()), d.bytes()
+	return id, p, blob, d.end()
+}
+
+// checkGrowth tells whether a step follows what is known of its release, with as many observations as it adds.
+func (b *book) checkGrowth(ds int64, body []byte) error {
+	id, p, blob, err := decodeGrowth(body)
+	if err != nil {
+		return err
+	}
+	rec := b.releases[id]
+	if rec == nil || rec.Revoked || rec.ds != ds || rec.through() != p.From || p.To <= p.From || p.To > rec.Item.Spec.Cells {
+		return errBody
+	}
+	noisy, err := decodeNoisy(blob)
+	if spec := rec.Item.Spec; err != nil || !spec.Grows() || len(noisy.Keys) > 0 || len(noisy.Observations) != spec.Known(p.To)-spec.Known(p.From) {
+		return errBody
+	}
+	return nil
+}
+
+func (b *book) applyGrow(r row) error {
+	if err := b.checkGrowth(r.ds, r.body); err != nil {
+		return err
+	}
+	id, p, blob, _ := decodeGrowth(r.body)
+	rec := *b.releases[id]
+	rec.grown = append(rec.grown[:len(rec.grown):len(rec.grown)], growth{r.seq, p.To, sha256.Sum256(blob)})
+	b.releases[id] = &rec
+	return nil
+}
+
+// endGrowing withdraws all releases that grow. It returns their ids.
+func (b *book) endGrowing() (ids []int64) {
+	for id, rec := range b.releases {
+		if !rec.Revoked && rec.Item.Spec.Grows() {
+			b.withdraw(rec)
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// fetchGrown reads all that a release has grown by.
+func (f *file) fetchGrown(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
+	s, err := f.read()
+	if err != nil {
+		return none, fmt.Errorf("ledger: %w", err)
+	}
+	defer f.reading.Unlock()
+	var all mechanisms.Noisy
+	for _, g := range rec.grown {
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+		var body []byte
+		err := s.run("SELECT body FROM chain WHERE seq = ?", func(st *sqlite3.Stmt) error { body = st.ColumnBlob(0, nil); return nil }, g.seq)
+		if err != nil {
+			f.closeReader()
+			return none, fmt.Errorf("ledger: %w", openFailed(err))
+		}
+		_, _, blob, err := decodeGrowth(body)
+		if err != nil || sha256.Sum256(blob) != g.noisy {
+			return none, fmt.Errorf("ledger: %w: row %d of release %d is not what was saved", ErrCorrupt, g.seq, rec.ID)
+		}
+		noisy, err := decodeNoisy(blob)
+		if err != nil {
+			return none, fmt.Errorf("ledger: %w: row %d of release %d: %w", ErrCorrupt, g.seq, rec.ID, err)
+		}
+		all.Observations = append(all.Observations, noisy.Observations...)
+	}
+	return privacy.Published(all), nil
+}

@@ -1,0 +1,207 @@
+package ledger
+
+import (
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// growing is a shared release over ten cells, each observed once and in blocks of three.
+func growing(n byte) Item {
+	it := shared(n, eps(1e6))
+	it.Kind, it.Name = "range", "people_hired"
+	it.Spec = mechanisms.Spec{Counters: 1, Cells: 10, Strategy: mechanisms.Strategy{Kind: mechanisms.ContinualTree, Radices: []int{3}},
+		Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 2, Den: 1}}
+	return it
+}
+
+// grow saves the next step, whose observations are the numbers from first on.
+func grow(t testing.TB, f *file, user string, id int64, through int, first int64) {
+	t.Helper()
+	r, p, err := f.Grow(ctx, user, id, through)
+	if err != nil || r == nil {
+		t.Fatalf("receipt %v of step %v, error %v", r, p, err)
+	}
+	s := growing(0).Spec
+	var values []int64
+	for i := range s.Known(p.To) - s.Known(p.From) {
+		values = append(values, first+int64(i))
+	}
+	keep(t, f, r, values...)
+}
+
+func loaded(t testing.TB, f *file, user string, id int64) []int64 {
+	t.Helper()
+	r, err := f.Load(ctx, user, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Noisy.Value().Observations
+}
+
+func TestGrowth(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	id := buy(t, f, "alice", growing(1))
+	if got := loaded(t, f, "alice", id); len(got) != 0 {
+		t.Fatalf("before any step it has %v", got)
+	}
+	grow(t, f, "alice", id, 2, 10)
+	grow(t, f, "alice", id, 4, 20)
+	want := []int64{10, 11, 20, 21, 22} // two cells; one, its block, one
+	if got := loaded(t, f, "alice", id); !slices.Equal(got, want) {
+		t.Fatalf("it has %v, must have %v", got, want)
+	}
+	if r, _, err := f.Grow(ctx, "alice", id, 4); r != nil || err != nil {
+		t.Fatalf("a second receipt for the same cells: %v, %v", r, err)
+	}
+	if _, _, err := f.Grow(ctx, "bob", id, 5); err == nil {
+		t.Fatal("bob, who has not paid, had it grow")
+	}
+	if out := charge(t, f, request("bob", growing(1))); out[0].Receipt != nil || out[0].ID != id || out[0].Charged != eps(1e6) {
+		t.Fatalf("bob's share: %+v", out[0])
+	}
+	grow(t, f, "bob", id, 99, 30)
+	own, pool := spent(t, f, "alice")
+	if own != 1e6 || pool != 1e6 {
+		t.Fatalf("alice has spent %d, the cap %d: growing must cost nothing", own, pool)
+	}
+	whole := loaded(t, f, "alice", id)
+	verify(t, f)
+	f.Close()
+	f = open(t, path, Options{})
+	adopt(t, f, census())
+	if got := loaded(t, f, "bob", id); !slices.Equal(got, whole) || f.Grown(id) != 10 {
+		t.Fatalf("after a restart it has %v of %d cells, must have %v of 10", got, f.Grown(id), whole)
+	}
+	if r, _, err := f.Grow(ctx, "alice", id, 10); r != nil || err != nil {
+		t.Fatalf("grown again after the horizon: %v, %v", r, err)
+	}
+}
+
+// TestGrowthOfOneAtATime: of many who ask for one step one draws it, and the others wait.
+func TestGrowthOfOneAtATime(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id := buy(t, f, "alice", growing(1))
+	var drawn atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			r, _, err := f.Grow(ctx, "alice", id, 2)
+			if err != nil {
+				t.Error(err)
+			}
+			if r != nil {
+				drawn.Add(1)
+				keep(t, f, r, 1, 2)
+			}
+		})
+	}
+	if all.Wait(); drawn.Load() != 1 {
+		t.Fatalf("%d drew one step", drawn.Load())
+	}
+}
+
+// TestGrowthGivenUp: what was not saved is drawn by the next; a receipt is for its own step, and is saved once.
+func TestGrowthGivenUp(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id := buy(t, f, "alice", growing(1))
+	r, p, err := f.Grow(ctx, "alice", id, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Spend(growing(1).Digest); err == nil {
+		t.Fatal("a step's receipt was spent for the whole release")
+	}
+	if err := r.Spend(p.Digest(growing(1).Digest)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Save(ctx, r, noisy(1, 2, 3)); err == nil {
+		t.Fatal("saved with an observation too many")
+	}
+	f.Abandon(r)
+	grow(t, f, "alice", id, 2, 40)
+	if _, err := f.Save(ctx, r, noisy(1, 2)); err == nil {
+		t.Fatal("a receipt given up was saved")
+	}
+	if got := loaded(t, f, "alice", id); !slices.Equal(got, []int64{40, 41}) {
+		t.Fatalf("it has %v", got)
+	}
+	if _, _, err := f.Grow(ctx, "alice", buy(t, f, "alice", item(2, eps(1e5)), 5), 2); err == nil {
+		t.Fatal("a count was grown")
+	}
+}
+
+// TestGrowthEndsWithARollback: steps that an older copy of the ledger lacks were sent, and are never drawn again.
+func TestGrowthEndsWithARollback(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	id := buy(t, f, "alice", growing(1))
+	grow(t, f, "alice", id, 2, 10)
+	old := path + ".old"
+	if err := f.Backup(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	grow(t, f, "alice", id, 3, 20)
+	f.Close()
+	data, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		os.Remove(path + suffix)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(ctx, "sqlite:"+path, Options{})
+	wantErr(t, err, ErrRollback)
+	f = open(t, path, Options{AcceptRollback: true})
+	adopt(t, f, census())
+	if _, _, err := f.Grow(ctx, "alice", id, 3); err == nil {
+		t.Fatal("a step that was sent is drawn again")
+	}
+	if _, err := f.Load(ctx, "alice", id); err == nil {
+		t.Fatal("a release of which steps are lost is still read")
+	}
+	verify(t, f)
+	again := buy(t, f, "alice", growing(1))
+	grow(t, f, "alice", again, 3, 50)
+	if own, _ := spent(t, f, "alice"); own != 2e6 {
+		t.Fatalf("the release bought anew has brought alice to %d", own)
+	}
+	verify(t, f)
+}
+
+// TestGrowthIsChecked: a row that does not follow is no row of a sound chain.
+func TestGrowthIsChecked(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id := buy(t, f, "alice", growing(1))
+	grow(t, f, "alice", id, 2, 10)
+	body := func(id int64, from, to int, values ...int64) []byte {
+		var e encoder
+		e.i64(id)
+		e.i64(int64(from))
+		e.i64(int64(to))
+		e.bytes(encodeNoisy(mechanisms.Noisy{Observations: values}))
+		return e.b
+	}
+	ds := f.book.releases[id].ds
+	for name, b := range map[string][]byte{
+		"again": body(id, 0, 2, 1, 2), "a gap": body(id, 3, 4, 1), "backwards": body(id, 2, 1), "beyond": body(id, 2, 11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11),
+		"no release": body(id+99, 0, 1, 1), "too few": body(id, 2, 3, 1), "rest": append(body(id, 2, 3, 1, 2), 0),
+	} {
+		if err := f.book.checkGrowth(ds, b); err == nil {
+			t.Errorf("%s: taken for a step", name)
+		}
+	}
+	if err := f.book.checkGrowth(ds, body(id, 2, 3, 1, 2)); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,91 @@
+package online
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// The kinds of steps. They are in ledgers: never change one.
+const (
+	stepRestart = 'r'
+	stepHard    = 'h'
+)
+
+// RestartStep is the step of a restart.
+func RestartStep() []byte { return []byte{stepRestart} }
+
+// Step returns what a state has more than the one before it: one restart, or one hard answer. A state is the sum of its
+// steps, so that what is written for an update grows with its query and not with the session.
+func (s State) Step(before State) ([]byte, error) {
+	switch {
+	case s.restarts == before.restarts+1 && len(s.entries) == len(before.entries):
+		return RestartStep(), nil
+	case s.restarts == before.restarts && len(s.entries) == len(before.entries)+1:
+		e := s.entries[len(s.entries)-1]
+		return binary.AppendVarint(e.Query.append([]byte{stepHard}), e.Value), nil
+	}
+	return nil, errors.New("the states are not one step apart")
+}
+
+// Replay adds up the steps of a session that began without earlier entries.
+func Replay(p Plan, steps [][]byte) (State, error) {
+	if !p.valid {
+		return State{}, errUnplanned
+	}
+	s := State{plan: p.digest()}
+	for _, step := range steps {
+		kind, rest := byte(0), []byte(nil)
+		if len(step) > 0 {
+			kind, rest = step[0], step[1:]
+		}
+		switch kind {
+		case stepRestart:
+			s.restarts++
+		case stepHard:
+			e, after, err := cutEntry(rest, p.spec.Cells)
+			if err != nil {
+				return State{}, err
+			}
+			s, rest = s.with(e), after
+		default:
+			return State{}, errors.New("a step of the state is malformed")
+		}
+		if len(rest) != 0 {
+			return State{}, errors.New("a step of the state is too long")
+		}
+	}
+	return s, nil
+}
+
+// Left returns the updates that a state leaves to its plan: to a session that goes on, or to one that is restored first.
+func (p Plan) Left(s State, restored bool) int {
+	left := p.spec.Updates - s.used()
+	if restored {
+		left--
+	}
+	return max(left, 0)
+}
+
+// Belief is the public hypothesis of a state, read without a session: also when that has stopped, or its process is gone.
+type Belief struct {
+	plan       Plan
+	hypothesis hypothesis
+}
+
+// Believe makes the hypothesis of a state.
+func Believe(p Plan, s State) (*Belief, error) {
+	if !p.valid {
+		return nil, errUnplanned
+	}
+	b := &Belief{p, newHypothesis(p)}
+	for i := range s.entries {
+		if err := s.entries[i].Query.check(p.spec.Cells, p.spec.Grid); err != nil {
+			return nil, err
+		}
+		b.hypothesis.learn(s.entries[:i+1])
+	}
+	return b, nil
+}
+
+// Cells returns the share of all rows that the hypothesis gives each cell.
+func (b *Belief) Cells() []float64 { return b.hypothesis.shares() }

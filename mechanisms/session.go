@@ -1,0 +1,283 @@
+package mechanisms
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/online"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// OnlineRule names how the public hypothesis of an online measurement learns. The numbers are in ledgers: never change one.
+type OnlineRule uint8
+
+// The rules. The zero value is invalid.
+const (
+	MultiplicativeWeights OnlineRule = 1 + iota // one distribution, the nearest that gives the answers
+	Median                                      // the median of points among all distributions that give them, about
+)
+
+func (r OnlineRule) String() string {
+	return [...]string{"invalid", "multiplicative weights", "median mechanism"}[min(r, Median+1)%3]
+}
+
+// Online is a measurement that answers counting queries over its cells one after the other, of which only those cost
+// that its public hypothesis gets wrong: package online's Session. All of it is public.
+type Online struct {
+	Rule         OnlineRule
+	Contribution Contribution
+	Rows         int64 // a public guess of the number of rows
+	Spare        int64 // how many more there may be
+	Updates      int   // answers from the rows, until it stops
+	Queries      int64 // of rules that answer so many
+	Cost         privacy.Cost
+}
+
+// onlineMiss is the probability for which a session's error is planned.
+const onlineMiss = noise.Probability(.05)
+
+// NewOnline returns the Spec of a session over so many cells.
+//
+// Claim: all that a session says, and those restored from it, cost o.Cost for o.Contribution: online.Session's claim, whose
+// queries are sums of whole cells, of which a unit's rows move each by at most Contribution.Rows.
+func NewOnline(o Online, cells int) (Spec, error) {
+	s := Spec{Counters: 1, Cells: cells, Online: &o}
+	return s, s.check()
+}
+
+// check refuses every session that NewOnline would not make.
+func (o *Online) check(s Spec) error {
+	switch {
+	case s.Choice != nil || s.Synthetic != nil || s.Noise != (Noise{}) || s.Sums != nil || s.Strategy.Kind != 0:
+		return errors.New("a session has a strategy, noise or sums, must have none")
+	case s.Counters != 1:
+		return fmt.Errorf("number of counters is %d, must be 1", s.Counters)
+	case s.Cells < 1 || s.Cells > MostCells:
+		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
+	case o.Queries != 0:
+		return fmt.Errorf("queries is %d, must be 0: %s answers any number", o.Queries, o.Rule)
+	}
+	if err := checkContribution(o.Contribution); err != nil {
+		return err
+	}
+	_, err := o.plan(s.Cells)
+	return err
+}
+
+// sessionKey is all that a session's plan and error depend on.
+type sessionKey struct {
+	online     Online
+	cells      int
+	confidence float64
+}
+
+// plans and sessionErrors remember what takes a search, for the whole process; policies declare few of them.
+var plans, sessionErrors sync.Map
+
+func (o *Online) plan(cells int) (online.Plan, error) {
+	key := sessionKey{*o, cells, 0}
+	if known, ok := plans.Load(key); ok {
+		return known.(online.Plan), nil
+	}
+	rule := map[OnlineRule]online.Rule{MultiplicativeWeights: online.Projection, Median: online.Median}[o.Rule]
+	accountant := privacy.Pure
+	if o.Cost.Rho.Pico() != 0 {
+		accountant = privacy.ZCDP
+	}
+	p, err := online.NewPlan(online.Spec{
+		Cells: cells, Grid: 1, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
+		Rule: rule, Accountant: accountant,
+	}, o.Cost, onlineMiss)
+	if err == nil {
+		plans.Store(key, p)
+	}
+	return p, err
+}
+
+// error is that of any answer, while the session lasts.
+func (o *Online) error(cells int, c Confidence) Error {
+	key := sessionKey{*o, cells, c.p}
+	if known, ok := sessionErrors.Load(key); ok {
+		return known.(Error)
+	}
+	p, err := o.plan(cells)
+	if err != nil {
+		panic("mechanisms: error of a session that was not planned: " + err.Error())
+	}
+	e := Error{HalfWidth: p.Width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
+	typical := float64(p.Width(.05)) / 1.96
+	e.Variance = typical * typical
+	sessionErrors.Store(key, e)
+	return e
+}
+
+// ofSession is the error of one answer: none where no cell is asked about.
+func (e *Errors) ofSession(spans []Span) Error {
+	if len(spans) == 0 {
+		return Error{}
+	}
+	return *e.asked
+}
+
+// Rival compares a session with a plain histogram of its cells at the same cost: the half-widths of a session's answer, and
+// of the histogram's to the question that it answers worst, that over all cells.
+func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
+	cost := privacy.Cost{Epsilon: s.Online.Cost.Epsilon, Rho: s.Online.Cost.Rho}
+	plain, err := Plain(1, s.Cells, s.Online.Contribution, cost)
+	if err != nil {
+		return 0, 0, err
+	}
+	return s.Online.error(s.Cells, c).HalfWidth, plain.Error([]Span{{0, s.Cells}}, c).HalfWidth, nil
+}
+
+// Session answers counting queries about cells; see Online. It is safe for concurrent use: questions wait for each other.
+type Session struct {
+	cells int
+	asks  *online.Session
+	memo  *online.Memo
+}
+
+// SessionAnswer is what one question got.
+type SessionAnswer struct {
+	Value   int64
+	Hard    bool // from the rows, at one update; else the hypothesis's own
+	Left    int  // updates left
+	Guessed bool // the session has stopped: the hypothesis's own, with no promise
+}
+
+// mostRemembered bounds the questions whose answers a session repeats.
+const mostRemembered = 1 << 14
+
+// OpenSession begins a session whose cost has been charged. save makes a step durable before the answer that it tells is
+// returned; its error withholds the answer and ends the session.
+func OpenSession(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
+	return session(spec, nil, place, truth, random, save)
+}
+
+// RestoreSession goes on where a lost session stood, from its steps: the last of them is that of this restart, which has
+// been made durable before the rows were read again.
+func RestoreSession(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
+	if len(steps) == 0 || string(steps[len(steps)-1]) != string(online.RestartStep()) {
+		return nil, errors.New("the last step is no restart")
+	}
+	return session(spec, steps, place, truth, random, save)
+}
+
+func session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
+	if spec.Online == nil || save == nil {
+		return nil, errors.New("spec is not of a session, or nothing saves its steps")
+	}
+	p, state, err := spec.state(steps)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := Tally(1, spec.Cells, place, truth)
+	if err != nil {
+		return nil, err
+	}
+	checkpoint := func(next online.State) error {
+		step, err := next.Step(state)
+		if err == nil {
+			err = save(step)
+		}
+		if err == nil {
+			state = next
+		}
+		return err
+	}
+	s := &Session{cells: spec.Cells}
+	if steps == nil {
+		s.asks, err = online.Open(p, cells, random, checkpoint)
+	} else {
+		s.asks, err = online.Resume(p, state, cells, random, checkpoint)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if s.memo, err = online.NewMemo(s.asks, mostRemembered); err != nil {
+		return nil, err
+	}
+	for _, e := range state.Entries() {
+		s.memo.Know(e)
+	}
+	return s, nil
+}
+
+// state is the plan of a session and where its steps have led it.
+func (s Spec) state(steps [][]byte) (online.Plan, online.State, error) {
+	if err := s.check(); err != nil {
+		return online.Plan{}, online.State{}, err
+	}
+	p, err := s.Online.plan(s.Cells)
+	if err != nil {
+		return online.Plan{}, online.State{}, err
+	}
+	state, err := online.Replay(p, steps)
+	return p, state, err
+}
+
+// RestartStep is the step that a restart takes, saved before RestoreSession is called.
+func RestartStep() []byte { return online.RestartStep() }
+
+// LeftAfter returns the updates that steps leave to a session: to one that goes on, or to one that is restored first. At 0
+// the session has stopped.
+func (s Spec) LeftAfter(steps [][]byte, restored bool) (int, error) {
+	p, state, err := s.state(steps)
+	if err != nil {
+		return 0, err
+	}
+	return p.Left(state, restored), nil
+}
+
+// Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end a new
+// one gets the hypothesis's own. An error means that nothing may be told: the session is to be restored from its steps.
+func (s *Session) Answer(spans []Span) (privacy.Released[SessionAnswer], error) {
+	var none privacy.Released[SessionAnswer]
+	q, err := queryOf(s.cells, spans)
+	if err != nil {
+		return none, err
+	}
+	a, err := s.memo.Answer(q)
+	if stopped := (*online.Stopped)(nil); errors.As(err, &stopped) && stopped.Reason == online.Spent {
+		guess, err := s.asks.Guess(q)
+		if err != nil {
+			return none, err
+		}
+		return sealed.Release(SessionAnswer{Value: guess, Guessed: true}), nil
+	}
+	if err != nil {
+		return none, err
+	}
+	return privacy.PostProcess(a, func(a online.Answer) SessionAnswer { return SessionAnswer{Value: a.Value, Hard: a.Hard, Left: a.Left} }), nil
+}
+
+// Opened is what is released by the opening alone: nothing.
+func (s *Session) Opened() privacy.Released[Noisy] { return sealed.Release(Noisy{}) }
+
+// Left returns the updates left.
+func (s *Session) Left() int { return s.asks.Left() }
+
+func queryOf(cells int, spans []Span) (online.Query, error) {
+	own := make([]online.Span, 0, len(spans))
+	for _, span := range normal(spans, cells) {
+		own = append(own, online.Span(span))
+	}
+	return online.Spans(cells, own...)
+}
+
+// Belief is the public hypothesis that a session's steps have led to, read without the session.
+type Belief struct{ belief *online.Belief }
+
+// Believe makes the hypothesis of a session's steps.
+func (s Spec) Believe(steps [][]byte) (*Belief, error) {
+	p, state, err := s.state(steps)
+	if err != nil {
+		return nil, err
+	}
+	b, err := online.Believe(p, state)
+	return &Belief{b}, err
+}

@@ -1,0 +1,231 @@
+package planner
+
+import (
+	"math/big"
+	"slices"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list by a
+// score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a count or
+// a sum that cannot be below zero.
+
+// race is the score by which the first candidates are shown.
+type race struct {
+	most  int
+	terms []term // by candidate
+	label *pg.Node
+}
+
+// term is a candidate's score: weight · count, or weight · sum.
+type term struct {
+	weight *big.Rat
+	where  []*expr
+	sum    *summand // nil: rows are counted
+	bound  int64    // of what a row adds
+	same   bool     // the sum is of a number that is the same in all rows that the candidate meets
+}
+
+// findRace notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
+// answer is sorted before all else. Where they are not chosen it is 0 in all rows.
+func (f *fanned) findRace() {
+	g := f.g
+	sel := g.sel
+	if g.above || len(f.privateKeys()) > 0 || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 || sel.LimitCount == nil ||
+		sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
+		return
+	}
+	for _, t := range g.targets {
+		if hasAggregate(t.node) || hasWindow(t.node) {
+			return
+		}
+	}
+	by := sel.SortClause[0].GetSortBy()
+	call, factors := scoreOf(by.Node)
+	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || by.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST || call == nil {
+		return
+	}
+	most, refusal := g.b.whole(sel.LimitCount, "LIMIT", -1)
+	if refusal != nil || most < 1 || most > mechanisms.MostChosen || int(most) >= len(f.each) {
+		return
+	}
+	r := &race{most: int(most), label: pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)}
+	for i, sub := range f.each {
+		t := sub.term(call, factors)
+		if t == nil || len(r.terms) > 0 && t.same != r.terms[0].same {
+			return
+		}
+		t.where = slices.Concat(t.where, f.own[i])
+		r.terms = append(r.terms, *t)
+	}
+	score := sel.SortClause[0]
+	if r.terms[0].same { // written so that it is the same arithmetic for all candidates
+		product := pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, call.Args[0], &pg.Node{Node: &pg.Node_FuncCall{FuncCall: countOf(call)}}, -1)
+		for _, n := range factors {
+			product = pg.MakeAExprNode(pg.A_Expr_Kind_AEXPR_OP, []*pg.Node{pg.MakeStrNode("*")}, n, product, -1)
+		}
+		score = pg.MakeSortByNode(product, by.SortbyDir, by.SortbyNulls, -1)
+	}
+	rank := pg.MakeSortByNode(r.label, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)
+	g.sel, f.race = &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause,
+		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, score}, LimitCount: sel.LimitCount,
+		LimitOption: sel.LimitOption, WithClause: sel.WithClause}, r
+	g.q.counters = []counter{{canon: "rank"}}
+	for _, sub := range f.each {
+		sub.q.counters = g.q.counters[:1:1]
+	}
+}
+
+// scoreOf takes a product apart: one aggregate, and public factors. A nil call: it is none.
+func scoreOf(n *pg.Node) (call *pg.FuncCall, factors []*pg.Node) {
+	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+		return f, nil
+	}
+	e := n.GetAExpr()
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"*"}) {
+		return nil, nil
+	}
+	left, right := e.Lexpr, e.Rexpr
+	if hasAggregate(left) {
+		left, right = right, left
+	}
+	if left == nil || hasAggregate(left) {
+		return nil, nil
+	}
+	if call, factors = scoreOf(right); call == nil {
+		return nil, nil
+	}
+	return call, append(factors, left)
+}
+
+// term is a candidate's score; nil: it has none of the form.
+func (g *grouping) term(call *pg.FuncCall, factors []*pg.Node) *term {
+	t := &term{weight: big.NewRat(1, 1), bound: 1}
+	for _, n := range factors {
+		if e, refusal := g.below("ORDER BY").expr(n); refusal != nil || !t.times(e) {
+			return nil
+		}
+	}
+	name, refusal := functionName(call)
+	if refusal != nil || call.AggDistinct || call.AggWithinGroup || call.FuncVariadic || len(call.AggOrder) > 0 {
+		return nil
+	}
+	if name == "sum" && len(call.Args) == 1 {
+		arg, refusal := g.below("an aggregate").expr(call.Args[0])
+		if refusal != nil {
+			return nil
+		}
+		if arg.isConstant() { // the same in all rows that the candidate meets
+			if !t.times(arg) {
+				return nil
+			}
+			call, t.same = countOf(call), true
+		} else if t.adds(g, call, arg) {
+			return t
+		}
+	}
+	scratch := *g
+	scratch.q = &question{table: g.rows.table}
+	found, refusal := scratch.aggregate(call)
+	if refusal != nil || found.formula != nil || found.counter < 0 || len(scratch.q.counters) != 1 {
+		return nil
+	}
+	c := scratch.q.counters[0]
+	if c.sum != nil || c.values != nil || c.units != nil || c.choice != nil {
+		return nil
+	}
+	t.where = c.where
+	return t
+}
+
+// countOf counts the rows that a sum adds up.
+func countOf(call *pg.FuncCall) *pg.FuncCall {
+	return &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: call.AggFilter, Location: call.Location}
+}
+
+// times multiplies the weight by a constant that is not below 0.
+func (t *term) times(e *expr) bool {
+	if !e.isConstant() {
+		return false
+	}
+	v, refusal := e.value(nil)
+	if refusal != nil || v == nil {
+		return false
+	}
+	x, ok := ratOf(v)
+	if !ok || x.Sign() < 0 {
+		return false
+	}
+	t.weight = new(big.Rat).Mul(t.weight, x)
+	return true
+}
+
+// adds makes the score a sum of values that are not below 0.
+func (t *term) adds(g *grouping, call *pg.FuncCall, arg *expr) bool {
+	if !numeric(arg) {
+		return false
+	}
+	var where []*expr
+	if call.AggFilter != nil {
+		e, refusal := g.below("FILTER").condition(call.AggFilter, "FILTER")
+		if refusal != nil {
+			return false
+		}
+		where = conjuncts([]*expr{e})
+	}
+	present, refusal := g.present(arg, where)
+	if refusal != nil {
+		return false
+	}
+	x, refusal := g.value(arg, false, mostAlone, int(call.Location))
+	if refusal != nil || x.grid.centre != 0 || x.least.Sign() < 0 {
+		return false
+	}
+	t.where, t.sum = present, x.sum(1)
+	bound := t.sum.weights.bound
+	if t.sum.expr == nil {
+		bound = boundOf(t.sum.factors)
+	}
+	if bound.Low < 0 || bound.High < 1 {
+		return false
+	}
+	t.bound = bound.High
+	t.weight = new(big.Rat).Mul(t.weight, power10(x.grid.exponent, 1))
+	if x.times != nil {
+		if x.times.Sign() < 0 {
+			return false
+		}
+		t.weight.Mul(t.weight, x.times)
+	}
+	return true
+}
+
+// weights are the terms' weights as whole numbers of 1/scale; false: they are too far apart, or all zero.
+func (r *race) weights() (whole []int64, scale *big.Rat, ok bool) {
+	common := big.NewInt(1)
+	for _, t := range r.terms {
+		d := t.weight.Denom()
+		common.Mul(common, new(big.Int).Quo(d, new(big.Int).GCD(nil, nil, common, d)))
+	}
+	divisor, largest := new(big.Int), int64(0)
+	numbers := make([]*big.Int, len(r.terms))
+	for i, t := range r.terms {
+		numbers[i] = new(big.Int).Quo(new(big.Int).Mul(t.weight.Num(), common), t.weight.Denom())
+		divisor.GCD(nil, nil, divisor, numbers[i])
+	}
+	if divisor.Sign() == 0 {
+		return nil, nil, false
+	}
+	for _, n := range numbers {
+		n.Quo(n, divisor)
+		if n.Cmp(big.NewInt(mechanisms.MostWeight)) > 0 {
+			return nil, nil, false
+		}
+		whole = append(whole, n.Int64())
+		largest = max(largest, n.Int64())
+	}
+	return whole, new(big.Rat).SetFrac(divisor, common), largest > 0
+}

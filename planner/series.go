@@ -1,0 +1,101 @@
+package planner
+
+import (
+	"math/big"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// seriesCandidates are the values of generate_series of numbers, or of unnest of an array; nil for other functions.
+func (b *binder) seriesCandidates(f *pg.FuncCall) (*candidates, *Refusal) {
+	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
+		return nil, nil
+	}
+	name, refusal := functionName(f)
+	if refusal != nil {
+		return nil, nil
+	}
+	list := &candidates{alias: name, names: []string{name}, typmod: []int32{-1}}
+	switch {
+	case name == "unnest" && len(f.Args) == 1 && f.Args[0].GetAArrayExpr() != nil:
+		sel := &pg.SelectStmt{}
+		for _, n := range f.Args[0].GetAArrayExpr().Elements {
+			sel.ValuesLists = append(sel.ValuesLists, pg.MakeListNode([]*pg.Node{n}))
+		}
+		if len(sel.ValuesLists) == 0 {
+			return nil, nil
+		}
+		values, refusal := b.valuesCandidates(nil, sel)
+		if refusal != nil {
+			return nil, refusal
+		}
+		list.types, list.rows = values.types, values.rows
+		return list, nil
+	case name == "generate_series" && (len(f.Args) == 2 || len(f.Args) == 3):
+		return b.generated(list, f)
+	}
+	return nil, nil
+}
+
+// generated fills a list with an arithmetic series; nil: its ends are no numbers.
+func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refusal) {
+	t := &translator{env: b.env, params: b.params, place: "generate_series"}
+	ends, _, refusal := t.all(f.Args)
+	if refusal != nil {
+		return nil, refusal
+	}
+	typ, refusal := commonType([][]*expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)
+	if refusal != nil || !typ.Integer() && typ != policy.NumericType {
+		return nil, refusal
+	}
+	numbers, scale := make([]*big.Int, len(ends)), int32(0)
+	values := make([]policy.Value, len(ends))
+	for i, e := range ends {
+		typed, refusal := b.asType(e, typ)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if values[i], refusal = typed.value(nil); refusal != nil {
+			return nil, refusal
+		}
+		switch v := values[i].(type) {
+		case policy.Numeric:
+			scale = max(scale, v.Scale)
+		case int64:
+		default:
+			return list.typed(typ), nil // NULL: no rows
+		}
+	}
+	for i, v := range values {
+		if n, ok := v.(policy.Numeric); ok {
+			numbers[i] = n.At(scale)
+		} else {
+			numbers[i] = big.NewInt(v.(int64))
+		}
+	}
+	step := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+	if len(ends) == 3 {
+		step = numbers[2]
+	}
+	if step.Sign() == 0 {
+		return nil, evaluation.at(int(f.Location), "step size cannot equal zero")
+	}
+	for x := numbers[0]; x.Cmp(numbers[1])*step.Sign() <= 0; x = new(big.Int).Add(x, step) {
+		if len(list.rows) > mostCandidates {
+			return nil, manyCandidates.at(int(f.Location), len(list.rows), mostCandidates)
+		}
+		v := policy.Value(policy.Numeric{Coefficient: x, Scale: scale})
+		if typ.Integer() {
+			v = x.Int64()
+		}
+		list.rows = append(list.rows, []*expr{constantExpr(v, typ, int(f.Location))})
+	}
+	return list.typed(typ), nil
+}
+
+func (c *candidates) typed(t policy.Type) *candidates {
+	c.types = []policy.Type{t}
+	return c
+}

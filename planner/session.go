@@ -1,0 +1,217 @@
+package planner
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// An online release answers counting questions that are functions of its cells, one after the other, each analyst's from a
+// session of her own (docs/adr/0024). Whether one is used is decided by public things: the policy, what she has paid for,
+// how many updates her own session has left, and expected errors. Where a plain histogram of its cells would give less error
+// at the same cost, the release is drawn as that histogram, unless the policy insists.
+
+// cellsOf is the measure over the cells of a release, which may be wider than its columns'.
+func cellsOf(r *policy.Release) *solved {
+	s := identity(r.Table, r.Columns)
+	for _, p := range s.parts {
+		for i, c := range r.Columns {
+			if c != r.Table.Columns[p.columns[0]] {
+				continue
+			}
+			from := r.Cells(i)
+			for at, first := range from {
+				end := len(p.class)
+				if at+1 < len(from) {
+					end = from[at+1]
+				}
+				for cell := first; cell < end; cell++ {
+					p.class[cell] = int32(at)
+				}
+			}
+			s.cells = s.cells / p.classes * len(from)
+			p.classes = len(from)
+		}
+	}
+	return s
+}
+
+// sessionSpec is how an online release is measured.
+func sessionSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
+	o := mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Contribution: r.Table.ContributionTo(cells), Rows: r.Table.ExpectedRows, Updates: r.Updates, Queries: r.Queries, Cost: r.Cost}
+	if r.Mechanism == "median" {
+		o.Rule = mechanisms.Median
+	}
+	if d := r.Table.Dataset; d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
+		o.Spare = o.Rows // the guess may be half of what is there
+	}
+	return mechanisms.NewOnline(o, cells)
+}
+
+// onlineRelease is a release as the planner looks at it. It is a function of the policy alone.
+type onlineRelease struct {
+	*policy.Release
+	cells   *solved
+	measure *Measure // not held, at the release's cost
+	spec    mechanisms.Spec
+	own     int64 // half-widths at the dataset's confidence: of an answer of the session,
+	plain   int64 // and of a plain histogram's worst one
+	drawn   bool  // as a plain histogram
+}
+
+// onlineReleases remembers them: *policy.Release → *onlineRelease or error.
+var onlineReleases sync.Map
+
+func onlineOf(r *policy.Release) (*onlineRelease, error) {
+	if known, ok := onlineReleases.Load(r); ok {
+		if err, failed := known.(error); failed {
+			return nil, err
+		}
+		return known.(*onlineRelease), nil
+	}
+	o, err := readOnline(r)
+	if err != nil {
+		onlineReleases.Store(r, err)
+		return nil, err
+	}
+	onlineReleases.Store(r, o)
+	return o, nil
+}
+
+func readOnline(r *policy.Release) (*onlineRelease, error) {
+	o := &onlineRelease{Release: r, cells: cellsOf(r)}
+	var err error
+	if o.spec, err = sessionSpec(r, o.cells.cells); err != nil {
+		return nil, err
+	}
+	if o.own, o.plain, err = o.spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
+		return nil, err
+	}
+	kind := policy.OnlineRelease.String()
+	if o.drawn = !r.Insist && o.plain <= o.own; o.drawn {
+		kind = policy.HistogramRelease.String()
+		if o.spec, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), r.Cost); err != nil {
+			return nil, err
+		}
+	}
+	m := o.cells.measure(kind, r.Name)
+	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
+	if !o.drawn {
+		m.described = encodeText(append(m.described, "online"...), r.Name)
+		m.Digest = sha256.Sum256(m.described)
+	}
+	o.measure = m
+	return o, nil
+}
+
+// figures names what a session and the plain histogram would be off.
+func (o *onlineRelease) figures() string {
+	return fmt.Sprintf("its answers are within ±%d at %g %%, a plain histogram of its %d cells would be within ±%d at the same cost", o.own, 100*o.Table.Dataset.Defaults.Confidence.Float(), o.cells.cells, o.plain)
+}
+
+// onlineFor lists the online releases that a question can be read from, and how.
+func (ch *chooser) onlineFor(q *asking) (list []*onlineRelease, readings []*reading) {
+	columns, ok := q.columns()
+	if !ok || len(q.table.Sessions) == 0 || len(columns) == 0 || q.summed() != nil || q.table.Derived != nil {
+		return nil, nil
+	}
+	for _, r := range q.table.Sessions {
+		if !containsAll(r.Columns, columns) {
+			continue
+		}
+		o, err := onlineOf(r)
+		if err != nil {
+			ch.hints.add("release " + r.Name + " is not used: " + err.Error())
+			continue
+		}
+		if reading := cover(q.solved, o.cells); reading != nil {
+			list, readings = append(list, o), append(readings, reading)
+		}
+	}
+	return list, readings
+}
+
+// holdingOf is the session that she has paid for last.
+func (ch *chooser) holdingOf(o *onlineRelease) (found Holding, ok bool) {
+	if ch.c.Holdings == nil || o.drawn {
+		return Holding{}, false
+	}
+	for _, h := range ch.c.Holdings.Held(o.measure.Digest) {
+		if h.Spec.Online != nil && h.Spec.Cells == o.cells.cells && (!ok || h.At.After(found.At)) {
+			found, ok = h, true
+		}
+	}
+	return found, ok
+}
+
+// left is how many updates a held session has left.
+func (ch *chooser) left(h Holding) int {
+	if ch.c.Left == nil {
+		return h.Spec.Online.Updates
+	}
+	return ch.c.Left(h.ID)
+}
+
+// reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.
+func (ch *chooser) reuseAny(q *asking) []candidate {
+	list := ch.reuse(q)
+	releases, readings := ch.onlineFor(q)
+	for i, o := range releases {
+		h, ok := ch.holdingOf(o)
+		if !ok {
+			continue
+		}
+		m := *o.measure
+		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(h.Spec, readings[i]), holding: h}
+		left := ch.left(h)
+		c.way.hold(h, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, left, h.Spec.Online.Updates, o.figures()))
+		if left == 0 {
+			c.not = "it has stopped: its updates are used up"
+			ch.hints.add("online release " + o.Name + " has stopped: its updates are used up")
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// openSession finds the online releases that she may open for this.
+func (ch *chooser) openSession(q *asking) (list []candidate) {
+	releases, readings := ch.onlineFor(q)
+	for i, o := range releases {
+		if h, ok := ch.holdingOf(o); ok && !ch.isStale(h, o.Release) {
+			continue
+		}
+		m := *o.measure
+		switch {
+		case o.drawn:
+			m.Why = "online release " + o.Name + " is drawn as a plain histogram, which gives less error: " + o.figures()
+		case o.plain <= o.own:
+			m.Why = "the policy insists on online release " + o.Name + ": " + o.figures()
+		default:
+			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.figures()
+		}
+		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(o.spec, readings[i])}
+		if !o.Cost.Fits(q.share) {
+			c.not = "dearer than dp.epsilon lets this question be"
+			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
+// afresh.
+func (ch *chooser) stopped(q *asking) []candidate {
+	releases, _ := ch.onlineFor(q)
+	for _, o := range releases {
+		if h, ok := ch.holdingOf(o); ok && !o.Recount && ch.left(h) == 0 {
+			q.refusal = sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package rewrite_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// worstPostgres are values of each type at the ends of what PostgreSQL holds.
+var worstPostgres = map[string][]string{
+	"smallint":                    {"NULL", "0", "-32768", "32767"},
+	"integer":                     {"NULL", "0", "-2147483648", "2147483647"},
+	"bigint":                      {"NULL", "0", "-9223372036854775808", "9223372036854775807"},
+	"real":                        {"NULL", "0", "-0", "NaN", "Infinity", "-Infinity", "1e-45", "3.4028235e38", "-3.4028235e38"},
+	"double precision":            {"NULL", "0", "-0", "NaN", "Infinity", "-Infinity", "5e-324", "-5e-324", "1.7976931348623157e308", "-1.7976931348623157e308"},
+	"numeric":                     {"NULL", "0", "NaN", "Infinity", "-Infinity", "1e131071", "-1e131071", "1e-16383", "0." + strings.Repeat("9", 16383)},
+	"text":                        {"NULL", "", "NULL", `\`, "\x01", "e\u0301", "\U0010ffff", strings.Repeat("z", 1<<20)},
+	"date":                        {"NULL", "infinity", "-infinity", "4713-01-01 BC", "5874897-12-31"},
+	"timestamp without time zone": {"NULL", "infinity", "-infinity", "4713-01-01 BC", "294276-12-31 23:59:59.999999"},
+	"timestamp with time zone":    {"NULL", "infinity", "-infinity", "4713-01-01 BC", "294276-12-31 23:59:59.999999+00"},
+	"uuid":                        {"NULL", "00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"},
+	"boolean":                     {"NULL", "true", "false"},
+}
+
+// worstDuck are the same of DuckDB's types.
+var worstDuck = map[string][]string{
+	"BOOLEAN": {"NULL", "true", "false"}, "INTEGER": {"NULL", "0", "-2147483648", "2147483647"}, "BIGINT": {"NULL", "0", "-9223372036854775808", "9223372036854775807"},
+	"HUGEINT": {"NULL", "0", "-170141183460469231731687303715884105728", "170141183460469231731687303715884105727"},
+	"FLOAT":   {"NULL", "0", "-0", "NaN", "Infinity", "-Infinity", "1e-45", "3.4028235e38"}, "DOUBLE": {"NULL", "0", "-0", "NaN", "Infinity", "-Infinity", "5e-324", "1.7976931348623157e308", "-1.7976931348623157e308"},
+	"DECIMAL(38,9)": {"NULL", "0", strings.Repeat("9", 29) + ".999999999", "-" + strings.Repeat("9", 29) + ".999999999"}, "DECIMAL(18,2)": {"NULL", "0", "9999999999999999.99"},
+	"TINYINT": {"NULL", "-128", "127"}, "SMALLINT": {"NULL", "-32768", "32767"}, "UINTEGER": {"0", "4294967295"}, "UBIGINT": {"0", "18446744073709551615"}, "ENUM('a', '')": {"NULL", "a", ""},
+	"TIMESTAMP_S": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54", "290309-12-22 (BC) 00:00:00"}, "TIMESTAMP_MS": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54.775", "290309-12-22 (BC) 00:00:00"},
+	"TIMESTAMP_NS": {"NULL", "infinity", "-infinity", "2262-04-11 23:47:16.854775806", "1677-09-22 00:00:00"},
+	"VARCHAR":      append([]string{"1e400", "infinity", "2024-02-30", "12:61", "0x1", "1_000", "tru", "{}", "99999999999999999999999999999999999999999"}, worstPostgres["text"]...),
+	"UUID":         worstPostgres["uuid"], "DATE": {"NULL", "infinity", "-infinity", "5881580-07-10", "5877642-06-25 (BC)"},
+	"TIMESTAMP": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54.775806", "290309-12-22 (BC) 00:00:00"}, "TIMESTAMP WITH TIME ZONE": {"NULL", "infinity", "-infinity", "294247-01-10 04:00:54.775806+00", "290309-12-22 (BC) 00:00:00+00"},
+}
+
+// readAs are the types of columns, and of text that was read from files, that each declared type is read from in DuckDB:
+// package backend refuses others, because not every such cast can be tried (a TIMESTAMP's as a TIMESTAMP WITH TIME ZONE).
+var readAs = map[string][]string{
+	"BOOLEAN": {"BOOLEAN", "VARCHAR"}, "UUID": {"UUID", "VARCHAR"}, "DATE": {"DATE", "VARCHAR"}, "TIMESTAMP WITH TIME ZONE": {"TIMESTAMP WITH TIME ZONE", "VARCHAR"},
+	"BIGINT": {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "VARCHAR", "DECIMAL(38,9)", "DECIMAL(18,2)"}, "FLOAT": {"FLOAT", "VARCHAR"}, "DOUBLE": {"DOUBLE", "FLOAT", "VARCHAR"},
+	"DECIMAL": {"DECIMAL(38,9)", "DECIMAL(18,2)", "TINYINT", "INTEGER", "BIGINT", "HUGEINT", "VARCHAR"}, "VARCHAR": {"VARCHAR", "ENUM('a', '')", "UUID"},
+	"TIMESTAMP": {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "VARCHAR"},
+}
+
+// valuesOf writes a list of values as rows of one column x.
+func valuesOf(list []string, kind, alias string) string {
+	var rows []string
+	for _, v := range list {
+		if v == "NULL" {
+			rows = append(rows, "(CAST(NULL AS "+kind+"))")
+		} else {
+			rows = append(rows, "(CAST('"+strings.ReplaceAll(v, "'", "''")+"' AS "+kind+"))")
+		}
+	}
+	return "(VALUES " + strings.Join(rows, ", ") + ") AS " + alias + "(x)"
+}
+
+// calls are queries that call a function of the catalogue with all worst values of its arguments' types together.
+func calls(name string, args []string, worst map[string][]string) string {
+	var from, list []string
+	for i, kind := range args {
+		alias := "abc"[i : i+1]
+		from, list = append(from, valuesOf(worst[kind], kind, alias)), append(list, alias+".x")
+	}
+	return "SELECT count(r) FROM (SELECT " + name + "(" + strings.Join(list, ", ") + ") AS r FROM " + strings.Join(from, ", ") + ") AS q"
+}
+
+// totalPostgres are the calls of what the catalogue says is total in PostgreSQL.
+func totalPostgres() map[string]string {
+	queries := map[string]string{}
+	for _, s := range rewrite.Catalogue() {
+		for _, p := range s.PostgreSQL {
+			name, rest, call := strings.Cut(p, "(")
+			args := strings.Split(strings.TrimSuffix(rest, ")"), ",")
+			if !s.Total || !call || rest == ")" || strings.HasPrefix(rest, "any") || rest == `"any")` {
+				continue
+			}
+			queries[p] = calls("pg_catalog."+name, args, worstPostgres)
+		}
+	}
+	for kind, list := range worstPostgres {
+		queries["text of "+kind] = "SELECT count((x)::pg_catalog.text) FROM " + valuesOf(list, kind, "a")
+		queries["greatest of "+kind] = "SELECT count(GREATEST(a.x, LEAST(a.x, b.x))) FROM " + valuesOf(list, kind, "a") + ", " + valuesOf(list, kind, "b")
+		if kind == "text" || kind == "uuid" {
+			queries["place of "+kind] = "SELECT count(pg_catalog.array_position(ARRAY['00000000-0000-0000-0000-000000000000'::" + kind + "], x)) FROM " + valuesOf(list, kind, "a")
+		}
+	}
+	return queries
+}
+
+// totalDuck are the same in DuckDB: calls, casts that are tried, of every type to every type, comparisons and aggregates.
+func totalDuck() map[string]string {
+	queries := map[string]string{}
+	for _, s := range rewrite.Catalogue() {
+		for _, p := range s.DuckDB {
+			if target, ok := strings.CutPrefix(p, "TRY_CAST(… AS "); ok {
+				target = strings.Replace(strings.TrimSuffix(target, ")"), "DECIMAL", "DECIMAL(18,2)", 1)
+				for _, kind := range readAs[strings.Replace(target, "(18,2)", "", 1)] {
+					queries[p+" of "+kind] = "SELECT count(TRY_CAST(x AS " + target + ")) FROM " + valuesOf(worstDuck[kind], kind, "a")
+				}
+				continue
+			}
+			name, rest, call := strings.Cut(p, "(")
+			args := strings.Split(strings.TrimSuffix(rest, ")"), ", ")
+			if _, known := worstDuck[args[0]]; s.Total && call && known && !strings.HasPrefix(name, "range") {
+				queries[p] = calls(name, args, worstDuck)
+			}
+		}
+	}
+	for kind, list := range worstDuck {
+		a, b := valuesOf(list, kind, "a"), valuesOf(list, kind, "b")
+		queries["comparisons of "+kind] = "SELECT count(a.x < b.x OR a.x = b.x OR a.x IN (b.x) OR a.x >= b.x), count(greatest(a.x, least(a.x, b.x))), count(hash(a.x, b.x)), min(a.x), max(a.x), count(CAST(a.x AS VARCHAR)) FROM " + a + ", " + b
+	}
+	return queries
+}
+
+// TestCatalogueIsTotal calls everything that the catalogue says is total with the worst values of its types.
+func TestCatalogueIsTotal(t *testing.T) {
+	pg, duck := postgresConn(t, nil), duckDB(t, nil)
+	for name, query := range totalPostgres() {
+		if _, err := pg.Exec(t.Context(), query); err != nil {
+			t.Errorf("PostgreSQL: %s: %.300v", name, err)
+		}
+	}
+	for name, query := range totalDuck() {
+		if err := drained(duck, query, nil); err != nil {
+			t.Errorf("DuckDB: %s: %.300v", name, err)
+		}
+	}
+	t.Logf("%d calls in PostgreSQL, %d in DuckDB", len(totalPostgres()), len(totalDuck()))
+	for _, bad := range []string{calls("pg_catalog.int4", []string{"bigint"}, worstPostgres), calls("pg_catalog.ln", []string{"double precision"}, worstPostgres), calls("pg_catalog.date_mi", []string{"date", "date"}, worstPostgres)} {
+		if _, err := pg.Exec(t.Context(), bad); err == nil {
+			t.Errorf("a planted function does not fail: %.60s", bad)
+		}
+	}
+	if drained(duck, fmt.Sprintf("SELECT count(CAST(x AS INTEGER)) FROM %s", valuesOf(worstDuck["BIGINT"], "BIGINT", "a")), nil) == nil {
+		t.Error("a planted cast does not fail")
+	}
+}

@@ -1,0 +1,275 @@
+package rewrite
+
+import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Where no row has to be numbered (a row is the unit, or a constraint proves that a unit has one row), a measure reads rows
+// as they are stored, as her own SQL would:
+//
+//   - a set of cells is written as comparisons of the stored value that hold for just the values whose normalised value
+//     lies in them, so that a database can use an index, and skips the normalisation;
+//   - where every column of the grain is expected to hold few different values, rows are first counted by the stored
+//     values, and only these are normalised and given cells, once each: a column is as cheap to group by as it is for her.
+//
+// Both give what normalising each row would: a cell is a function of the stored value.
+
+// asStored tells whether a measure reads its rows as they are stored.
+func (w *writer) asStored(m *planner.Measure) bool {
+	return m.Table.Derived == nil && (m.Table.Dataset.Unit.Row || slices.Contains(w.proven, m.Table))
+}
+
+// Rows are counted by their stored values where the domains, which are public, suggest that these are few.
+const (
+	fewStored = 1 << 16 // combinations of the columns
+	fewWhole  = 1 << 12 // of one whole number
+	fewDays   = 1 << 15
+)
+
+// tallies tells whether rows are counted by their stored values first.
+func (w *writer) tallies(m *planner.Measure) bool {
+	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Factors) > 0 }) {
+		return false
+	}
+	product := uint64(1)
+	for _, c := range m.Grain {
+		over, few := bits.Mul64(product, storedValues(c))
+		if product = few; over > 0 || few == 0 || few > fewStored {
+			return false
+		}
+	}
+	return true
+}
+
+// storedValues is how many different values a column is expected to hold; 0: many.
+func storedValues(c *policy.Column) uint64 {
+	switch d := c.Domain; {
+	case d == nil || c.Open != nil:
+		return 0
+	case !d.Ordered():
+		return uint64(len(d.Values)) + 2
+	default:
+		width, most := uint64(0), uint64(0)
+		switch least := d.Min.(type) {
+		case int64:
+			width, most = uint64(d.Max.(int64))-uint64(least), fewWhole
+		case policy.Date:
+			width, most = uint64(d.Max.(policy.Date)-least), fewDays
+		}
+		if width >= most {
+			return 0
+		}
+		return width + 2
+	}
+}
+
+// tallied writes the query of a measure that counts rows by their stored values, or counts all of them.
+func (w *writer) tallied(m *planner.Measure) string {
+	var stored, keys, counts, totals, items, outer []string
+	names := map[*policy.Column]string{}
+	for i, c := range m.Grain {
+		w.at(c)
+		name := "x" + strconv.Itoa(i+1)
+		stored, keys = append(stored, w.raw(c)+" AS "+name), append(keys, strconv.Itoa(i+1))
+		names[c] = "s." + name
+	}
+	for i, p := range m.Counters {
+		name := "k" + strconv.Itoa(i+1)
+		count := w.call("count", "*")
+		if p != nil {
+			count += " FILTER (WHERE " + w.onStored(p) + ")"
+		}
+		counts = append(counts, w.output(count, name))
+		totals = append(totals, w.output(w.call("sum", "s."+name), name))
+	}
+	if m.Where != nil {
+		w.where = w.onStored(m.Where)
+	}
+	from, unit := w.stored(false)
+	var conditions, later []string
+	if !m.Table.Dataset.Unit.Row {
+		conditions = w.known(unit)
+	}
+	for _, c := range m.Table.Columns {
+		if names[c] == "" {
+			conditions = append(conditions, w.kept(c)...)
+		}
+	}
+	if w.where != "" {
+		conditions = append(conditions, w.where)
+	}
+	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from
+	if len(conditions) > 0 {
+		inner += "\nWHERE " + strings.Join(conditions, "\n  AND ")
+	}
+	if len(m.Grain) == 0 {
+		return inner
+	}
+	w.tally = names
+	for i, c := range m.Grain {
+		items = append(items, w.output(w.cell(c, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
+		outer = append(outer, strconv.Itoa(i+1))
+		later = append(later, w.kept(c)...)
+	}
+	sql := "SELECT " + strings.Join(append(items, totals...), ",\n       ") + "\nFROM (" + inner + "\nGROUP BY " + strings.Join(keys, ", ") + ") AS s"
+	if len(later) > 0 {
+		sql += "\nWHERE " + strings.Join(later, "\n  AND ")
+	}
+	return sql + "\nGROUP BY " + strings.Join(outer, ", ")
+}
+
+// onStored writes a predicate for rows as they are stored.
+func (w *writer) onStored(p planner.Pred) string {
+	w.onRaw = true
+	defer func() { w.onRaw = false }()
+	return w.predicate(p)
+}
+
+// inStored holds for the stored values whose normalised value lies in the cells.
+func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
+	d := c.Domain
+	var parts []string
+	if contains(spans, d.Null) {
+		parts = append(parts, w.missing(c))
+		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
+			parts = append(parts, w.beyond(c))
+		}
+	}
+	switch {
+	case c.Type == policy.Bool:
+		for cell, v := range d.Values {
+			if truth := w.raw(c); contains(spans, cell) {
+				parts = append(parts, map[bool]string{true: truth, false: "(NOT " + truth + ")"}[v == "true"])
+			}
+		}
+	case d.Ordered():
+		for _, s := range spans {
+			if s.From < valued(d) {
+				parts = append(parts, w.betweenStored(c, s.From, min(s.To, valued(d))))
+			}
+		}
+	default:
+		parts = append(parts, w.oneOfStored(c, spans)...)
+	}
+	switch len(parts) {
+	case 0:
+		return "false"
+	case 1:
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " OR ") + ")"
+}
+
+// betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where the
+// column is clamped. NaN, above every number in both dialects, is missing.
+func (w *writer) betweenStored(c *policy.Column, a, b int) string {
+	raw, d := w.raw(c), c.Domain
+	var parts []string
+	switch {
+	case a > 0:
+		parts = append(parts, w.operate(raw, ">=", w.constant(c, d.Low(a))))
+	case c.Outside != policy.OutsideClamp:
+		parts = append(parts, w.operate(raw, ">=", w.constant(c, d.Min)))
+	}
+	switch nan := w.isNaN(c, raw); {
+	case b < valued(d):
+		parts = append(parts, w.operate(raw, "<", w.constant(c, d.Low(b))))
+	case c.Outside != policy.OutsideClamp:
+		parts = append(parts, w.operate(raw, "<=", w.constant(c, d.Max)))
+	case nan != "" && a > 0:
+		parts = append(parts, "NOT "+nan)
+	}
+	switch len(parts) {
+	case 0:
+		return "(NOT " + w.missing(c) + ")"
+	case 1:
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, " AND ") + ")"
+}
+
+// oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one of
+// the rest.
+func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string {
+	d := c.Domain
+	others := contains(spans, d.Other)
+	var list []string
+	for cell, v := range d.Values {
+		if contains(spans, cell) != others {
+			list = append(list, v)
+		}
+	}
+	switch {
+	case others && len(list) == 0:
+		return []string{w.raw(c) + " IS NOT NULL"}
+	case others:
+		return []string{w.isOneOf(c, list, false)}
+	case len(list) == 0:
+		return nil
+	}
+	return []string{w.isOneOf(c, list, true)}
+}
+
+// isOneOf compares a stored value with a list that is not empty; a NULL is neither in it nor outside.
+func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
+	raw, values := w.raw(c), w.values(c, list)
+	operator, duck, quantifier := "=", " IN (", " ANY "
+	if !in {
+		operator, duck, quantifier = "<>", " NOT IN (", " ALL "
+	}
+	switch {
+	case len(list) == 1:
+		return w.operate(raw, operator, values[0])
+	case w.dialect == DuckDB:
+		return "(" + raw + duck + strings.Join(values, ", ") + "))"
+	}
+	return "(" + raw + " OPERATOR(pg_catalog." + operator + ")" + quantifier + "(ARRAY[" + strings.Join(values, ", ") + "]))"
+}
+
+// values are the arguments that hold values of an enumerated column.
+func (w *writer) values(c *policy.Column, list []string) []string {
+	kind := "text"
+	if c.Type == policy.UUID {
+		kind = "uuid"
+	}
+	values := make([]string, len(list))
+	for i, v := range list {
+		values[i] = w.argument(v, kind)
+	}
+	return values
+}
+
+// declared holds for the stored values that the domain declares.
+func (w *writer) declared(c *policy.Column) string {
+	switch d := c.Domain; {
+	case c.Type == policy.Bool:
+		return w.raw(c) + " IS NOT NULL"
+	case d.Ordered():
+		raw := w.raw(c)
+		return "(" + w.operate(raw, ">=", w.constant(c, d.Min)) + " AND " + w.operate(raw, "<=", w.constant(c, d.Max)) + ")"
+	case len(d.Values) == 0:
+		return "false"
+	default:
+		return w.isOneOf(c, d.Values, true)
+	}
+}
+
+// beyond holds for the stored values that the domain does not declare, NaN among them.
+func (w *writer) beyond(c *policy.Column) string {
+	switch d := c.Domain; {
+	case d.Ordered():
+		raw := w.raw(c)
+		return "(" + w.operate(raw, "<", w.constant(c, d.Min)) + " OR " + w.operate(raw, ">", w.constant(c, d.Max)) + ")"
+	case len(d.Values) == 0:
+		return w.raw(c) + " IS NOT NULL"
+	default:
+		return w.isOneOf(c, d.Values, false)
+	}
+}
