@@ -75,7 +75,7 @@ func TestBatchTwin(t *testing.T) {
 	const seed = 11
 	r := rand.New(rand.NewSource(seed))
 	kinds := map[string]int{}
-	for n := range 14 {
+	for n := range 8 {
 		c := testContext(t, testPolicy(t))
 		if n%2 == 1 {
 			c.Dataset.Accountant = privacy.ZCDP
