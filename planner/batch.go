@@ -29,6 +29,7 @@ type BatchStatement struct {
 	Refusal   *Refusal // why it is not part of the batch
 	Measures  []int    // that its counts are read from
 	Values    int
+	Sums      bool    // sums besides, of which nothing is told
 	RMSE      float64 // of its values; of a choice nothing is known before the data
 	HalfWidth int64   // the largest, at the confidence
 	Alone     privacy.Cost
@@ -356,7 +357,7 @@ func (k *cluster) measure(cost privacy.Cost) (m *Measure, err error) {
 		}
 		m = k.cells.measure(WorkloadKind, "batch of "+k.cells.table.Name+": "+strings.ReplaceAll(textOfColumns(k.cells), ",", ", "))
 		m.Spec, err = mechanisms.OfStrategy(1, k.cells.cells, k.ways[0].Spec.Strategy, k.cells.contribution(), cost)
-		m.Why = fmt.Sprintf("part of a batch: %s for %d questions", k.name(), len(k.asks))
+		m.Why = fmt.Sprintf("part of a batch: %s for %s", k.name(), plural(int64(len(k.asks)), "question"))
 	}
 	m.Shared, m.Cost = true, cost
 	return m, err

@@ -65,8 +65,12 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 	if a.chosen || len(rows) == 0 {
 		return 0
 	}
-	sum, worst := 0.0, 0.0
+	sum, told, worst := 0.0, 0.0, 0.0
 	var widest workRow
+	sums, shown := a.summed(), 0
+	isSum := func(row workRow) bool { return sums != nil && sums[row.counter] != nil }
+	// Of counts and sums the counts are told: sums are in units of their own, and as exact for their range.
+	counts := slices.ContainsFunc(rows, func(row workRow) bool { return !isSum(row) })
 	variance := variances(m.Spec, w.c.Settings.Confidence)
 	var r *reading
 	errors := m.Spec.Errors(w.c.Settings.Confidence)
@@ -80,7 +84,12 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 		} else {
 			v = a.errorAlone(row, variance)
 		}
-		if sum += v; v > worst {
+		if sum += v; counts && isSum(row) {
+			st.Sums = true
+			continue
+		}
+		told += v
+		if shown++; v >= worst {
 			worst, widest = v, row
 		}
 	}
@@ -94,9 +103,9 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 		}
 		half = m.Spec.Only(widest.counter).Error(spans, w.c.Settings.Confidence).HalfWidth
 	}
-	st.Values += len(rows)
+	st.Values += shown
 	st.HalfWidth = max(st.HalfWidth, half)
-	*squares += sum
+	*squares += told
 	return sum / float64(len(rows))
 }
 

@@ -95,6 +95,7 @@ type batchStatement struct {
 	Values    int     `json:"values,omitempty"`
 	RMSE      float64 `json:"rmse,omitempty"`
 	HalfWidth int64   `json:"half_width,omitempty"`
+	Sums      bool    `json:"sums,omitempty"`
 	Alone     string  `json:"alone_at_the_same_error,omitempty"`
 	Free      string  `json:"alone_answered_by,omitempty"`
 
@@ -134,7 +135,7 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset,
 }
 
 func (r *batchReport) statement(script pricedScript, one proxy.Priced, s planner.BatchStatement, a privacy.Accountant) batchStatement {
-	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth}
+	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth, Sums: s.Sums}
 	switch {
 	case s.Refusal != nil:
 		out.Refusal = s.Refusal.Message
@@ -222,6 +223,9 @@ func (s batchStatement) text() string {
 	text := "from release " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Releases), " ", ", "), "[]")
 	if s.Values > 0 {
 		text += fmt.Sprintf("; RMSE %.4g over %d value%s, at most ±%d", s.RMSE, s.Values, ending(s.Values), s.HalfWidth)
+		if s.Sums {
+			text += ", and sums"
+		}
 	}
 	if s.Free != "" && s.words == (privacy.Cost{}).String() {
 		return text + "; one by one free, by " + s.Free
