@@ -193,6 +193,10 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 			return l.threshold(e, i, c.Domain)
 		}
 	}
+	if e.form == formIsNull && e.op == "isnull" && e.args[0].form == formColumn && c.Open == nil {
+		null := cellsPred(c, nonEmpty(c.Domain.Null, c.Domain.Null+min(1, c.Domain.Null+1)))
+		return truth{null, complement(null)}, true, nil
+	}
 	var holds, fails spansOf
 	for cell := 0; cell < c.Domain.Size(); cell++ {
 		l.box.set(i, cell)
