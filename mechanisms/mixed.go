@@ -52,7 +52,7 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 		_, told := keyOfTerms(terms)
 		key = append(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), told...)
 	}
-	e.HalfWidth = widths.remembered(key, func() int64 {
+	e.HalfWidth = widths.remembered(binary.BigEndian.AppendUint64(key, math.Float64bits(rounding)), func() int64 {
 		alpha := noise.Probability(1 - confidence.p)
 		if !whole {
 			return noise.HalfWidthOfParts(list, alpha) + int64(math.Ceil(rounding))
