@@ -250,5 +250,5 @@ func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, err
 		}
 		findings = append(findings, found...)
 	}
-	return findings, nil
+	return append(findings, numberFindings(d, have, rewrite.DuckDB)...), nil
 }

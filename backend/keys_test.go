@@ -40,6 +40,10 @@ func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
 		{"join keys differ", "integer", "integer", "integer", "integer", "integer", "text", "table visits, column room, and table doses, column room"},
 		{"collations differ", `text COLLATE "C"`, `text COLLATE "POSIX"`, "integer", "integer", "integer", "integer", "table people, column id, and table visits, column who"},
 		{"one collation is the default", `text COLLATE "C"`, "text", "integer", "integer", "integer", "integer", ""},
+		{"whole and floating", "bigint", "double precision", "integer", "integer", "integer", "integer", "table people, column id (bigint), and table visits, column who (double precision)"},
+		{"numeric and floating", "numeric", "real", "integer", "integer", "integer", "integer", "table people, column id (numeric), and table visits, column who (real)"},
+		{"a path of another kind", "integer", "integer", "bigint", "real", "integer", "integer", "table visits, column visit (bigint), and table doses, column visit (real)"},
+		{"all floating", "double precision", "real", "integer", "integer", "integer", "integer", ""},
 		{"no equality at all", "integer", "integer", "integer", "integer", "json", "integer", "table visits, column room, and table visits, column room"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -118,6 +118,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
+	findings = append(findings, numberFindings(d, have, rewrite.PostgreSQL)...)
 	if !fatal(findings) {
 		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}

@@ -139,6 +139,12 @@ func (n *need) rows(c int, r *reading) [][]mechanisms.Span {
 // within tells whether every value, read so, is expected to be as exact as asked.
 func (ch *chooser) within(n *need, spec mechanisms.Spec, r *reading) bool {
 	for c := range n.counts {
+		if n.most[c] > 0 && r.mix != nil {
+			if ch.widestMixed(n, r.mix, c) > ch.bound(n.solved, c) {
+				return false
+			}
+			continue
+		}
 		if n.most[c] > 0 && ch.widest(spec.Only(r.counters[c]), n.rows(c, r)) > ch.bound(n.solved, c) {
 			return false
 		}

@@ -33,9 +33,15 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 			n.take(current)
 			continue
 		}
+		if ch.stopped(q); q.refusal != nil {
+			return nil, q.refusal
+		}
 		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
 		if p.fresh == nil {
 			p.fresh = ch.counted(n)
+		}
+		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.measure.Cost.Fits(p.fresh.measure.Cost)) {
+			p.fresh = w
 		}
 		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
 			return nil, noMechanism.at(-1, "at no cost is it as exact as dp.max_error asks")
@@ -191,20 +197,30 @@ func epsilonFor(rho privacy.Rho) privacy.Epsilon {
 	return privacy.MicroEpsilon(n)
 }
 
-// exactHeld finds the most exact of what she has paid for that is exact enough, of this epoch and of those gone by.
+// exactHeld finds what she has paid for that is exact enough, of this epoch and of those gone by: the same question, or what
+// has been held longest, so that the same question keeps its answer.
 func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
-	least := map[bool]float64{false: math.Inf(1), true: math.Inf(1)}
+	type rank struct {
+		order    int
+		variance float64
+	}
+	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
 	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuse} {
 		if i == 1 && current != nil { // answers that were kept are of earlier days
 			return current, nil
 		}
 		for _, c := range from(ch, q) {
+			own := rank{c.order, c.variance}
+			if i == 1 {
+				own.order = -1
+			}
 			m := c.way.measure
 			old := ch.isStale(c.holding, m.Declared)
-			if !m.Held || m.Spec.Choice != nil || c.variance >= least[old] || !ch.within(n, m.Spec, c.way.reading) {
+			have := best[old]
+			if !m.Held || m.Spec.Choice != nil || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
 				continue
 			}
-			least[old] = c.variance
+			best[old] = own
 			if m.Why += ", exact enough for " + ch.aim(); old {
 				m.Why += "; it is of " + epochDate(c.holding.At, m.Declared.Refresh)
 				stale = c.way

@@ -47,7 +47,7 @@ func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) 
 	if _, _, refusal = b.bind(b.top); refusal != nil {
 		return nil, s.placed(refusal)
 	}
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	sheets, chosen, refusal := (&sheeter{b, new(notes), ch}).sheets()
 	if refusal != nil {
 		return nil, s.placed(refusal)

@@ -41,22 +41,12 @@ const cube = "cube"
 // rented adds up what she has paid on the table of a question, for the question's columns, and for all columns that she
 // counts by. A release ends the rents that it would have been instead of.
 func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
-	type rent struct {
-		columns []*policy.Column
-		paid    privacy.Cost
-	}
-	var open []rent
 	list := []rents{{columns: columns}, {columns: columns}}
-	held := ch.heldOn(t)
-	for _, h := range held {
-		own := h.measure.columnsOfGrain()
-		switch {
-		case h.measure.isRent():
-			open = append(open, rent{own, h.holding.Cost})
-		default:
-			open = slices.DeleteFunc(open, func(r rent) bool { return containsAll(own, r.columns) })
-		}
+	stock := ch.stock(t)
+	if stock == nil {
+		return list[:1]
 	}
+	open, last := stock.rented()
 	for _, r := range open {
 		for _, c := range r.columns {
 			list[1].columns = with(list[1].columns[:len(list[1].columns):len(list[1].columns)], c)
@@ -68,23 +58,12 @@ func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
 	for i := range list {
 		for _, r := range open {
 			if containsAll(list[i].columns, r.columns) {
-				list[i].paid, list[i].count = list[i].paid.Plus(r.paid), list[i].count+1
+				list[i].paid, list[i].count = list[i].paid.Plus(r.paid), list[i].count+r.count
 			}
 		}
-		for _, h := range held {
-			if own := h.measure.columnsOfGrain(); !h.measure.shared && !h.measure.isRent() && len(own) == len(list[i].columns) && containsAll(own, list[i].columns) {
-				list[i].last = h.holding.Cost
-			}
-		}
+		list[i].last = last[columnsKey(positionsOf(t, list[i].columns))]
 	}
 	return list
-}
-
-func (m *heldMeasure) columnsOfGrain() (columns []*policy.Column) {
-	for _, g := range m.grain {
-		columns = append(columns, m.table.Columns[g])
-	}
-	return columns
 }
 
 // isRent tells whether a measure was bought for one question.
@@ -170,8 +149,8 @@ func (ch *chooser) purchased(n *need, rent, most privacy.Cost) *way {
 		}
 		if spec, err := o.spec(price); err == nil && price.Fits(most) {
 			m := o.held.measure(o.kind(), n.table.Name+"_"+strings.Join(namesOf(r.columns), "_"))
-			m.Spec, m.Cost = spec, price
-			m.Why = ch.paidFor(r)
+			m.Cost, m.Why = price, ch.paidFor(r)
+			o.held.sold(m, spec)
 			return &way{measure: m, reading: o.reading, counts: o.held}
 		}
 	}
@@ -197,11 +176,17 @@ func (ch *chooser) offer(n *need, columns []*policy.Column) *offer {
 		cells *= c.Domain.Size()
 	}
 	held := identity(n.table, columns)
+	if len(columns) == 1 && n.table.Grows(columns[0]) {
+		if held = growing(n.table, columns[0], ch.now()); held.closed == 0 {
+			return nil
+		}
+		cells = held.closed
+	}
 	o := &offer{held: held, reading: cover(n.solved, held), worst: []mechanisms.Span{{From: 0, To: cells}}, ratio: float64(cells)}
 	if o.reading == nil || n.table.BoundsGroups(n.cells) != n.table.BoundsGroups(cells) {
 		return nil
 	}
-	if o.ranges = len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
+	if o.ranges = held.grows || len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
 		return o
 	}
 	unit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}
@@ -214,7 +199,7 @@ func (ch *chooser) offer(n *need, columns []*policy.Column) *offer {
 		return nil
 	}
 	rows := someRanges(cells)
-	at, variance := worstRow(spec, rows, ch.c.Settings.Confidence)
+	at, variance := worstRow(held.seen(spec), rows, ch.c.Settings.Confidence)
 	o.worst, o.ratio = rows[at], variance/ch.variance(one)
 	return o
 }
@@ -234,6 +219,9 @@ func someRanges(cells int) (rows [][]mechanisms.Span) {
 // spec is how the release is measured at a cost.
 func (o *offer) spec(cost privacy.Cost) (mechanisms.Spec, error) {
 	c := o.held.contributionTo(o.held.cells)
+	if o.held.grows {
+		return growingSpec(o.held.table, o.held.cells, cost)
+	}
 	if o.ranges {
 		return mechanisms.Ranges(o.held.cells, c, cost)
 	}
@@ -258,6 +246,7 @@ func (o *offer) estimate(ch *chooser, rent privacy.Cost) float64 {
 // enough tells whether the release, at a cost, is exact enough for the question and for the worst one.
 func (o *offer) enough(ch *chooser, n *need, cost privacy.Cost) bool {
 	spec, err := o.spec(cost)
+	spec = o.held.seen(spec)
 	return err == nil && spec.Error(o.worst, ch.c.Settings.Confidence).HalfWidth <= ch.bound(n.solved, 0) && ch.within(n, spec, o.reading)
 }
 

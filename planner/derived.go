@@ -149,7 +149,8 @@ func derivedName(inputs ...*policy.Table) string {
 // newDerived makes the table of a derivation; its columns are added by the caller.
 func newDerived(d policy.Derivation, rows int64) *policy.Table {
 	from := d.Inputs()[0]
-	return &policy.Table{Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d}
+	return &policy.Table{Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
+		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
 }
 
 // mostDerivedRows is the largest bound of rows per unit that a derived table may have.

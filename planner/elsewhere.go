@@ -35,8 +35,27 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
 	return nil, nil
 }
 
-// present says that a key is not NULL. The unit's is never, but on the right of an outer join.
+// NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
+func NullableUnit(t *policy.Table) bool {
+	switch d := t.Derived.(type) {
+	case *Paired:
+		return d.Outer && NullableUnit(d.Left)
+	case *Marked:
+		return NullableUnit(d.From)
+	case *Matched:
+		return NullableUnit(d.From)
+	case nil:
+		return t.NullEach
+	}
+	return false
+}
+
+// present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
+// are units.
 func (r *rows) present(k *key, pos int) *expr {
+	if k.present == 0 && k.column.Unit && NullableUnit(r.table) { // it has a row of its unit: itself
+		return columnExpr(r.mark(&Marked{From: r.table, Other: r.table}), policy.Bool, -1, pos)
+	}
 	if k.present == 0 {
 		return constantExpr(true, policy.Bool, pos)
 	}

@@ -49,7 +49,7 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{},
+	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
 		Settings: Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
 }
 
@@ -57,6 +57,9 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 type shelf struct {
 	list []Holding
 	now  time.Time
+
+	inventory *Inventory
+	read      int // so many of the list are in it
 }
 
 func (s *shelf) Held(d Digest) []Holding {
@@ -69,7 +72,15 @@ func (s *shelf) Held(d Digest) []Holding {
 	return out
 }
 
-func (s *shelf) HeldOn(*policy.Table) []Holding { return s.list }
+func (s *shelf) Stock(t *policy.Table) *Stock {
+	if s.inventory == nil || s.read > len(s.list) {
+		s.inventory, s.read = NewInventory(), 0
+	}
+	for ; s.read < len(s.list); s.read++ {
+		s.inventory.Add(s.list[s.read])
+	}
+	return s.inventory.Stock(t)
+}
 
 func (s *shelf) buy(p *Plan) {
 	for _, m := range p.Measures {
@@ -145,6 +156,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Settings.Epsilon = epsilon(t, value)
 		case "max_error":
 			fmt.Sscan(value, &c.Settings.MaxError)
+		case "alarms":
+			fmt.Sscan(value, &c.Settings.Alarms)
 		case "release":
 			c.Settings.Release = value == "on"
 		case "alternatives":
@@ -342,6 +355,11 @@ func pickText(c *CountColumn, row int) string {
 		if row >= len(run.Spans) {
 			row -= len(run.Spans)
 			continue
+		}
+		if q := run.Alarm; q != nil && q.Measure != nil {
+			return fmt.Sprintf("whether %d of %s, where %s, asked of %d", q.Least, q.Measure.Name, predText(q.Measure.Where), run.Measure)
+		} else if q != nil {
+			return "no"
 		}
 		p := run.Pick
 		if run.Measure < 0 || p.At[row] < 0 {

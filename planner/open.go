@@ -262,7 +262,7 @@ func (o *opening) held(t *policy.Table) []heldOn {
 		}
 		s.cells = f.holding.Spec.Cells
 		p.classes = s.cells
-		list = append(list, heldOn{f.holding, &heldMeasure{s, "keys", t.Name + "_" + c.Name, false}, nil})
+		list = append(list, heldOn{f.holding, &heldMeasure{solved: s, kind: "keys", name: t.Name + "_" + c.Name, adds: []string{""}}, nil})
 	}
 	return list
 }

@@ -72,7 +72,7 @@ func (ch *chooser) readChoice(s *solved, fresh mechanisms.Spec, share privacy.Co
 	var best *way
 	var from heldOn
 	least := math.Inf(1)
-	for _, h := range ch.current(ch.heldOn(s.table)) {
+	for _, h := range ch.current(ch.finer(s)) {
 		reading := cover(s, h.measure.solved)
 		if reading == nil {
 			continue
@@ -81,7 +81,7 @@ func (ch *chooser) readChoice(s *solved, fresh mechanisms.Spec, share privacy.Co
 		if variance >= least || !h.measure.isRelease() && !ch.nearer(s, fresh, variance) {
 			continue
 		}
-		best, from, least = &way{reading: reading, measure: h.measure.measure(h.measure.kind, h.measure.name)}, h, variance
+		best, from, least = &way{reading: reading, measure: h.measure.measure(h.measure.kind, h.measure.name)}, h.heldOn, variance
 		best.measure.Shared, best.measure.Declared = h.measure.shared, h.declared
 	}
 	if best == nil {

@@ -35,7 +35,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	}
 	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
 	said := slices.Clone(b.said)
-	ch := &chooser{c: c, now: b.env.Clock, held: map[*policy.Table][]heldOn{}, open: o}
+	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	for _, q := range b.questions {
 		if q.kept > 0 {
 			if refusal = q.unseen(); refusal != nil {
@@ -50,11 +50,12 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal = ch.tellable(b.questions); refusal != nil {
 		return nil, refusal
 	}
-	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
+	all := append(slices.Clone(sheets), chosen...)
+	ways, refusal := ch.choose(all)
 	if refusal != nil {
 		return nil, refusal
 	}
-	tellUnclosed(ways, &said)
+	tellUnclosed(all, ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i])
 		for _, a := range sh.asks {
@@ -100,8 +101,11 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 			a.first = sheets[i].topOf(a)
 		}
 	}
-	chosen, refusal = v.choices(sheets)
-	return sheets, chosen, refusal
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {
@@ -192,6 +196,13 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 			p.fillTop(run, a.solved, order)
 			continue
 		}
+		if w.reading.mix != nil {
+			run.Measure, run.Mix = measure, make([][]Term, len(order))
+			for r, row := range order {
+				run.Mix[r] = p.mixedRow(w, c, a.cellsOf(f, row, spots))
+			}
+			continue
+		}
 		run.Measure, run.Counter, run.Most = measure, w.reading.counters[c], int64(a.shown(c))
 		for r, row := range order {
 			var list [][]mechanisms.Span
@@ -224,6 +235,7 @@ func (p *Plan) measure(m *Measure) int {
 			return i
 		}
 	}
+	p.first(m)
 	p.Measures = append(p.Measures, m)
 	p.Cost = p.Cost.Plus(m.Cost)
 	return len(p.Measures) - 1
@@ -245,7 +257,13 @@ func (p *Plan) tellErrors() {
 			if run.Measure < 0 || run.Pick != nil {
 				continue
 			}
-			if own := largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence); own.HalfWidth >= e.HalfWidth {
+			own := mechanisms.Error{}
+			if run.Mix != nil {
+				own = p.mixedError(&run)
+			} else {
+				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+			}
+			if own.HalfWidth >= e.HalfWidth {
 				e = own
 			}
 			if run.Most > 0 {

@@ -36,7 +36,7 @@ func allOf(parts ...Pred) Pred {
 			flat = append(flat, p)
 		}
 	}
-	flat = mergeCells(flat, intersect)
+	flat = compareWithin(mergeCells(flat, intersect), true)
 	for _, p := range flat {
 		if _, never := p.(Never); never {
 			return Never{}
@@ -63,6 +63,10 @@ func anyOf(parts ...Pred) Pred {
 		}
 	}
 	flat = mergeCells(flat, unite)
+	if slices.Contains(flat, nil) {
+		return nil
+	}
+	flat = slices.DeleteFunc(compareWithin(flat, false), func(p Pred) bool { _, never := p.(Never); return never })
 	if slices.Contains(flat, nil) {
 		return nil
 	}
@@ -154,6 +158,11 @@ func complement(p Pred) Pred {
 	case AnyOf:
 		parts := make([]Pred, len(p))
 		for i, q := range p {
+			if c, ok := q.(Compare); ok && hasNull(p, c.Column) { // which its complement has not
+				c.Op = opposite[c.Op]
+				parts[i] = c
+				continue
+			}
 			parts[i] = complement(q)
 		}
 		return allOf(parts...)
@@ -176,6 +185,14 @@ func complement(p Pred) Pred {
 		return anyOf(parts...)
 	}
 	return nil // of Never
+}
+
+// hasNull tells whether one of some predicates holds where a column is NULL.
+func hasNull(parts []Pred, c *policy.Column) bool {
+	return slices.ContainsFunc(parts, func(p Pred) bool {
+		in, ok := p.(InCells)
+		return ok && in.Column == c && c.Domain.Null >= 0 && inSpans(in.Spans, c.Domain.Null)
+	})
 }
 
 // opposite is the operator that holds where the other does not, mirrored the one with its operands exchanged.

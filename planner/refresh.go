@@ -22,7 +22,7 @@ func (ch *chooser) isStale(h Holding, r *policy.Release) bool {
 }
 
 // current leaves out the stale draws of a release of which a later one is held.
-func (ch *chooser) current(list []heldOn) []heldOn {
+func (ch *chooser) current(list []*stocked) []*stocked {
 	latest := map[*policy.Release]time.Time{}
 	for _, h := range list {
 		if h.declared != nil && h.holding.At.After(latest[h.declared]) {

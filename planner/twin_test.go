@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"math/big"
 	"math/rand"
 	"strings"
 	"testing"
@@ -128,6 +129,33 @@ func trueVectors(t *testing.T, p *Plan, rows []scalar.Row) [][][]int64 {
 	return out
 }
 
+// rowsAbove is the number of rows above a run.
+func rowsAbove(l *Leaf, column int, run *Run) (rows int) {
+	for i := range l.Counts[column].Runs {
+		if &l.Counts[column].Runs[i] == run {
+			break
+		}
+		rows += len(l.Counts[column].Runs[i].Spans)
+	}
+	return rows
+}
+
+// mixedTruth is a row read from several measures; without noise it is a whole number.
+func mixedTruth(row []Term, truth [][][]int64) int64 {
+	sum := new(big.Rat)
+	for _, t := range row {
+		for _, s := range t.Spans {
+			for _, n := range truth[t.Measure][t.Counter][s.From:s.To] {
+				sum.Add(sum, big.NewRat(t.Num*n, t.Den))
+			}
+		}
+	}
+	if !sum.IsInt() {
+		return -1 << 40
+	}
+	return sum.Num().Int64()
+}
+
 // answer reads a leaf from the true vectors of its measures.
 func answer(l *Leaf, truth [][][]int64) map[string][]int64 {
 	out := map[string][]int64{}
@@ -139,6 +167,9 @@ func answer(l *Leaf, truth [][][]int64) map[string][]int64 {
 		counts := make([]int64, len(l.Counts))
 		for i, c := range l.Counts {
 			run, spans := c.At(r)
+			if run != nil && run.Mix != nil {
+				counts[i] = mixedTruth(run.Mix[r-rowsAbove(l, i, run)], truth)
+			}
 			for _, s := range spans {
 				for cell := s.From; cell < s.To; cell++ {
 					counts[i] += truth[run.Measure][run.Counter][cell]

@@ -15,9 +15,11 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
-	contest *contest     // set: candidates are chosen
-	counts  *solved      // what the measure counts, where that is more than the question
-	share   privacy.Cost // what it might have cost
+	alarm   *AlarmQuestion // what a run is asked
+	others  []*Measure     // all that is read, where that is more than one; measure is the first
+	contest *contest       // set: candidates are chosen
+	counts  *solved        // what the measure counts, where that is more than the question
+	share   privacy.Cost   // what it might have cost
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -25,7 +27,7 @@ type way struct {
 type chooser struct {
 	c        Context
 	now      func() time.Time // the plan's time; asking for it is noted
-	held     map[*policy.Table][]heldOn
+	stocks   map[*policy.Table]*Stock
 	open     *opening
 	hints    notes
 	dates    notes // of the stale releases that answer
@@ -100,7 +102,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if m := w.measure; !m.Held {
 				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
 					if same.Cost.Fits(m.Cost) {
-						same.Spec, same.Cost = m.Spec, m.Cost
+						same.Spec, same.Cost, same.Ladder = m.Spec, m.Cost, m.Ladder
 					}
 					w.measure = same
 				} else {
@@ -203,6 +205,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 	if !current && latest >= 0 {
 		list[latest].not = ""
 	}
+	q.held = append(q.held, list...)
 	return list
 }
 
@@ -212,28 +215,53 @@ func (w *way) hold(h Holding, why string) {
 	w.measure.Spec, w.measure.Held, w.measure.HeldID, w.measure.Cost, w.measure.Why = h.Spec, true, h.ID, privacy.Cost{}, why
 }
 
-// reuse finds the releases of finer cells that she has paid for and that answer the question. A histogram of her own,
-// bought for another question, must be at least as exact as a fresh count would be.
-func (ch *chooser) reuse(q *asking) []candidate { return ch.reused(q, false) }
+// reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
+// releases.
+func (ch *chooser) reuse(q *asking) []candidate {
+	list := settled(append(ch.reused(q, false), ch.combined(q)...))
+	q.held = append(q.held, list...)
+	return list
+}
 
-// reused are those that grow, or the others.
+// reused are releases of finer cells: those that grow, or the others.
 func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
-	for _, h := range ch.current(ch.heldOn(q.table)) {
+	for _, h := range ch.current(ch.finer(q.solved)) {
 		if h.measure.grows != grows {
 			continue
 		}
-		r := coverHeld(q.solved, h)
+		r := coverHeld(q.solved, h.heldOn)
+		if r == nil && !h.holding.Spec.Strategy.IsCube() {
+			r = coverWithin(q.solved, h.measure.solved)
+		}
 		if r == nil {
 			continue
 		}
-		w := &way{reading: r, measure: h.measure.measure(h.measure.kind, h.measure.name), counts: h.measure.solved}
-		w.measure.Shared, w.measure.Declared = h.measure.shared, h.declared
-		w.holdOn(h, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
-		c := candidate{way: w, variance: ch.worst(w.measure.Spec, r), holding: h.holding}
-		if !h.measure.isRelease() && c.variance > ch.variance(q.fresh) {
+		w := &way{reading: r, measure: h.measure.held(), counts: h.measure.plain()}
+		w.measure.Declared = h.declared
+		w.holdOn(h.heldOn, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
+		variance := ch.worst(w.measure.Spec, r)
+		list = append(list, candidate{way: w, variance: variance, holding: h.holding, order: h.order, released: h.measure.isRelease(), enough: variance <= ch.variance(q.fresh)})
+	}
+	return list
+}
+
+// settled says which of what is held may be read. Of what is as exact as a fresh count that is what has been held longest, so
+// that the same question keeps its answer when more is bought; where nothing is, any release, whatever its error: it was
+// bought for that.
+func settled(list []candidate) []candidate {
+	first := -1
+	for i, c := range list {
+		if c.enough && (first < 0 || c.order < list[first].order || c.order == list[first].order && c.variance < list[first].variance) {
+			first = i
+		}
+	}
+	for i := range list {
+		switch c := &list[i]; {
+		case first >= 0 && i != first:
+			c.not = "what has been held longer is as exact as asked, and the same question keeps its answer"
+		case first < 0 && !c.released:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		}
-		list = append(list, c)
 	}
 	return list
 }
@@ -243,21 +271,36 @@ func (m *heldMeasure) isRelease() bool {
 	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
 }
 
-// heldOn reads the descriptions of what she holds on a table, once a statement.
-func (ch *chooser) heldOn(t *policy.Table) []heldOn {
-	if list, known := ch.held[t]; known || ch.c.Holdings == nil {
-		return list
+// stock is what she holds on a table; nil: nothing.
+func (ch *chooser) stock(t *policy.Table) *Stock {
+	if ch.c.Holdings == nil {
+		return nil
 	}
-	var list []heldOn
-	for _, h := range ch.c.Holdings.HeldOn(t) {
-		if m := readDescribed(h, t); m != nil {
-			if on := (heldOn{h, m, declaredAs(t, m.shared, m.name)}); ch.readable(&on) {
-				list = append(list, on)
+	s, known := ch.stocks[t]
+	if !known {
+		s = ch.c.Holdings.Stock(t)
+		ch.stocks[t] = s
+	}
+	return s
+}
+
+// finer lists the counts by cells of at least a question's columns that she holds, and that can be read now.
+func (ch *chooser) finer(s *solved) (list []*stocked) {
+	if stock := ch.stock(s.table); stock != nil {
+		for _, h := range stock.finer(s) {
+			if h.measure.grows || h.holding.Spec.Grows() {
+				own := *h
+				own.measure = h.measure.copied() // how far it has grown is of this plan
+				if h = &own; !ch.readable(&h.heldOn) {
+					continue
+				}
 			}
+			list = append(list, h)
 		}
 	}
-	list = append(list, ch.open.held(t)...)
-	ch.held[t] = list
+	for _, h := range ch.open.held(s.table) {
+		list = append(list, &stocked{heldOn: h})
+	}
 	return list
 }
 

@@ -19,7 +19,7 @@ func totalRows(t *Table, f *tableT, at place) {
 
 // appends reads the column by which a table's rows are added.
 func appends(t *Table, f *tableT, at place) {
-	if f.Appends.Column == "" || t.Public {
+	if f.Appends.Column == "" || t.Public || t.View.Text != "" {
 		return
 	}
 	at = at.key("appends")

@@ -13,7 +13,7 @@ const (
 
 func (c *checker) table(d *Dataset, f *tableT, at place) {
 	at = at.within("table", f.Name)
-	t := &Table{Dataset: d, Schema: "public", Public: f.Public}
+	t := &Table{Dataset: d, Schema: "public", Public: f.Public, Static: f.Static}
 	t.ExpectedRows = whole64(f.ExpectedRows, 0, 1e15, at.key("expected_rows"), "expected_rows")
 	tableName(t, f.Name, at.key("name"))
 	for _, other := range d.Tables {
@@ -119,7 +119,7 @@ func (c *checker) relation(t *Table, at place) {
 
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes,
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes, "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {

@@ -7,6 +7,16 @@ import "strings"
 
 // unitPaths reads the paths of all tables of a dataset: they may name each other in any order.
 func unitPaths(d *Dataset, f *datasetT, at place) {
+	if d.Unit.Row {
+		if f.NullUnit != "" {
+			at.problem("null_unit is given, but in this dataset each row is a unit")
+		}
+		for i := range f.Tables {
+			if f.Tables[i].NullUnit != "" {
+				at.item(i).within("table", f.Tables[i].Name).name("null_unit").problem("null_unit is given, but in this dataset each row is a unit")
+			}
+		}
+	}
 	if d.Unit.Row || d.Unit.Table == "" {
 		return
 	}
@@ -14,6 +24,9 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 		if !t.Public && !t.Analysed() {
 			unitPath(t, f.Tables[i].Unit, at.item(i).within("table", f.Tables[i].Name))
 		}
+	}
+	for i, t := range d.Tables {
+		nullUnit(t, f, &f.Tables[i], at.item(i).within("table", f.Tables[i].Name))
 	}
 	for i, t := range d.Tables {
 		seen := map[*Table]bool{}
@@ -43,6 +56,16 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 			t.sourceKey(t.Via.Column).Refers = t.Via.Table.sourceKey(t.Via.Key)
 		}
 	}
+}
+
+// nullUnit reads what becomes of rows without a unit. Where units are found through another table, a row of that table
+// without one would be a unit, to which all rows belong that lead to it: they are left out.
+func nullUnit(t *Table, d *datasetT, f *tableT, at place) {
+	own := t.UnitColumn != ""
+	if f.NullUnit != "" && !own {
+		at.name("null_unit").problem("null_unit is for tables in which a column names the unit")
+	}
+	t.NullEach = own && (f.NullUnit == "each" || f.NullUnit == "" && d.NullUnit == "each")
 }
 
 // sourceKey is the join key of a source column.

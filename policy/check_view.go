@@ -17,6 +17,9 @@ func view(t *Table, f *tableT, here, at place) {
 	if here.node != nil {
 		t.View.Line, t.View.Column = here.node.Line, here.node.Column
 	}
+	if f.Appends.Column != "" {
+		at.name("appends").problem("appends is for tables, whose rows a constraint or a privilege keeps; source is a SELECT")
+	}
 	if t.Public {
 		here.problem("source is a SELECT, but only a plain table can be public: a view may show private rows")
 	}
@@ -28,6 +31,7 @@ func analysedTable(t *Table, f *tableT, at place) {
 		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "max_groups_per_unit": f.MaxGroupsPerUnit != "",
 		"max_rows_per_group": f.MaxRowsPerGroup != "", "max_rows": f.MaxRows != "", "expected_rows": f.ExpectedRows != "",
 		"extremes": f.Extremes, "releases": len(f.Releases) > 0,
+		"rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {
 		if given {
 			at.name(key).problem("%s is given, but the SELECT in source and the tables that it reads decide that; give it there, or mark the table trusted: true", key)

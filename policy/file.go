@@ -63,6 +63,7 @@ type settingsT struct {
 	ErrorColumns *bool   `yaml:"error_columns" jsonschema_description:"dp.error_columns: each aggregate x gains x_low and x_high."`
 	Release      *bool   `yaml:"release" jsonschema_description:"dp.release: an undeclared range may buy a release."`
 	Dialect      string  `yaml:"dialect" jsonschema:"enum=postgres,enum=mysql" jsonschema_description:"dp.dialect: the SQL that SELECTs are written in."`
+	Alarms       integer `yaml:"alarms" jsonschema_description:"dp.alarms: count(*) > n buys a run of such questions that ends at so many yes answers. 0: off."`
 	MaxError     decimal `yaml:"max_error" jsonschema_description:"dp.max_error: the most that a count or sum may be off at the confidence; the least cost for it is found."`
 	Freshness    later   `yaml:"freshness"`
 }
@@ -81,7 +82,7 @@ type datasetT struct {
 	Buying      buyingT            `yaml:"buying" jsonschema_description:"What the planner buys beside what is asked, so that later questions are free."`
 	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
 	Population  later              `yaml:"population"`
-	NullUnit    later              `yaml:"null_unit"`
+	NullUnit    string             `yaml:"null_unit" jsonschema:"enum=exclude,enum=each,default=exclude" jsonschema_description:"Rows whose unit is NULL: left out, or each a unit of its own (assumed). A table may say otherwise."`
 	Limits      later              `yaml:"limits"`
 	Timing      later              `yaml:"timing"`
 }
@@ -127,7 +128,7 @@ type tableT struct {
 	Source           string     `yaml:"source" jsonschema_description:"The table in the private database: schema.table. Without it the same name. Or a SELECT over other tables of this dataset, which is analysed as an analyst's is."`
 	Unit             string     `yaml:"unit" jsonschema_description:"How a row names its unit: visits.person_id = people.person_id."`
 	Public           bool       `yaml:"public" jsonschema_description:"No privacy: its rows are copied into the sandbox, exact and free."`
-	Static           later      `yaml:"static"`
+	Static           bool       `yaml:"static" jsonschema_description:"Its rows never change, so that releases drawn at different times may be added up and subtracted. Assumed, not checked."`
 	ExpectedRows     integer    `yaml:"expected_rows" jsonschema_description:"A public guess at the number of rows. The true number is never read."`
 	MaxRowsPerUnit   integer    `yaml:"max_rows_per_unit" jsonschema_description:"Most rows that one unit has; more are left out."`
 	MaxGroupsPerUnit integer    `yaml:"max_groups_per_unit" jsonschema_description:"Instead of max_rows_per_unit, with max_rows_per_group: most groups of one answer that one unit is counted in."`
@@ -137,7 +138,7 @@ type tableT struct {
 	Releases         []releaseT `yaml:"releases" jsonschema_description:"Releases that each user pays for once, then uses freely."`
 	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
 	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
-	NullUnit         later      `yaml:"null_unit"`
+	NullUnit         string     `yaml:"null_unit" jsonschema:"enum=exclude,enum=each" jsonschema_description:"Rows of this table whose unit is NULL: left out, or each a unit of its own (assumed). Without it what the dataset says."`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`

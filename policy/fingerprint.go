@@ -36,6 +36,9 @@ func (t *Table) Fingerprint() []byte {
 		line("public")
 	} else {
 		line("unit", t.UnitColumn, fmt.Sprint(t.Dataset != nil && t.Dataset.Unit.Row))
+		if t.NullEach {
+			line("null unit", "each")
+		}
 		line("rows", fmt.Sprint(t.MaxRowsPerUnit))
 		if t.MaxGroups > 0 {
 			line("groups", fmt.Sprint(t.MaxGroups), fmt.Sprint(t.MaxPerGroup))

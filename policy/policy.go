@@ -112,8 +112,10 @@ type Table struct {
 	File           string // duckdb: the absolute path of the CSV or Parquet file behind the source; empty: a table
 	View           View   // the SELECT in the place of a source; its zero value: a table
 	Public         bool
+	Static         bool   // its rows never change: releases drawn at different times are of the same rows
 	ExpectedRows   int64  // public guess
 	UnitColumn     string // source column that names the unit; empty when a row is the unit, or it is found through Via
+	NullEach       bool   // null_unit: each: a row whose unit is NULL is a unit of its own; else it is left out
 	Via            *Via   // how the unit is found in another table; nil: in UnitColumn
 	MaxRowsPerUnit int64  // at least 1; with the two below, their product
 	MaxGroups      int64  // most groups of one measure that a unit is in; 0: as many as it has rows

@@ -70,6 +70,11 @@ func (p *Policy) Notes() []string {
 			say("assumed: each row is about one individual, and no individual has two rows")
 		} else {
 			say("assumed: %s.%s names each %s, one name for one; rows where it is NULL are left out", d.Unit.Table, d.Unit.Column, d.Unit.Name)
+			for _, t := range d.Tables {
+				if t.NullEach {
+					say("assumed: in table %s rows where %s is NULL are not left out: each is about one %s, who has no other row anywhere", t.Name, t.UnitColumn, d.Unit.Name)
+				}
+			}
 		}
 		for _, t := range d.Tables {
 			if t.Public {

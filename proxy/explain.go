@@ -42,6 +42,7 @@ type explainedLeaf struct {
 	Sensitivity string   `json:"Sensitivity"`
 	Cost        string   `json:"Cost"`
 	Errors      []string `json:"Expected Error"`
+	Mix         []string `json:"Read As,omitempty"`
 	Bound       string   `json:"Row Bound,omitempty"`
 	Query       string   `json:"Query,omitempty"`
 	Arguments   []any    `json:"Arguments,omitempty"`
@@ -77,8 +78,12 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
 			continue
 		}
-		for _, m := range measures { // a leaf that is read from several measures has an entry for each
-			e.Leaves = append(e.Leaves, explainLeaf(plan, leaf, m, queries[m]))
+		for i, m := range measures { // a leaf that is read from several measures has an entry for each
+			one := explainLeaf(plan, leaf, m, queries[m])
+			if i == 0 {
+				one.Mix = mixTexts(plan, leaf)
+			}
+			e.Leaves = append(e.Leaves, one)
 		}
 	}
 	for _, c := range plan.Columns {
@@ -125,8 +130,14 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	switch {
 	case m.Held && m.HeldID == 0:
 		e.Source = "the numbers of the keys that are found first"
+	case m.Held && m.Spec.Alarm != nil:
+		e.Source = "your run of alarms " + m.Name
+	case m.Spec.Alarm != nil:
+		e.Source = "a new run of alarms, bought by this query"
 	case m.Held:
 		e.Source = "release " + m.Name + ", which you have paid for"
+	case m.Refines():
+		e.Source = "release " + m.Name + ", which you have paid for, refined"
 	case m.Declared != nil:
 		e.Source = "release " + m.Name + ", bought by this query"
 	case m.Spec.Choice != nil:
@@ -152,7 +163,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	if m.Held {
 		e.Cost = "nothing"
 	}
-	e.Errors = leafErrors(leaf, measure, m, plan.Confidence)
+	e.Errors = leafErrors(plan, leaf, measure)
 	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
 		if _, _, ok := q.Proven(); ok {
@@ -174,32 +185,37 @@ func boundText(c mechanisms.Contribution) string {
 }
 
 // leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
-func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence mechanisms.Confidence) []string {
+func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 	var lines []string
+	confidence := plan.Confidence
+	if m := plan.Measures[measure]; m.Spec.Alarm != nil {
+		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
+	}
 	if leaf.MadeUp != nil {
 		return []string{"none is promised of made-up rows"}
 	}
 	for _, c := range leaf.Counts {
 		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
 		for _, run := range c.Runs {
-			if run.Measure != measure || len(run.Spans) == 0 {
+			if !readsFrom(&run, measure) || len(run.Spans) == 0 {
 				continue
 			}
 			if run.Pick != nil {
 				lines = append(lines, c.Name+": "+pickText(run.Pick, "at "+percent(confidence)))
 				continue
 			}
-			own := m.Spec.Only(run.Counter)
-			widest = max(widest, widestHalfWidth(own, run.Spans, confidence))
-			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil {
-				together = max(together, widest, own.Error(widestSpans(run.Spans), each).HalfWidth)
+			widest = max(widest, runWidth(plan, &run, confidence))
+			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil && run.Mix != nil {
+				together = max(together, runWidth(plan, &run, each))
+			} else if err == nil {
+				together = max(together, widest, plan.Measures[measure].Spec.Only(run.Counter).Error(widestSpans(run.Spans), each).HalfWidth)
 			}
 		}
 		if widest < 0 {
 			continue
 		}
 		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
-		if sum := summedIn(c, measure, m); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+		if sum := summedIn(c, measure, plan.Measures[measure]); sum != (mechanisms.Bound{Low: 0, High: 1}) {
 			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
 		}
 		if rows > 1 {
@@ -213,7 +229,7 @@ func leafErrors(leaf *planner.Leaf, measure int, m *planner.Measure, confidence 
 // rowsOf is the number of a column's rows that are read from a measure.
 func rowsOf(c planner.CountColumn, measure int) (rows int) {
 	for _, run := range c.Runs {
-		if run.Measure == measure {
+		if readsFrom(&run, measure) {
 			rows += len(run.Spans)
 		}
 	}
@@ -261,76 +277,6 @@ func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
 	return best
 }
 
-// mechanismText names the strategy, the noise, and for a range release what the strategy gains.
-func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
-	switch {
-	case s.Choice != nil:
-		return choiceText(s)
-	case s.Online != nil:
-		return onlineText(s)
-	case s.Synthetic != nil:
-		return syntheticText(s)
-	}
-	noise := noiseText(s.Noise)
-	if s.Sums != nil {
-		noise = sumsText(s.Sums)
-	}
-	if s.Strategy.Kind == mechanisms.Identity {
-		if s.Cells > 1 {
-			return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
-		}
-		return noise
-	}
-	if s.Strategy.IsCube() {
-		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
-	}
-	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
-	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
-	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
-		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
-	}
-	return text
-}
-
-func noiseText(n mechanisms.Noise) string {
-	if n.Kind == mechanisms.DiscreteGaussian {
-		return "discrete Gaussian noise of variance " + ratio(n)
-	}
-	return "discrete Laplace noise of scale " + ratio(n)
-}
-
-// sumsText tells the noise of each counter, which shares the cost with the others.
-func sumsText(sums []mechanisms.Sum) string {
-	texts := make([]string, len(sums))
-	for i, sum := range sums {
-		of := fmt.Sprintf("sum of whole numbers from %d to %d", sum.Low, sum.High)
-		if sum.Low == 0 && sum.High == 1 {
-			of = "count"
-		}
-		texts[i] = of + " with " + noiseText(sum.Noise)
-	}
-	return strings.Join(texts, ", ")
-}
-
-// strategyText names how the cells of a range release are observed.
-func strategyText(y mechanisms.Strategy) string {
-	switch y.Kind {
-	case mechanisms.Tree:
-		return "range " + y.String()
-	case mechanisms.PIdentity:
-		return y.String() + " (cells and optimised weighted sums of them)"
-	case mechanisms.Sine:
-		return y.String() + " (sine transform's square root, the best for all ranges)"
-	case mechanisms.Cosine:
-		return y.String() + " (cosine transform's square root, the best for prefixes)"
-	}
-	return y.String()
-}
-
-func ratio(n mechanisms.Noise) string {
-	return fmt.Sprintf("%.6g", float64(n.Num)/float64(n.Den))
-}
-
 // lines is the text form.
 func (e explanation) lines() []string {
 	var out []string
@@ -353,7 +299,7 @@ func (e explanation) lines() []string {
 		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
 		for _, f := range []struct{ name, text string }{
 			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
-			{"Expected error", strings.Join(l.Errors, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
 		} {
 			if f.text == "" {
 				continue

@@ -1,12 +1,9 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
@@ -25,7 +22,15 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids
 	if err != nil {
 		return nil, nil, err
 	}
-	return leafTables(plan, readings, answers), a.onlineParts(s, plan, ids, answers), nil
+	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	if answers == nil {
+		answers = asked{}
+	}
+	answers.add(alarms)
+	return leafTables(plan, readings, answers), append(a.onlineParts(s, plan, ids, answers), told...), nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -62,7 +67,10 @@ func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.T
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
 func publicLeaf(leaf *planner.Leaf) sandbox.Table {
-	none := func(c *planner.CountColumn, _ int) policy.Value {
+	none := func(c *planner.CountColumn, row int) policy.Value {
+		if run, _ := c.At(row); run != nil && run.Alarm != nil {
+			return false
+		}
 		if c.Type != 0 {
 			return nil
 		}
@@ -76,12 +84,20 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
+		case run != nil && run.Alarm != nil:
+			if answers[run] == nil || answers[run][0].Guessed {
+				return nil
+			}
+			return answers[run][0].Value != 0
 		case c.Type != 0 || run != nil && run.Pick != nil:
 			return picked(c, row, readings)
 		case run == nil || run.Measure < 0:
 			return int64(0)
 		case answers[run] != nil:
 			return answers[run][c.In(run, row)].Value
+		}
+		if run.Mix != nil {
+			return mixedValue(run.Mix[c.In(run, row)], readings)
 		}
 		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
 		if run.Most > 0 {
@@ -193,7 +209,7 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	var e *mechanisms.Estimate
 	seen, noisy := asOf(release, through)
 	switch spec := release.Item.Spec; {
-	case spec.Online != nil || spec.Synthetic != nil: // which are asked, or have rows
+	case spec.Online != nil || spec.Synthetic != nil || spec.Alarm != nil: // which are asked, or have rows
 	case spec.Choice != nil:
 		_, err = spec.Chosen(release.Noisy)
 	default:
@@ -213,51 +229,3 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	c.cells += len(release.Noisy.Value().Observations)
 	return hit, nil
 }
-
-// holdingsIndex answers the planner's look-ups from memory. The ledger hands out one immutable list a user and dataset;
-// the index is made anew when that list is another one.
-type holdingsIndex struct{ byUser sync.Map }
-
-type heldIndex struct {
-	from     []ledger.Release
-	byDigest map[planner.Digest][]planner.Holding
-	byTable  map[string][]planner.Holding
-}
-
-func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) planner.Holdings {
-	key := [2]string{user, dataset}
-	if got, ok := h.byUser.Load(key); ok {
-		if index := got.(*heldIndex); sameList(index.from, releases) {
-			return index
-		}
-	}
-	index := &heldIndex{from: releases, byDigest: map[planner.Digest][]planner.Holding{}, byTable: map[string][]planner.Holding{}}
-	for _, r := range releases {
-		if r.Item.Spec.Check() != nil {
-			continue // saved by a version that knows more strategies: paid for, but not to be read by this one
-		}
-		held := planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described}
-		index.byDigest[held.Digest] = append(index.byDigest[held.Digest], held)
-		if r.Item.Spec.Cells > 1 {
-			index.byTable[r.Item.Table] = append(index.byTable[r.Item.Table], held)
-		}
-	}
-	for _, held := range index.byDigest {
-		slices.SortStableFunc(held, func(a, b planner.Holding) int { return cmp.Compare(inexactness(a.Spec), inexactness(b.Spec)) })
-	}
-	h.byUser.Store(key, index)
-	return index
-}
-
-// inexactness orders releases of one measure: the smaller, the more exact.
-func inexactness(s mechanisms.Spec) float64 { return s.RMSE(mechanisms.AllRanges) }
-
-func sameList(a, b []ledger.Release) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-// Held returns the live releases of that measure that she has paid for.
-func (h *heldIndex) Held(d planner.Digest) []planner.Holding { return h.byDigest[d] }
-
-// HeldOn returns the live releases of several cells over a table that she has paid for.
-func (h *heldIndex) HeldOn(t *policy.Table) []planner.Holding { return h.byTable[t.Schema+"."+t.Name] }

@@ -103,6 +103,9 @@ func (w *writer) marked(m *planner.Marked) string {
 
 // hasOther is written as membership, which both engines look up in a table rather than row by row.
 func (w *writer) hasOther(a, b *writer, m *planner.Marked) string {
+	if m.Other == m.From && len(m.On) == 0 && m.Where == nil { // itself
+		return a.alias + ".u IS NOT NULL"
+	}
 	own, others := []string{a.alias + ".u"}, []string{b.alias + ".u"}
 	for _, e := range m.On {
 		own, others = append(own, a.useKey(e.Left)), append(others, b.useKey(e.Right))
@@ -168,6 +171,9 @@ func (w *writer) perUnit(u *planner.PerUnit) string {
 		}
 	}
 	var conditions []string
+	if planner.NullableUnit(u.From) { // such rows are units of their own, and none has a group that names it
+		conditions = append(conditions, a.alias+".u IS NOT NULL")
+	}
 	if u.Where != nil {
 		conditions = append(conditions, a.predicate(u.Where))
 	}

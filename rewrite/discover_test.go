@@ -39,7 +39,7 @@ func (h holdsKeys) Held(d planner.Digest) []planner.Holding {
 	return []planner.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}
 }
 
-func (holdsKeys) HeldOn(*policy.Table) []planner.Holding { return nil }
+func (holdsKeys) Stock(*policy.Table) *planner.Stock { return nil }
 
 func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *planner.Plan {
 	t.Helper()

@@ -37,7 +37,7 @@ func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
 	order = columns
 	for i, k := range w.table.Keys {
 		if !k.Unit {
-			order = append(order[:len(order):len(order)], "g.j"+strconv.Itoa(i+1))
+			order = append(order[:len(order):len(order)], w.inBytes(k, "g.j"+strconv.Itoa(i+1)))
 		}
 	}
 	for i := range m.Groups {
@@ -47,8 +47,8 @@ func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
 	if len(order) > 0 {
 		rows += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
 	}
-	rows += ") AS r"
-	ranks := w.call("dense_rank") + " OVER " + w.byUnit(classes) + " AS d"
+	rows = w.single("g.u", "1", rows+")") + " AS r"
+	ranks := w.single("g.u", "1", w.call("dense_rank")+" OVER "+w.byUnit(classes)) + " AS d"
 	from = "(SELECT " + strings.Join(append([]string{rows, ranks}, columns...), ", ") +
 		"\n  FROM " + w.classed(m, true) + " AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL)"
 	return from, "s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)
@@ -75,12 +75,16 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 			items = append(items, w.output(cell, "c"+strconv.Itoa(at+k+1)))
 		}
 	}
-	most := w.call("sum", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")")
+	unit := ""
+	if w.table.NullEach {
+		unit = ", g.u"
+	}
+	most := w.call("sum", w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")"))
 	items = append(items, w.output(most, "k1"))
-	ranked := w.call("row_number") + " OVER " + w.byUnit(classes) + " AS d"
+	ranked := w.single("g.u", "1", w.call("row_number")+" OVER "+w.byUnit(classes)) + " AS d"
 	counted := "(SELECT g.u, " + strings.Join(classes, ", ") + ", " + w.call("count", "*") + " AS k\n  FROM " + w.classed(m, false) +
 		" AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL\n  GROUP BY g.u, " + strings.Join(classes, ", ") + ")"
-	return "SELECT " + strings.Join(items, ",\n       ") + "\nFROM (SELECT g.k, " + strings.Join(append(classes, ranked), ", ") + "\n  FROM " + counted +
+	return "SELECT " + strings.Join(items, ",\n       ") + "\nFROM (SELECT g.k" + unit + ", " + strings.Join(append(classes, ranked), ", ") + "\n  FROM " + counted +
 		" AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10) + "\nGROUP BY " + strings.Join(outer, ", ")
 }
 

@@ -87,6 +87,18 @@ func nobody(r *rand.Rand, persons int) tuples {
 	return out
 }
 
+// stranger is one row that names no unit.
+func stranger(r *rand.Rand) tuples {
+	d := drawer{r, false}
+	switch r.IntN(3) {
+	case 0:
+		return tuples{"people": {fmt.Sprintf("(NULL, %s, %s)", d.integer(0, 9), d.text("f", "m"))}}
+	case 1:
+		return tuples{"visits": {fmt.Sprintf("(-100, NULL, %s, %s, %s, %s, %s)", d.text("A", "B", "C"), d.integer(-5, 9), d.cost(), d.day(), d.integer(0, 9))}}
+	}
+	return tuples{"calls": {fmt.Sprintf("(NULL, %d, %s, %s, %s, %s)", r.IntN(4)*visitsOf, d.secs(), d.bigint(), d.moment(), d.text("in", "out"))}}
+}
+
 // script replaces all rows, which are stored in an order of their own.
 func (a tuples) script(r *rand.Rand) string {
 	var b strings.Builder

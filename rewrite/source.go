@@ -112,10 +112,27 @@ func (w *writer) stored(everything bool) (from, unit string) {
 
 // known is the condition that a row has a unit; the constraint that proves a bound proves that as well.
 func (w *writer) known(unit string) []string {
-	if slices.Contains(w.proven, w.table) {
+	if slices.Contains(w.proven, w.table) || w.table.NullEach {
 		return nil
 	}
 	return []string{unit + " IS NOT NULL"}
+}
+
+// inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's collation
+// takes for equal. The type of a key that is not listed is not known.
+func (w *writer) inBytes(k *policy.Column, name string) string {
+	if w.dialect == DuckDB || k.Type != 0 && !k.Type.Textual() {
+		return name // DuckDB's tables know no such collation without naming it, and order text by its bytes
+	}
+	return "(" + w.cast(name, "text") + ` COLLATE pg_catalog."C")`
+}
+
+// single is a value, and another for rows that are units of their own because they name none: no bound is for these.
+func (w *writer) single(unit, own, value string) string {
+	if !w.table.NullEach {
+		return value
+	}
+	return "CASE WHEN " + unit + " IS NULL THEN " + own + " ELSE " + value + " END"
 }
 
 // nameOf is name, where an empty one is not used.
@@ -129,8 +146,10 @@ func (w *writer) nameOf(s string) string {
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
 	var order []string
+	items := ""
 	for i, c := range w.table.Columns {
-		if n := "b.n" + strconv.Itoa(i+1); w.table.Appends != nil && w.table.Appends.Column == c {
+		n := "b.n" + strconv.Itoa(i+1)
+		if items += ", " + n; w.table.Appends != nil && w.table.Appends.Column == c {
 			order = append([]string{n}, order...)
 		} else {
 			order = append(order, n)
@@ -138,20 +157,19 @@ func (w *writer) numbered() string {
 	}
 	for i, k := range w.table.Keys {
 		if !k.Unit {
-			order = append(order, "b.j"+strconv.Itoa(i+1))
+			j := "b.j" + strconv.Itoa(i+1)
+			order, items = append(order, w.inBytes(k, j)), items+", "+j
 		}
 	}
 	window := "PARTITION BY b.u"
-	items := ""
 	if len(order) > 0 {
 		window += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
-		items = ", " + strings.Join(order, ", ")
 	}
 	unit := ""
 	if w.alias != "s" || w.depth > 1 {
 		unit = ", b.u"
 	}
-	return "(SELECT " + w.call("row_number") + " OVER (" + window + ") AS r" + unit + items + "\n  FROM " + w.base(true) + " AS b)"
+	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + unit + items + "\n  FROM " + w.base(true) + " AS b)"
 }
 
 // countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
@@ -163,7 +181,7 @@ func (w *writer) countsRows(m *planner.Measure) bool {
 
 // unitCounts writes the query of such a measure.
 func (w *writer) unitCounts() string {
-	most := w.call("sum", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")")
+	most := w.call("sum", w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxRowsPerUnit, 10)+")"))
 	return "SELECT " + w.output("COALESCE("+most+", 0)", "k1") + "\nFROM (SELECT b.u, " + w.call("count", "*") + " AS k\n  FROM " + w.over(w.table, "b").base(false) +
 		" AS b\n  GROUP BY b.u) AS s"
 }

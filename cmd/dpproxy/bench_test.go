@@ -172,8 +172,8 @@ func measureSQL(t *testing.T, p *policy.Policy, text string, dialect rewrite.Dia
 // nothing holds nothing.
 type nothing struct{}
 
-func (nothing) Held(planner.Digest) []planner.Holding  { return nil }
-func (nothing) HeldOn(*policy.Table) []planner.Holding { return nil }
+func (nothing) Held(planner.Digest) []planner.Holding { return nil }
+func (nothing) Stock(*policy.Table) *planner.Stock    { return nil }
 
 func drain(db *sql.DB, text string, args ...any) error {
 	rows, err := db.Query(text, args...)

@@ -30,7 +30,7 @@ func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 	case count == 1 && d.kind == Laplace:
 		return d.laplaceHalfWidth(alpha)
 	}
-	t := d.inversion([]Term{{1, count}}, alpha, true)
+	t := inversionOf([]Part{{d, []Term{{1, count}}}}, alpha, true)
 	return t.smallest(alpha)
 }
 
@@ -43,16 +43,34 @@ func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
 // falls like 1/u from u = √2·β/c on, so that the inversion of HalfWidthOfSum, on a circle of length P, is a short sum
 // whatever the characteristic function of X does. What is left out adds at most Σ 2/(πn)·transform ≤ 4/π·exp(−β).
 func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
-	kept := make([]Term, 0, len(terms))
-	for _, t := range terms {
-		if t.Weight != 0 && t.Count > 0 {
-			kept = append(kept, Term{math.Abs(t.Weight), t.Count})
+	return HalfWidthOfParts([]Part{{d, terms}}, alpha)
+}
+
+// Part is noises of one distribution in a sum of several.
+type Part struct {
+	Of    Distribution
+	Terms []Term
+}
+
+// HalfWidthOfParts is HalfWidthOf for a sum of independent noises of several distributions. Nothing in it needs them to be
+// the same: their characteristic functions are multiplied, and the logarithms of their moments added.
+func HalfWidthOfParts(parts []Part, alpha Probability) int64 {
+	var kept []Part
+	for _, p := range parts {
+		own := Part{Of: p.Of}
+		for _, t := range p.Terms {
+			if t.Weight != 0 && t.Count > 0 {
+				own.Terms = append(own.Terms, Term{math.Abs(t.Weight), t.Count})
+			}
+		}
+		if len(own.Terms) > 0 {
+			kept = append(kept, own)
 		}
 	}
 	if len(kept) == 0 || alpha >= 1 {
 		return 0
 	}
-	t := d.inversion(kept, alpha, false)
+	t := inversionOf(kept, alpha, false)
 	return t.smallest(alpha)
 }
 
@@ -76,24 +94,33 @@ type inversion struct {
 	at, size []float64 // the sum's frequencies, and the factors of sin(a·frequency)
 }
 
-func (d Distribution) inversion(terms []Term, alpha Probability, integers bool) inversion {
-	t := inversion{reach: d.reach(terms, alpha)}
+// inversionOf prepares the inversion; integers is for one part of one term of weight 1.
+func inversionOf(parts []Part, alpha Probability, integers bool) inversion {
+	t := inversion{reach: reachOf(parts, alpha)}
 	if alpha < leastTail {
 		return t
 	}
 	folded := float64(alpha) * narrow
 	t.slack = folded + rounding
-	t.period = t.reach + 2 + d.reach(terms, Probability(folded))
+	t.period = t.reach + 2 + reachOf(parts, Probability(folded))
 	if integers {
 		t.period = 2*math.Ceil(t.period/2) + 1
-		t.addIntegers(d.characteristic(), terms[0].Count, folded)
+		t.addIntegers(parts[0].Of.characteristic(), parts[0].Terms[0].Count, folded)
 		return t
 	}
-	t.smoothed = max(1./16, math.Sqrt(d.Variance()*squares(terms))/100)
+	t.smoothed = max(1./16, math.Sqrt(varianceOf(parts))/100)
 	t.beta = 1 - math.Log(folded) // 4/π·exp(−β) < folded
 	t.slack += folded
-	t.addSmoothed(d.characteristic(), terms)
+	t.addSmoothed(parts)
 	return t
+}
+
+func varianceOf(parts []Part) float64 {
+	sum := 0.0
+	for _, p := range parts {
+		sum += p.Of.Variance() * squares(p.Terms)
+	}
+	return sum
 }
 
 func squares(terms []Term) float64 {
@@ -121,17 +148,23 @@ func (t *inversion) addIntegers(phi func(float64) float64, count int, enough flo
 }
 
 // addSmoothed adds frequencies until the transform of the smoothing density bounds those left out.
-func (t *inversion) addSmoothed(phi func(float64) float64, terms []Term) {
+func (t *inversion) addSmoothed(parts []Part) {
 	const negligible = 1e-20
+	phis := make([]func(float64) float64, len(parts))
+	for i, p := range parts {
+		phis[i] = p.Of.characteristic()
+	}
 	last := math.Ceil(math.Sqrt2 * t.beta * t.period / (2 * math.Pi * t.smoothed))
 	for n := 1.0; n <= last; n++ {
 		u := 2 * math.Pi * n / t.period
 		value := kaiserTransform(t.beta, t.smoothed*u)
-		for _, term := range terms {
-			if math.Abs(value) < negligible {
-				break
+		for i, p := range parts {
+			for _, term := range p.Terms {
+				if math.Abs(value) < negligible {
+					break
+				}
+				value *= math.Pow(phis[i](term.Weight*u), float64(term.Count))
 			}
-			value *= math.Pow(phi(term.Weight*u), float64(term.Count))
 		}
 		if math.Abs(value) < negligible {
 			continue // all of them together are below the bound of the rounding
@@ -182,24 +215,29 @@ func (t *inversion) smallest(alpha Probability) int64 {
 	return int64(high)
 }
 
-// reach returns an x with P(|X| ≥ x) ≤ alpha: the least (ln(2/alpha) + ln E exp(θX))/θ over θ. Every θ proves its own.
-func (d Distribution) reach(terms []Term, alpha Probability) float64 {
-	moment, limit := d.logMoment()
-	widest := 0.0
-	for _, t := range terms {
-		widest = max(widest, t.Weight)
+// reachOf returns an x with P(|X| ≥ x) ≤ alpha: the least (ln(2/alpha) + ln E exp(θX))/θ over θ. Every θ proves its own.
+func reachOf(parts []Part, alpha Probability) float64 {
+	moments, farthest := make([]func(float64) float64, len(parts)), math.Inf(1)
+	for i, p := range parts {
+		var limit float64
+		moments[i], limit = p.Of.logMoment()
+		for _, t := range p.Terms {
+			farthest = min(farthest, limit/t.Weight)
+		}
 	}
 	goal := math.Log(2 / float64(alpha))
 	at := func(logTheta float64) float64 {
 		theta := math.Exp(logTheta)
 		sum := goal
-		for _, t := range terms {
-			sum += float64(t.Count) * moment(t.Weight*theta)
+		for i, p := range parts {
+			for _, t := range p.Terms {
+				sum += float64(t.Count) * moments[i](t.Weight*theta)
+			}
 		}
 		return sum / theta
 	}
-	center := .5 * math.Log(2*goal/(d.Variance()*squares(terms))) // the Gaussian's optimum
-	low, high := center-8, min(center+8, math.Log(limit/widest))
+	center := .5 * math.Log(2*goal/varianceOf(parts)) // the Gaussian's optimum
+	low, high := center-8, min(center+8, math.Log(farthest))
 	if low >= high {
 		low = high - 8
 	}

@@ -1,0 +1,51 @@
+package backend
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// Keys of different kinds of numbers do not compare as their values do. PostgreSQL converts whole numbers and numerics to
+// floating ones, so that different units can be equal (2^53 and 2^53 + 1); DuckDB is made to compare texts, in which 1 and
+// 1.0 differ.
+
+// numberKind is what kind of number a type holds; empty: none.
+func numberKind(kindOf string) string {
+	switch base, _, _ := strings.Cut(strings.ToLower(kindOf), "("); base {
+	case "smallint", "integer", "bigint", "tinyint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint":
+		return "whole"
+	case "numeric", "decimal":
+		return "decimal"
+	case "real", "double precision", "float", "double":
+		return "floating"
+	}
+	return ""
+}
+
+// numberFindings holds the types of keys that measures may compare against each other.
+func numberFindings(d *policy.Dataset, have shape, dialect rewrite.Dialect) []Finding {
+	var list []Finding
+	for _, pair := range comparedKeys(d) {
+		var kinds, types [2]string
+		for i, k := range pair {
+			schema, name := relationOf(k.Table, dialect)
+			types[i] = have[place{schema, name, k.Source}].kindOf
+			kinds[i] = numberKind(types[i])
+		}
+		if kinds[0] == "" || kinds[1] == "" || kinds[0] == kinds[1] {
+			continue
+		}
+		where := fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s)",
+			pair[0].Table.Name, pair[0].Source, types[0], pair[1].Table.Name, pair[1].Source, types[1])
+		switch {
+		case dialect == rewrite.DuckDB:
+			list = append(list, Finding{Text: where + ": keys are compared as text, in which equal numbers of these types differ; give both one type"})
+		case kinds[0] == "floating" || kinds[1] == "floating":
+			list = append(list, Finding{Fatal: true, Text: where + ": PostgreSQL compares them as floating numbers, which takes different keys for equal; give both one type"})
+		}
+	}
+	return list
+}

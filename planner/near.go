@@ -1,0 +1,187 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// combines tells whether a measure's cells can stand in sums and differences: each of its columns is put into classes by
+// itself, and what is counted of a unit does not depend on how the rows are grouped.
+func (m *heldMeasure) combines() bool {
+	if m.grows || m.table.MaxGroups > 0 || m.cells > mostStockedCells {
+		return false
+	}
+	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 })
+}
+
+// mostStockedCells bounds the cells of a release that stands in sums and differences.
+const mostStockedCells = 1 << 17
+
+// mostConjuncts bounds the conditions of which each combination is looked up.
+const mostConjuncts = 4
+
+// near lists the releases that the rows of a condition may be combined from, oldest first: those whose conditions are some
+// of its own, or its own with the cells of one column changed, or its own turned about by the rules of AND, OR and NOT.
+func (s *Stock) near(wanted Pred) []*stocked {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	parts := conjunctsOf(wanted)
+	columns, _ := columnsOf(wanted, nil)
+	f := &finder{s: s, columns: columnsKey(positionsOf(s.table, columns))}
+	f.turned(parts)
+	for _, some := range subsets(parts) {
+		f.filter(allOf(some...))
+		f.lines(some)
+	}
+	slices.SortFunc(f.found, func(a, b *stocked) int { return a.order - b.order })
+	return f.found
+}
+
+// finder collects releases, each once.
+type finder struct {
+	s       *Stock
+	columns string
+	found   []*stocked
+	seen    map[*stocked]bool
+}
+
+func (f *finder) add(list []*stocked) {
+	if f.seen == nil {
+		f.seen = map[*stocked]bool{}
+	}
+	for _, s := range list {
+		if !f.seen[s] {
+			f.seen[s] = true
+			f.found = append(f.found, s)
+		}
+	}
+}
+
+// lines adds the neighbours on the lines of conditions: with the cells of one of them changed, or one more.
+func (f *finder) lines(parts []Pred) {
+	rest := encodePred(nil, allOf(parts...))
+	var columns []*policy.Column
+	for i, p := range parts {
+		columns, _ = columnsOf(p, columns)
+		if in, ok := p.(InCells); ok {
+			if l := f.s.lines[lineKey(without(parts, i), in.Column)]; l != nil {
+				f.add(l.near(in.Spans, in.Column.Domain.Size()))
+			}
+		}
+	}
+	for _, c := range f.s.table.Columns {
+		if l := f.s.lines[string(append(encodeText(nil, c.Name), rest...))]; l != nil && !slices.Contains(columns, c) {
+			f.add(l.near(nil, c.Domain.Size()))
+		}
+	}
+}
+
+// mostColumnSets is how many sets of columns are looked at of one condition: those with the fewest columns that do not matter.
+const mostColumnSets = 6
+
+// filter adds the releases with a condition.
+func (f *finder) filter(p Pred) {
+	byColumns := f.s.byFilter[string(encodePred(nil, p))]
+	sets := make([]string, 0, len(byColumns))
+	for set := range byColumns {
+		sets = append(sets, set)
+	}
+	slices.SortFunc(sets, func(a, b string) int {
+		if d := beside(a, f.columns) - beside(b, f.columns); d != 0 {
+			return d
+		}
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return slices.Compare([]byte(a), []byte(b))
+	})
+	for _, set := range sets[:min(len(sets), mostColumnSets)] {
+		f.add(byColumns[set].all())
+	}
+}
+
+// beside is how many columns of a set are not in another.
+func beside(set, other string) (n int) {
+	for i := 0; i < len(set); i += 2 {
+		if !hasColumns(other, set[i:i+2]) {
+			n++
+		}
+	}
+	return n
+}
+
+// turned looks up NOT of the conditions and of each, and both sides of each OR, and the OR of each two.
+func (f *finder) turned(parts []Pred) {
+	f.filter(complement(allOf(parts...)))
+	if len(parts) > mostConjuncts {
+		return
+	}
+	for i, p := range parts {
+		rest := without(parts, i)
+		f.filter(allOf(append(slices.Clone(rest), complement(p))...))
+		if or, ok := p.(AnyOf); ok && len(or) <= mostConjuncts {
+			for _, some := range subsets(or) {
+				f.filter(allOf(append(slices.Clone(rest), some...)...))
+			}
+		}
+		for j := range i {
+			others := without(rest, j)
+			f.filter(allOf(append(others, anyOf(p, parts[j]))...))
+		}
+	}
+}
+
+// subsets are all subsets of a few conditions; of many those of none, one, all but one, and all.
+func subsets(parts []Pred) (out [][]Pred) {
+	if n := len(parts); n > mostConjuncts {
+		out = append(out, nil, parts)
+		for i := range parts {
+			out = append(out, parts[i:i+1], without(parts, i))
+		}
+		return out
+	}
+	for bits := range 1 << len(parts) {
+		var some []Pred
+		for i, p := range parts {
+			if bits>>i&1 == 1 {
+				some = append(some, p)
+			}
+		}
+		out = append(out, some)
+	}
+	return out
+}
+
+// conditionOf is the condition of a counter's row in a cell of a question; false where it is not one on each of its
+// columns.
+func (s *solved) conditionOf(counter, cell int) (Pred, bool) {
+	p := allOf(s.filter, s.counts[counter])
+	for i := len(s.parts) - 1; i >= 0; i-- {
+		part := s.parts[i]
+		if len(part.columns) != 1 {
+			return nil, false
+		}
+		class := int32(cell % part.classes)
+		cell /= part.classes
+		var in spansOf
+		for c, of := range part.class {
+			if of == class && (part.masks[counter] == nil || part.masks[counter][c]) {
+				in.add(c)
+			}
+		}
+		p = allOf(p, cellsPred(s.table.Columns[part.columns[0]], in))
+	}
+	return p, true
+}
+
+// addsUp is what a counter adds up, as releases tell it: nothing but rows, or a product of factors. False: something else.
+func (s *solved) addsUp(counter int) (string, bool) {
+	if s.values[counter] != nil || s.sums[counter] != nil && s.sums[counter].expr != nil {
+		return "", false
+	}
+	if s.sums[counter] == nil {
+		return "", true
+	}
+	return string(encodeSum(nil, s.summed()[counter])), true
+}
