@@ -15,9 +15,9 @@ import (
 
 // TestAuditFoundKeys plays the guessing game against what finds keys, in both engines: eight keys of about as many units as
 // are needed to be shown, and one unit more that has all of them. The guesser is told by how much the numbers that are shown
-// of the keys that differ are nearer to the one database's than to the other's. Bounded by rows and by groups nobody does better than is paid, (ε, δ); with bounding
-// switched off, with sensitivity halved and with half of the noise the releases are caught. A sound release is accused with a
-// probability of at most 1e-7, all four with 4e-7.
+// of the keys are nearer to the one database's than to the other's. Bounded by rows and by groups nobody does better than is
+// paid, (ε, δ); with bounding switched off, with sensitivity halved and with half of the noise the releases are caught. A
+// sound release is accused with a probability of at most 1e-7, all four with 4e-7.
 func TestAuditFoundKeys(t *testing.T) {
 	const seed, alarm, wards = 515, stattest.Alarm(1e-7), 8
 	t.Logf("seed %d", seed)
@@ -35,7 +35,8 @@ func TestAuditFoundKeys(t *testing.T) {
 				}
 				sides := func(sql string) (list [2][]privacy.Group) {
 					for i := range list {
-						db.store(t, fmt.Sprintf("DELETE FROM clinic.visits; INSERT INTO clinic.visits SELECT i, i, chr((65 + i %% %d)::int), 1, NULL FROM generate_series(0, %d) AS s(i)", wards, wards*(m.Finding.Half()+8)-1))
+						db.store(t, fmt.Sprintf("DELETE FROM clinic.visits; INSERT INTO clinic.visits SELECT i, i, chr((65 + i %% %d)::int), 1, NULL FROM generate_series(0, %d) AS s(i)",
+							wards, wards*(m.Finding.Half()+8)-1))
 						if i == 1 {
 							db.store(t, fmt.Sprintf("INSERT INTO clinic.visits SELECT -1 - i, -7, chr((65 + i)::int), 1, NULL FROM generate_series(0, %d) AS s(i)", wards-1))
 						}
