@@ -63,9 +63,22 @@ type onlineRelease struct {
 	cells   *solved
 	measure *Measure // not held, at the release's cost
 	spec    mechanisms.Spec
-	own     int64 // half-widths at the dataset's confidence: of an answer of the session,
-	plain   int64 // and of a plain histogram's worst one
-	drawn   bool  // as a plain histogram
+	own     int64           // half-widths at the dataset's confidence: of an answer of the session,
+	plain   int64           // and of a plain histogram's worst one
+	rival   mechanisms.Spec // that histogram
+	drawn   bool            // as a plain histogram
+}
+
+// beaten tells whether the histogram would answer a question at least as exactly as a session that is opened for it: of few
+// cells it adds up little noise. The policy may insist all the same.
+func (o *onlineRelease) beaten(r *reading) (here int64, beaten bool) {
+	if o.drawn || o.Insist {
+		return 0, false
+	}
+	for c := range r.spans {
+		here = max(here, largestError(o.rival, r.looked(c), o.Table.Dataset.Defaults.Confidence).HalfWidth)
+	}
+	return here, here <= o.own
 }
 
 // onlineReleases remembers them: *policy.Release → *onlineRelease or error.
@@ -96,12 +109,12 @@ func readOnline(r *policy.Release) (*onlineRelease, error) {
 	if o.own, o.plain, err = o.spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
 		return nil, err
 	}
+	if o.rival, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); err != nil {
+		return nil, err
+	}
 	kind := policy.OnlineRelease.String()
 	if o.drawn = !r.Insist && o.plain <= o.own; o.drawn {
-		kind = policy.HistogramRelease.String()
-		if o.spec, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), r.Cost); err != nil {
-			return nil, err
-		}
+		kind, o.spec = policy.HistogramRelease.String(), o.rival
 	}
 	m := o.cells.measure(kind, r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
@@ -221,6 +234,9 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
+		} else if here, beaten := o.beaten(o.reading); beaten {
+			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.figures())
+			ch.hints.add("online release " + o.Name + " is not opened for this: " + c.not)
 		}
 		list = append(list, c)
 	}
