@@ -204,7 +204,7 @@ func (ch *chooser) reuseAny(q *asking) []candidate {
 			continue
 		}
 		m := *o.measure
-		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding}
+		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
 		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Online.Updates, o.figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"

@@ -168,6 +168,38 @@ func TestOnlineReleasesAreOpenedWhereTheyWin(t *testing.T) {
 	}
 }
 
+// TestOnlineReleasesHeldAreExactEnough: where dp.max_error is wide enough, what a session that she holds answers is free.
+func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
+	c := testContext(t, instancePolicy(t, onlineText))
+	c.Settings.Epsilon = epsilon(t, "1")
+	left := 20
+	c.Left = func(int64) int { return left }
+	const q = "SELECT count(*) FROM people WHERE income < 50000"
+	p, refusal := planSession(t, c, q)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	c.Holdings.(*shelf).buy(p)
+	for _, by := range []struct {
+		most   float64
+		left   int
+		online bool
+		stops  bool
+	}{{1000, 20, true, false}, {100, 20, false, false}, {1000, 0, false, true}} {
+		c.Settings.MaxError, left = by.most, by.left
+		p, refusal := planSession(t, c, q)
+		if by.stops {
+			if refusal == nil || refusal.ID != sessionStopped.ID {
+				t.Errorf("%+v: %v", by, refusal)
+			}
+			continue
+		}
+		if refusal != nil || (p.Measures[0].Spec.Online != nil) != by.online || p.Cost.IsZero() != by.online {
+			t.Errorf("%+v: %v %+v", by, refusal, p)
+		}
+	}
+}
+
 // TestMadeUpValues: of each cell, values that lie in it, spread over wider ones; the cells of NULL and 'other' are shown as that.
 func TestMadeUpValues(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}")
