@@ -33,9 +33,12 @@ func cellsOf(r *policy.Release) *solved {
 					p.class[cell] = int32(at)
 				}
 			}
-			s.cells = s.cells / p.classes * len(from)
 			p.classes = len(from)
 		}
+	}
+	s.cells = 1
+	for _, p := range s.parts {
+		s.cells *= p.classes
 	}
 	return s
 }
