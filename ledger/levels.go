@@ -69,7 +69,7 @@ const (
 
 // pool writes what the cap pays where that is not what the user pays.
 func (e *encoder) pool(pool, own privacy.Cost) {
-	if pool != own {
+	if pool != own && !pool.IsZero() {
 		e.i64(bodyPool)
 		e.cost(pool)
 	}
