@@ -18,6 +18,9 @@ type asking struct {
 	share privacy.Cost
 	held  []candidate // what again and reuse have listed
 
+	sessions []sessionWay // what onlineFor has listed, once it has looked
+	looked   bool
+
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
 	refusal  *Refusal        // why nothing that comes after a source may answer it
 }
