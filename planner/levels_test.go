@@ -73,7 +73,12 @@ func TestReleaseAtALevel(t *testing.T) {
 	if mustBuild(t, alice, days).Measures[0].Growth == nil || mustBuild(t, bob, days).Measures[0].Declared != nil {
 		t.Error("a release that grows, at a level")
 	}
-	if _, near := trusting(t, "near"); mustBuild(t, near, "SELECT age, count(*) FROM hires GROUP BY 1").Measures[0].Declared != nil {
+	const byAge = "SELECT age, count(*) FROM hires GROUP BY 1"
+	_, near := trusting(t, "near")
+	if of := mustBuild(t, bob, byAge).Measures[0].Declared; of == nil || of.Name != "ages" {
+		t.Errorf("by age from %v", of)
+	}
+	if of := mustBuild(t, near, byAge).Measures[0].Declared; of != nil && of.Name == "ages" {
 		t.Error("a level too near the whole")
 	}
 	want := []string{"dataset firm: release hires_hired is not there at level near, staff, guests", "dataset firm: release ages is not there at level near"}
