@@ -70,3 +70,20 @@ func (t *Table) With(found map[*Column]Found) *Table {
 	move(own.Keys, t.Keys)
 	return &own
 }
+
+// WithProduct returns the table with one more open column, whose values are the combinations of the cells of some columns,
+// written as numbers with commas.
+func (t *Table) WithProduct(columns []*Column) *Table {
+	own := t.With(nil)
+	name := "combinations of"
+	for i, c := range columns {
+		if i > 0 {
+			name += ","
+		}
+		name += " " + c.Name
+	}
+	col := &Column{Table: own, Name: name, Type: Text, Typmod: -1, Nulls: NullExclude, Outside: OutsideOther, Product: columns}
+	col.Open, col.Domain = col, openDomain(col, nil)
+	own.Columns = append(own.Columns, col)
+	return own
+}

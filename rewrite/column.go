@@ -19,6 +19,9 @@ func (w *writer) raw(c *policy.Column) string {
 	if name, ok := w.tally[c]; ok {
 		return name
 	}
+	if len(c.Product) > 0 {
+		return w.combination(c)
+	}
 	column := "t." + w.name(c.Source)
 	if c.Open != nil {
 		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
