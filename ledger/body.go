@@ -18,6 +18,7 @@ type chargeBody struct {
 	cost              privacy.Cost
 	capped            bool  // a draw follows: the cap pays too
 	joins             int64 // the saved shared release that the user pays her share of; 0: a draw follows
+	ladder            Ladder
 }
 
 func (c *chargeBody) encode() []byte {
@@ -31,6 +32,7 @@ func (c *chargeBody) encode() []byte {
 	e.cost(c.cost)
 	e.boolean(c.capped)
 	e.i64(c.joins)
+	e.ladder(c.ladder)
 	return e.b
 }
 
@@ -38,7 +40,7 @@ func decodeCharge(b []byte) (c chargeBody, err error) {
 	d := decoder{b: b}
 	c.statement, c.policy, c.digest = d.digest(), d.digest(), d.digest()
 	c.kind, c.name, c.table = d.str(), d.str(), d.str()
-	c.cost, c.capped, c.joins = d.cost(), d.boolean(), d.i64()
+	c.cost, c.capped, c.joins, c.ladder = d.cost(), d.boolean(), d.i64(), d.ladder()
 	return c, d.end()
 }
 
@@ -66,6 +68,7 @@ func (s *saveBody) encode() []byte {
 	e.spec(s.item.Spec)
 	e.bytes(s.item.Described)
 	e.i64(int64(s.item.Refresh))
+	e.ladder(s.item.Ladder)
 	return e.b
 }
 
@@ -73,7 +76,7 @@ func decodeSave(b []byte) (s saveBody, err error) {
 	d := decoder{b: b}
 	s.charge, s.at, s.key, s.noisy = d.i64(), d.i64(), flightKey(d.digest()), d.digest()
 	s.item = Item{Digest: d.digest(), Kind: d.str(), Name: d.str(), Table: d.str(), Shared: d.boolean(), Cost: d.cost(), Spec: d.spec(),
-		Described: d.bytes(), Refresh: time.Duration(d.i64())}
+		Described: d.bytes(), Refresh: time.Duration(d.i64()), Ladder: d.ladder()}
 	return s, d.end()
 }
 

@@ -28,6 +28,7 @@ type book struct {
 	byCharge  map[int64]int64
 	byMeasure map[measureKey][]*record // live
 	paid      map[paidKey]struct{}
+	refined   map[int64]bool          // releases that were refined
 	held      map[holderKey][]Release // live, oldest first; slices are only appended to or replaced
 	charges   int64
 	passed    []int64 // the rows of given marks that a replay has met
@@ -70,6 +71,7 @@ type (
 		key    flightKey
 		spec   string
 		noisy  Digest
+		first  int64    // the release that its ladder began with; 0: none
 		grown  []growth // of a continual release, its steps
 	}
 )
@@ -78,7 +80,7 @@ func newBook() *book {
 	return &book{
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
 		accounts: map[accountKey]account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
-		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, held: map[holderKey][]Release{},
+		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
 	}
 }
 
@@ -196,7 +198,7 @@ func (b *book) applyCharge(r row) error {
 		if !a.holds(cost) {
 			return fmt.Errorf("a charge above a limit")
 		}
-		b.accounts[key] = a.charged(cost, altOf(cost))
+		b.accounts[key] = a.charged(cost, c.ladder.alt(cost))
 	}
 	if c.joins != 0 {
 		if err := b.pay(r.holder, c.joins, r.at); err != nil {
@@ -209,7 +211,7 @@ func (b *book) applyCharge(r row) error {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
 		b.sets[r.ds] = &next
 	}
-	b.total = b.total.plus(cost)
+	b.total = b.total.plus(c.ladder.whole(cost))
 	b.charges++
 	return nil
 }
@@ -227,6 +229,9 @@ func (b *book) applySave(r row) error {
 	b.byCharge[s.charge] = r.seq
 	rec := &record{Release: Release{ID: r.seq, Item: s.item, At: time.Unix(0, s.at).UTC()}, ds: r.ds, holder: r.holder,
 		key: s.key, spec: specKey(s.item.Spec), noisy: s.noisy}
+	if err := b.climb(rec); err != nil {
+		return err
+	}
 	b.releases[r.seq] = rec
 	m := measureKey{r.ds, r.holder, s.item.Digest}
 	b.byMeasure[m] = append(b.byMeasure[m], rec)
@@ -277,4 +282,5 @@ func (b *book) withdraw(old *record) {
 			b.held[k] = slices.DeleteFunc(slices.Clone(list), func(o Release) bool { return o.ID == id })
 		}
 	}
+	b.fall(&rec)
 }

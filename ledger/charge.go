@@ -107,6 +107,9 @@ func checkRequest(r Request) error {
 		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !hasNoise(it.Spec) {
 			return errors.New("ledger: malformed item")
 		}
+		if err := it.Ladder.sound(it); err != nil {
+			return err
+		}
 		if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
 			return errors.New("ledger: item too long")
 		}
@@ -123,6 +126,9 @@ func hasNoise(s mechanisms.Spec) bool {
 	}
 	if s.Choice != nil { // which is drawn at random for its cost
 		return !s.Choice.Cost.IsZero()
+	}
+	if s.Alarm != nil {
+		return !s.Alarm.Cost.IsZero()
 	}
 	if s.Online != nil {
 		return !s.Online.Cost.IsZero()
@@ -157,6 +163,9 @@ func (f *file) takeOff(r Request) (parts []part, ds int64, wait *flight, err err
 		}
 		if fl := f.flights.running[p.key]; fl != nil {
 			return nil, 0, fl, nil
+		}
+		if err := f.book.refines(ds, r.User, &r.Items[i]); err != nil {
+			return nil, 0, nil, err
 		}
 		if started[p.key] {
 			return nil, 0, nil, errors.New("ledger: one item twice in a request")
@@ -223,6 +232,11 @@ func (b *book) part(ds int64, user string, it *Item, now int64) part {
 		e.i64(p.joins)
 		e.str(user)
 	}
+	if it.Ladder.From != 0 { // of one release one level is drawn at a time
+		e = encoder{}
+		e.str("refine")
+		e.i64(it.Ladder.From)
+	}
 	p.key = sha256.Sum256(e.b)
 	return p
 }
@@ -284,9 +298,13 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.joins != 0 && (b.releases[p.joins] == nil || b.releases[p.joins].Revoked) {
 			return refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
 		}
-		all, allAlt = all.plus(p.cost), saturating(allAlt, altOf(p.cost))
+		if err := b.refines(ds, r.User, p.item); err != nil {
+			return refusal{err}
+		}
+		alt := p.item.Ladder.alt(p.cost)
+		all, allAlt = all.plus(p.cost), saturating(allAlt, alt)
 		if p.joins == 0 {
-			drawn, drawnAlt = drawn.plus(p.cost), saturating(drawnAlt, altOf(p.cost))
+			drawn, drawnAlt = drawn.plus(p.cost), saturating(drawnAlt, alt)
 		}
 	}
 	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
@@ -335,7 +353,7 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 			continue
 		}
 		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
-			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, joins: p.joins}
+			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, joins: p.joins, ladder: p.item.Ladder}
 		row, err := t.add(rowCharge, ds, r.User, body.encode())
 		if err != nil {
 			return err

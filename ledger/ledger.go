@@ -41,6 +41,8 @@ var (
 	ErrWitness  = errors.New("the ledger's witness cannot be read")
 	// ErrClosed: the ledger was closed.
 	ErrClosed = errors.New("the ledger is closed")
+	// ErrRefined: the release was refined in the meantime, or is gone. Nothing was charged; planning anew finds out.
+	ErrRefined = errors.New("the release was refined already")
 	// ErrNotHeld: there is no such live release that the user has paid for.
 	ErrNotHeld = errors.New("no such release")
 )
@@ -59,6 +61,7 @@ type Item struct {
 	Spec      mechanisms.Spec
 	Described []byte        // the planner's description of the measure
 	Refresh   time.Duration // 0: the release never goes stale
+	Ladder    Ladder
 }
 
 // Request charges a user for all items of a statement at once, or for none.
@@ -82,6 +85,7 @@ type Release struct {
 	Item    Item
 	At      time.Time
 	Revoked bool
+	Refined bool // another release of the user's has refined it
 	Noisy   privacy.Released[mechanisms.Noisy]
 	Steps   [][]byte // of an online release: what happened since; only Load sets it
 }
@@ -113,6 +117,10 @@ type Ledger interface {
 	Charge(ctx context.Context, r Request) ([]Outcome, error)
 	// Save stores the drawn release of a spent receipt, durably, and returns its id. Sending follows saving.
 	Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error)
+	// SaveFirst is Save of the first level of a ladder, with the finest level, which stays sealed.
+	SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error)
+	// Finest returns the finest level of the ladder of a release that the user has paid for.
+	Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error)
 	// Abandon gives a receipt up: the charge stays, the item is drawn anew on a new charge.
 	Abandon(r *Receipt)
 	// Extend adds a step to an online release of the user's, durably. Sending what it tells follows.
@@ -120,6 +128,8 @@ type Ledger interface {
 	// Resume adds a step and returns a receipt on which the release's measure is run once more, for an online release whose
 	// process was lost. Nothing can be saved on it.
 	Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error)
+	// Ask returns a receipt on which one question of a run of alarms is run, by the digest of its measure. It is free.
+	Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error)
 	// Grow begins the step of a continual release that the user has paid for up to so many cells, for which she pays
 	// nothing more: the caller must execute, draw and Save. No receipt: it has grown so far already. Of two callers at a
 	// time one gets the receipt and the other waits.

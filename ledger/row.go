@@ -81,6 +81,9 @@ func (e *encoder) spec(s mechanisms.Spec) {
 	case s.Choice != nil:
 		e.choiceSpec(s)
 		return
+	case s.Alarm != nil:
+		e.alarmSpec(s)
+		return
 	case s.Online != nil:
 		e.onlineSpec(s)
 		return
@@ -211,6 +214,8 @@ func (d *decoder) spec() mechanisms.Spec {
 	switch first {
 	case specChoice:
 		return d.choiceSpec()
+	case specAlarm:
+		return d.alarmSpec()
 	case specOnline:
 		return d.onlineSpec()
 	case specSynthetic:

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -17,16 +15,23 @@ import (
 // Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
 // first call was durable after all, the second one finds it.
 func (f *file) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
+	return f.keep(ctx, r, noisy, mechanisms.Finest{})
+}
+
+func (f *file) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.flight == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
 	if !noisy.Valid() {
 		return 0, errors.New("ledger: nothing was released")
 	}
+	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != finest.Valid() {
+		return 0, errors.New("ledger: a finest level where no ladder begins, or none where one does")
+	}
 	if !r.state.CompareAndSwap(receiptSpent, receiptSaving) {
 		return 0, errors.New("ledger: only a spent receipt can be saved, and once")
 	}
-	blob := encodeNoisy(noisy.Value())
+	blob := encodeStored(noisy.Value(), finest)
 	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
 	var id int64
 	err := f.do(ctx, &job{run: func(t *batch) error {
@@ -109,28 +114,19 @@ func (f *file) Load(ctx context.Context, user string, id int64) (Release, error)
 
 // fetch reads the observations of a release from disk and holds them against the chain's hash.
 func (f *file) fetch(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
-	if err := ctx.Err(); err != nil {
+	blob, err := f.blob(ctx, rec)
+	if err != nil {
 		return none, err
-	}
-	s, err := f.read()
-	if err != nil {
-		return none, fmt.Errorf("ledger: %w", err)
-	}
-	defer f.reading.Unlock()
-	var blob []byte
-	err = s.run("SELECT noisy FROM release WHERE id = ?", func(st *sqlite3.Stmt) error { blob = st.ColumnBlob(0, nil); return nil }, rec.ID)
-	if err != nil {
-		f.closeReader()
-		return none, fmt.Errorf("ledger: %w", openFailed(err))
 	}
 	return decodeStored(rec, blob)
 }
 
 func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.Noisy], _ error) {
-	if sha256.Sum256(blob) != rec.noisy {
-		return none, fmt.Errorf("ledger: %w: release %d is not what was saved", ErrCorrupt, rec.ID)
+	plain, _, err := split(blob)
+	if err != nil {
+		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
 	}
-	noisy, err := decodeNoisy(blob)
+	noisy, err := decodeNoisy(plain)
 	if err != nil {
 		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
 	}

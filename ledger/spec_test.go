@@ -48,6 +48,7 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 			Each: mechanisms.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(5)}}},
 		{Counters: 3, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 3}}, Most: 2,
 			Each: mechanisms.Contribution{Rows: 4, Groups: 2, PerGroup: 2, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(7)}}},
+		{Counters: 1, Cells: 1, Alarm: &mechanisms.Alarm{Positives: 3, Restarts: 1, Contribution: mechanisms.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(7)}}},
 		{Counters: 2, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 2}}, Most: 1, Weights: []int64{3, 8},
 			Each: mechanisms.Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(7)}}},
 		{Counters: 1, Cells: 4, Choice: &mechanisms.Choice{Kind: mechanisms.Dearest, Blocks: []mechanisms.Block{{Groups: 1, Cells: 4}}, Most: 1, Weights: []int64{5, 9}, From: []int64{0, 3},

@@ -18,6 +18,9 @@ const rowStep int64 = 20
 // mostStep bounds the bytes of a step.
 const mostStep = 1 << 24
 
+// goesOn tells releases that have steps.
+func goesOn(s mechanisms.Spec) bool { return s.Online != nil || s.Alarm != nil }
+
 func encodeStep(id int64, step []byte) []byte {
 	var e encoder
 	e.i64(id)
@@ -33,7 +36,7 @@ func (b *book) applyStep(r row) error {
 		return err
 	}
 	old := b.releases[id]
-	if old == nil || old.Item.Spec.Online == nil || old.ds != r.ds || old.holder != r.holder {
+	if old == nil || !goesOn(old.Item.Spec) || old.ds != r.ds || old.holder != r.holder {
 		return errBody
 	}
 	rec := *old
@@ -66,7 +69,7 @@ func (f *file) extend(ctx context.Context, user string, id int64, step []byte) (
 	}
 	err = f.do(ctx, &job{run: func(t *batch) error {
 		rec = f.book.releases[id]
-		if rec == nil || rec.Revoked || rec.holder != user || rec.Item.Spec.Online == nil {
+		if rec == nil || rec.Revoked || rec.holder != user || !goesOn(rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
 		_, err := t.add(rowStep, rec.ds, user, encodeStep(id, step))

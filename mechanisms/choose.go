@@ -88,7 +88,7 @@ func varianceFor(m moves, cost privacy.Cost) float64 {
 // RMSE returns the root of the expected mean squared error, in rows, of a workload read from a release of the first
 // counter. It needs no data.
 func (s Spec) RMSE(w Workload) float64 {
-	if s.Online != nil || s.Synthetic != nil || s.Choice != nil {
+	if s.Online != nil || s.Synthetic != nil || s.Choice != nil || s.Alarm != nil {
 		return 0 // it counts no cells: releases of one measure are of equal worth
 	}
 	return math.Sqrt(s.mean(w))

@@ -55,8 +55,8 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	if err := s.check(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
-	if s.Choice != nil {
-		panic("mechanisms: error of a count by a Spec that chooses")
+	if s.Choice != nil || s.Alarm != nil {
+		panic("mechanisms: error of a count by a Spec that counts nothing")
 	}
 	if s.Synthetic != nil {
 		panic("mechanisms: error of a count by a Spec of made-up rows")

@@ -62,7 +62,7 @@ func NewEstimateAs(as Reading, spec Spec, released privacy.Released[Noisy]) (*Es
 	if err := spec.check(); err != nil {
 		return nil, err
 	}
-	if spec.Choice != nil || spec.Online != nil || spec.Synthetic != nil {
+	if spec.Choice != nil || spec.Alarm != nil || spec.Online != nil || spec.Synthetic != nil {
 		return nil, fmt.Errorf("the release has no counts of cells, must have them")
 	}
 	if as > NonNegative {

@@ -228,6 +228,8 @@ func (s Spec) check() error {
 		return s.Online.check(s)
 	case s.Synthetic != nil:
 		return s.Synthetic.check(s)
+	case s.Alarm != nil:
+		return s.Alarm.check(s)
 	}
 	if err := s.checkShape(); err != nil {
 		return err

@@ -48,6 +48,8 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	switch {
 	case spec.Choice != nil:
 		return spec.Choice.release(spec, place, truth, random)
+	case spec.Alarm != nil:
+		return none, errors.New("spec is of a run of alarms, must be opened by OpenWatch")
 	case spec.Online != nil:
 		return none, errors.New("spec is of a session, must be opened by OpenSession")
 	case spec.Synthetic != nil:

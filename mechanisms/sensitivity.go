@@ -10,7 +10,7 @@ import (
 // Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters,
 // each cut at the int64 range, which no Spec made here reaches.
 func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
-	if s.Choice != nil || s.Online != nil || s.Synthetic != nil { // the counts that it looks at
+	if s.Choice != nil || s.Alarm != nil || s.Online != nil || s.Synthetic != nil { // the counts that it looks at
 		s = Spec{Counters: s.Counters, Cells: s.Cells, Strategy: Strategy{Kind: Identity}}
 	}
 	total := moves{new(big.Int), new(big.Int)}

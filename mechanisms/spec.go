@@ -66,6 +66,7 @@ type Spec struct {
 	Choice   *Choice  // cells are chosen instead of counted; Strategy, Noise and Sums are absent
 
 	Online    *Online    // the cells are asked about one question after the other; the same are absent
+	Alarm     *Alarm     // one count after the other is compared with a threshold; the same are absent
 	Synthetic *Synthetic // made-up rows are drawn, by their cells; the same are absent
 }
 

@@ -33,9 +33,15 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 			n.take(current)
 			continue
 		}
+		if ch.stopped(q); q.refusal != nil {
+			return nil, q.refusal
+		}
 		p := &purchase{need: n, stale: stale, fresh: ch.freshRange(n), declared: ch.exactDeclared(n, q)}
 		if p.fresh == nil {
 			p.fresh = ch.counted(n)
+		}
+		if w := ch.exactRefined(n, q); w != nil && (p.fresh == nil || w.measure.Cost.Fits(p.fresh.measure.Cost)) {
+			p.fresh = w
 		}
 		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
 			return nil, noMechanism.at(-1, "at no cost is it as exact as dp.max_error asks")

@@ -13,15 +13,16 @@ import (
 // Context is what a plan may depend on besides the statement: the policy, the analyst's own settings, and what she has
 // paid for. Nothing in it comes from private rows or from another analyst's choices.
 type Context struct {
-	Policy   *policy.Policy
-	Dataset  *policy.Dataset
-	User     string
-	Settings Settings
-	Holdings Holdings
-	Public   PublicRows                              // nil: no public table has been copied
-	Found    func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
-	Left     func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
-	Now      time.Time
+	Policy     *policy.Policy
+	Dataset    *policy.Dataset
+	User       string
+	Settings   Settings
+	Holdings   Holdings
+	Public     PublicRows                              // nil: no public table has been copied
+	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
+	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
+	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
+	Now        time.Time
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
@@ -32,6 +33,7 @@ type Settings struct {
 	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
 	Confidence   mechanisms.Confidence
 	ErrorColumns bool
+	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
 	Release      bool // dp.release: an undeclared range may buy a release
 	SearchPath   []string
 	Zone         *time.Location
@@ -51,6 +53,7 @@ type Holding struct {
 	Digest Digest
 	Spec   mechanisms.Spec
 	At     time.Time
+	Ladder Rungs
 	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte

@@ -149,8 +149,8 @@ func (ch *chooser) purchased(n *need, rent, most privacy.Cost) *way {
 		}
 		if spec, err := o.spec(price); err == nil && price.Fits(most) {
 			m := o.held.measure(o.kind(), n.table.Name+"_"+strings.Join(namesOf(r.columns), "_"))
-			m.Spec, m.Cost = spec, price
-			m.Why = ch.paidFor(r)
+			m.Cost, m.Why = price, ch.paidFor(r)
+			o.held.sold(m, spec)
 			return &way{measure: m, reading: o.reading, counts: o.held}
 		}
 	}
@@ -176,11 +176,17 @@ func (ch *chooser) offer(n *need, columns []*policy.Column) *offer {
 		cells *= c.Domain.Size()
 	}
 	held := identity(n.table, columns)
+	if len(columns) == 1 && n.table.Grows(columns[0]) {
+		if held = growing(n.table, columns[0], ch.now()); held.closed == 0 {
+			return nil
+		}
+		cells = held.closed
+	}
 	o := &offer{held: held, reading: cover(n.solved, held), worst: []mechanisms.Span{{From: 0, To: cells}}, ratio: float64(cells)}
 	if o.reading == nil || n.table.BoundsGroups(n.cells) != n.table.BoundsGroups(cells) {
 		return nil
 	}
-	if o.ranges = len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
+	if o.ranges = held.grows || len(columns) == 1 && columns[0].Domain.Ordered() && cells > 2; !o.ranges {
 		return o
 	}
 	unit := privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}
@@ -193,7 +199,7 @@ func (ch *chooser) offer(n *need, columns []*policy.Column) *offer {
 		return nil
 	}
 	rows := someRanges(cells)
-	at, variance := worstRow(spec, rows, ch.c.Settings.Confidence)
+	at, variance := worstRow(held.seen(spec), rows, ch.c.Settings.Confidence)
 	o.worst, o.ratio = rows[at], variance/ch.variance(one)
 	return o
 }
@@ -213,6 +219,9 @@ func someRanges(cells int) (rows [][]mechanisms.Span) {
 // spec is how the release is measured at a cost.
 func (o *offer) spec(cost privacy.Cost) (mechanisms.Spec, error) {
 	c := o.held.contributionTo(o.held.cells)
+	if o.held.grows {
+		return growingSpec(o.held.table, o.held.cells, cost)
+	}
 	if o.ranges {
 		return mechanisms.Ranges(o.held.cells, c, cost)
 	}
@@ -237,6 +246,7 @@ func (o *offer) estimate(ch *chooser, rent privacy.Cost) float64 {
 // enough tells whether the release, at a cost, is exact enough for the question and for the worst one.
 func (o *offer) enough(ch *chooser, n *need, cost privacy.Cost) bool {
 	spec, err := o.spec(cost)
+	spec = o.held.seen(spec)
 	return err == nil && spec.Error(o.worst, ch.c.Settings.Confidence).HalfWidth <= ch.bound(n.solved, 0) && ch.within(n, spec, o.reading)
 }
 

@@ -16,6 +16,7 @@ type asking struct {
 	own   *Measure        // of its own cells
 	fresh mechanisms.Spec // of counting these afresh for the share
 	share privacy.Cost
+	held  []candidate // what again and reuse have listed
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
 	refusal  *Refusal        // why nothing that comes after a source may answer it
@@ -37,7 +38,7 @@ type candidate struct {
 type source func(*chooser, *asking) []candidate
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).widened, (*chooser).freshly}
+var countedFrom = []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {
@@ -118,6 +119,10 @@ func (p *Plan) tellAlternatives(ch *chooser, sheets []*sheet, ways [][]*way) {
 			}
 			if a.chosen != nil {
 				name = leafName(a.chosen.sheet)
+			}
+			if a.alarm != nil {
+				p.Alternatives = append(p.Alternatives, Alternative{Leaf: leafName(a.alarm.sheet), Kind: w.measure.Kind, Name: w.measure.Name, Held: w.measure.Held, Cost: w.measure.Cost, Taken: true, Why: w.measure.Why})
+				continue
 			}
 			quiet := *ch // what it notes was noted when the ways were chosen
 			p.Alternatives = append(p.Alternatives, quiet.alternatives(name, a.solved, w)...)

@@ -262,7 +262,7 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 		return w
 	}
 	if w != nil {
-		if w.measure.Held || w.measure.Declared != nil || w.measure.Kind == "range" {
+		if w.measure.Held || w.measure.Declared != nil || w.measure.Kind == "range" || w.reading.mix != nil {
 			return nil
 		}
 		each, err := mechanisms.NewConfidence(1 - (1-ch.c.Settings.Confidence.Float())/float64(c.candidates()))

@@ -31,6 +31,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		return g.picked(name, f)
 	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
+		if boolAggregates[name] {
+			return nil, noAggregate.at(pos, name).hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
+		}
 		return nil, noAggregate.at(pos, name)
 	}
 	var where []*expr

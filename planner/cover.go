@@ -11,9 +11,10 @@ import (
 // whose sum it is.
 type reading struct {
 	spans    [][][]mechanisms.Span
-	counters []int  // the measure's counter to sum, by the question's
-	mix      *mixed // it is read from several instead
-	open     string // cells of the question's that are not closed are left out: the note that says so
+	counters []int          // the measure's counter to sum, by the question's
+	open     map[int32]bool // the question's cells of which days are left out, as they are not closed
+	note     string         // that says so
+	mix      *mixed         // it is read from several instead
 }
 
 // ownReading reads a question from the measure made for it.
@@ -68,8 +69,8 @@ func cover(s, m *solved) *reading {
 		}
 	}
 	r := w.reading()
-	if w.open {
-		r.open = m.unclosed()
+	if r.open = w.open; len(w.open) > 0 {
+		r.note = m.unclosed()
 	}
 	return r
 }
@@ -82,11 +83,11 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by part of s: places of its columns in cells
-	open     bool                   // a cell that is not closed was left out
+	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 
 func newWalk(s, m *solved) *walk {
-	w := &walk{s: s, m: m, byColumn: map[*policy.Column]int{}}
+	w := &walk{s: s, m: m, byColumn: map[*policy.Column]int{}, open: map[int32]bool{}}
 	for _, p := range m.parts {
 		for i, c := range p.columns {
 			w.byColumn[m.table.Columns[c]] = len(w.sizes)
@@ -135,7 +136,9 @@ func (w *walk) assign() bool {
 			if target >= 0 && w.m.table.Appends.Count {
 				return false
 			}
-			w.open = w.open || target >= 0
+			if target >= 0 {
+				w.open[target] = true
+			}
 			continue
 		}
 		if have := w.assigned[c][from]; have != -2 && have != target {

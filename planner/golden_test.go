@@ -49,7 +49,7 @@ func testContext(t testing.TB, p *policy.Policy) Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{},
+	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
 		Settings: Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
 }
 
@@ -156,6 +156,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			c.Settings.Epsilon = epsilon(t, value)
 		case "max_error":
 			fmt.Sscan(value, &c.Settings.MaxError)
+		case "alarms":
+			fmt.Sscan(value, &c.Settings.Alarms)
 		case "release":
 			c.Settings.Release = value == "on"
 		case "alternatives":
@@ -353,6 +355,11 @@ func pickText(c *CountColumn, row int) string {
 		if row >= len(run.Spans) {
 			row -= len(run.Spans)
 			continue
+		}
+		if q := run.Alarm; q != nil && q.Measure != nil {
+			return fmt.Sprintf("whether %d of %s, where %s, asked of %d", q.Least, q.Measure.Name, predText(q.Measure.Where), run.Measure)
+		} else if q != nil {
+			return "no"
 		}
 		p := run.Pick
 		if run.Measure < 0 || p.At[row] < 0 {

@@ -21,7 +21,8 @@ type grouping struct {
 	above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean
 	values  map[string]*value
-	fanned  *fanned // the rows meet a public list
+	alarms  map[*pg.Node]*found // comparisons of a count with a constant, where nothing else is shown
+	fanned  *fanned             // the rows meet a public list
 }
 
 // target is one output column.
@@ -90,6 +91,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		}
 	} else {
 		g.findTop()
+		g.findAlarms()
 	}
 	if g.q.sql = b.text; b.top != sel {
 		g.q.sql = deparsed(sel)
@@ -218,6 +220,9 @@ type found struct {
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
 func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+	if f := g.alarms[n]; f != nil {
+		return f, nil
+	}
 	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
 		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
@@ -287,6 +292,9 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 	for i := range g.q.counters {
 		if fields[len(fields)-1] == countName(i) {
+			if g.q.counters[i].alarm != nil {
+				return columnExpr(len(g.q.keys)+i, policy.Bool, -1, pos), nil
+			}
 			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
 		}
 	}

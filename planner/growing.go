@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -121,12 +122,18 @@ func closesText(d time.Duration) string {
 	return d.String()
 }
 
-// tellUnclosed notes what the ways leave out.
-func tellUnclosed(ways [][]*way, said *notes) {
-	for _, list := range ways {
-		for _, w := range list {
-			if w != nil && w.reading != nil && w.reading.open != "" {
-				said.add(w.reading.open)
+// tellUnclosed notes what the ways leave out of the cells that are shown.
+func tellUnclosed(sheets []*sheet, ways [][]*way, said *notes) {
+	for i, list := range ways {
+		for j, w := range list {
+			if w == nil || w.reading == nil || len(w.reading.open) == 0 {
+				continue
+			}
+			a := sheets[i].asks[j]
+			for cell := range w.reading.open {
+				if a.chosen != nil || slices.ContainsFunc(a.fills, func(f fill) bool { return f.condition < 0 || a.keyValue(f.condition, int(cell)) == true }) {
+					said.add(w.reading.note)
+				}
 			}
 		}
 	}

@@ -27,6 +27,10 @@ type Pick struct {
 func (p *Plan) addChoices(sheets, list []*sheet, ways [][]*way) {
 	for i, own := range list {
 		s, w := own.asks[0].solved, ways[i][0]
+		if s.alarm != nil {
+			p.addAlarm(s, w)
+			continue
+		}
 		sh, leaf, measure := sheets[s.chosen.sheet], p.Leaves[s.chosen.sheet], -1
 		if w != nil {
 			measure = p.measure(w.measure)

@@ -72,6 +72,7 @@ type Measure struct {
 	Window   *Window              // of a step of such a release: where its rows lie
 	Held     bool                 // she has paid for it already: nothing is run
 	HeldID   int64                // Held: the ledger's id of the saved release
+	Ladder   *Ladder              // nil: it stands on none
 	Why      string               // for EXPLAIN: why this way and not another
 
 	described []byte // the canonical encoding of its meaning
@@ -134,6 +135,7 @@ type Run struct {
 	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Alarm   *AlarmQuestion      // a yes or no is asked instead
 	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead
 	Most    int64               // above 0: the true value is at most that, and not below 0, which is public

@@ -50,11 +50,12 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	if refusal = ch.tellable(b.questions); refusal != nil {
 		return nil, refusal
 	}
-	ways, refusal := ch.choose(append(slices.Clone(sheets), chosen...))
+	all := append(slices.Clone(sheets), chosen...)
+	ways, refusal := ch.choose(all)
 	if refusal != nil {
 		return nil, refusal
 	}
-	tellUnclosed(ways, &said)
+	tellUnclosed(all, ways, &said)
 	for i, sh := range sheets {
 		plan.addLeaf(i, sh, ways[i])
 		for _, a := range sh.asks {
@@ -100,8 +101,11 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 			a.first = sheets[i].topOf(a)
 		}
 	}
-	chosen, refusal = v.choices(sheets)
-	return sheets, chosen, refusal
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
 }
 
 func newBinder(c Context, params *parameters) *binder {
@@ -231,6 +235,7 @@ func (p *Plan) measure(m *Measure) int {
 			return i
 		}
 	}
+	p.first(m)
 	p.Measures = append(p.Measures, m)
 	p.Cost = p.Cost.Plus(m.Cost)
 	return len(p.Measures) - 1

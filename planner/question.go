@@ -38,9 +38,10 @@ type counter struct {
 	sum   *summand
 	canon string
 
-	values *values // of which different ones are counted; nil: rows are
-	units  *units  // of which different ones are counted
-	choice *choice // instead of counting
+	values *values  // of which different ones are counted; nil: rows are
+	units  *units   // of which different ones are counted
+	choice *choice  // instead of counting
+	alarm  *alarmed // instead of counting
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -88,6 +89,7 @@ type solved struct {
 	cells    int
 	empty    bool // no row can satisfy the condition, whatever the data
 	chosen   *chosen
+	alarm    *alarmOf // a yes or no is asked
 	contest  *contest // the names of some counters will do
 	rows     int64    // above 0: the most rows of a unit that are placed at all
 	first    int      // above 0: the numbers of so many cells with the most rows will do

@@ -56,7 +56,7 @@ func (v *sheeter) sheet(q *question) (*sheet, *Refusal) {
 	var order []string
 	for i, c := range q.counters {
 		switch {
-		case c.choice != nil: // asked by itself
+		case c.choice != nil || c.alarm != nil: // asked by itself
 		case c.units != nil:
 			name := c.units.name()
 			if units[name] == nil {

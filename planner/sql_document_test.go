@@ -46,6 +46,11 @@ var documented = []struct {
 		`SELECT p.price FROM generate_series(1000, 90000, 1000) p(price) JOIN people b ON b.income >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1`,
 		`SELECT p.price FROM (VALUES (10), (20), (50)) p(price), people b WHERE b.age >= p.price GROUP BY 1 ORDER BY p.price * sum(b.kids) DESC LIMIT 1`,
 	}},
+	{"Alarms, with SET dp.alarms = 3", []string{
+		`SELECT count(*) > 500 FROM people WHERE age > 60`,
+		`SELECT 'alarm' FROM visits WHERE ward = 'A' HAVING count(*) >= 100`,
+		`SELECT bool_or(active), every(age > 18) FROM people`,
+	}},
 	{"Joins along the unit, and with public tables", []string{
 		`SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1, 2`,
 		`SELECT p.sex, count(v.person_id) FROM people p LEFT JOIN visits v ON v.person_id = p.person_id AND v.ward = 'A' GROUP BY 1`,
@@ -107,6 +112,9 @@ func TestSQLDocument(t *testing.T) {
 		for _, sql := range d.examples {
 			cells := []string{"`" + strings.ReplaceAll(sql, "|", "\\|") + "`"}
 			for _, c := range contexts {
+				if strings.Contains(d.title, "dp.alarms") {
+					c.Settings.Alarms = 3
+				}
 				cells = append(cells, movedText(t, c, sql))
 			}
 			fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | "))
@@ -150,6 +158,9 @@ func movedText(t *testing.T, c Context, sql string) string {
 
 // counterText is what one counter of a measure is moved by.
 func counterText(m *Measure, counter int) string {
+	if m.Spec.Alarm != nil {
+		return fmt.Sprintf("a run of alarms: each count moves by %d", m.Spec.Alarm.Contribution.Rows)
+	}
 	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
 		return fmt.Sprintf("a choice: one score moves by %d more than another", m.Spec.Spread())
 	}

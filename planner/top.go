@@ -56,6 +56,9 @@ func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
 	if s.chosen != nil {
 		return ch.oneChoice(s, share)
 	}
+	if s.alarm != nil {
+		return ch.oneAlarm(s, share)
+	}
 	w, refusal := ch.oneCounted(s, share)
 	if s.contest != nil {
 		if chosen := ch.oneContest(s.contest, w, share); chosen != nil {
@@ -83,7 +86,7 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	if w := ch.sameChoice(own, spec); w != nil {
 		return w
 	}
-	if w.measure.Held || w.measure.Declared != nil || w.measure.Kind == "range" {
+	if w.measure.Held || w.measure.Refines() || w.measure.Declared != nil || w.measure.Kind == "range" || w.reading.mix != nil {
 		return nil
 	}
 	// The count of a key and that of another may both be off.

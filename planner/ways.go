@@ -15,10 +15,11 @@ import (
 type way struct {
 	measure *Measure
 	reading *reading
-	others  []*Measure   // all that is read, where that is more than one; measure is the first
-	contest *contest     // set: candidates are chosen
-	counts  *solved      // what the measure counts, where that is more than the question
-	share   privacy.Cost // what it might have cost
+	alarm   *AlarmQuestion // what a run is asked
+	others  []*Measure     // all that is read, where that is more than one; measure is the first
+	contest *contest       // set: candidates are chosen
+	counts  *solved        // what the measure counts, where that is more than the question
+	share   privacy.Cost   // what it might have cost
 }
 
 // chooser finds the way of each question. What it looks at is public: the policy, the session's settings, what the analyst
@@ -101,7 +102,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			if m := w.measure; !m.Held {
 				if same := buying[m.Digest]; same != nil && same.Shared == m.Shared && same.Kind == m.Kind {
 					if same.Cost.Fits(m.Cost) {
-						same.Spec, same.Cost = m.Spec, m.Cost
+						same.Spec, same.Cost, same.Ladder = m.Spec, m.Cost, m.Ladder
 					}
 					w.measure = same
 				} else {
@@ -204,6 +205,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 	if !current && latest >= 0 {
 		list[latest].not = ""
 	}
+	q.held = append(q.held, list...)
 	return list
 }
 
@@ -216,7 +218,9 @@ func (w *way) hold(h Holding, why string) {
 // reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
 // releases.
 func (ch *chooser) reuse(q *asking) []candidate {
-	return settled(append(ch.reused(q, false), ch.combined(q)...))
+	list := settled(append(ch.reused(q, false), ch.combined(q)...))
+	q.held = append(q.held, list...)
+	return list
 }
 
 // reused are releases of finer cells: those that grow, or the others.

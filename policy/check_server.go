@@ -222,6 +222,12 @@ func settings(s *settingsT, at place) map[string]string {
 		}
 		set["max_error"] = string(s.MaxError)
 	}
+	if s.Alarms != "" {
+		if n, err := strconv.Atoi(string(s.Alarms)); err != nil || n < 0 || n > 1000 {
+			at.key("alarms").problem("alarms is %.40q, must be a whole number from 0 to 1000", s.Alarms)
+		}
+		set["alarms"] = string(s.Alarms)
+	}
 	switch s.Dialect {
 	case "":
 	case "postgres", "mysql":

@@ -11,7 +11,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
@@ -31,6 +30,7 @@ type Answerer struct {
 	estimates estimateCache
 	answers   answerCache
 	sessions  sessions
+	watches   watches
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -60,6 +60,15 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		}
 	}
 	bought, err := a.buy(ctx, s, plan, queries)
+	for try := 0; errors.Is(err, ledger.ErrRefined) && try < mostPlans; try++ { // by another session, since this was planned
+		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
+			return Result{}, refusal
+		}
+		bought, err = a.buy(ctx, s, plan, queries)
+	}
+	if errors.Is(err, ledger.ErrRefined) {
+		err = errRefined
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -83,11 +92,14 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	return result, nil
 }
 
+// mostPlans bounds how often a statement is planned anew because what it would refine was refined meanwhile.
+const mostPlans = 8
+
 // planContext is what the plan may depend on: the policy, her settings, her holdings.
 func (a *Answerer) planContext(s *Session) planner.Context {
 	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left = a.keysHeld(s), a.updatesLeft(s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -102,11 +114,14 @@ func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQue
 func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
-		if m.Held {
+		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
 		}
 		run, err := counted(m)
-		if err == nil {
+		switch {
+		case m.Spec.Alarm != nil:
+			queries[i], err = renderAlarms(plan, i, private)
+		case err == nil:
 			queries[i], err = rewrite.Render(run, private)
 		}
 		if err != nil {
@@ -182,7 +197,11 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		}
 	}()
 	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
+	lower := make([]below, len(plan.Measures))
 	for _, i := range wanted {
+		if lower[i], p.err = a.below(ctx, s, plan.Measures[i]); p.err != nil {
+			return p
+		}
 		request.Items = append(request.Items, item(plan.Measures[i]))
 	}
 	var outcomes []ledger.Outcome
@@ -206,7 +225,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		if outcomes[k].Receipt == nil {
 			continue
 		}
-		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], outcomes[k].Receipt); err != nil {
+		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt); err != nil {
 			p.err = err
 			return p
 		}
@@ -225,34 +244,38 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+	if m.Spec.Alarm != nil {
+		return a.beginWatch(ctx, s, m, receipt)
+	}
 	if m.Growth != nil {
 		return a.beginGrowing(ctx, m, receipt)
 	}
 	if m.Spec.Online != nil {
 		return a.begin(ctx, s, m, query, receipt)
 	}
-	truth, err := a.backend.Execute(query, receipt)
-	if err != nil {
-		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
-		return 0, errInternal
-	}
-	var noisy privacy.Released[mechanisms.Noisy]
-	if m.Open != nil {
-		noisy, err = mechanisms.Discover(m.Finding, truth, a.random)
+	var d drawn
+	var err error
+	if m.Refines() {
+		d, err = lower.refine(m, receipt, a.random)
 	} else {
-		noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), a.random)
+		truth, failed := a.backend.Execute(query, receipt)
+		if failed != nil {
+			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
+			return 0, errInternal
+		}
+		d, err = release(m, truth, a.random)
 	}
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.saved(ctx, m, receipt, noisy)
+	return a.saved(ctx, m, receipt, d)
 }
 
 // saved saves what was drawn for a measure.
-func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
-	id, err := a.save(ctx, receipt, noisy)
+func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
+	id, err := a.save(ctx, receipt, d)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
@@ -267,12 +290,17 @@ const (
 	savePause = 500 * time.Millisecond
 )
 
-func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, noisy privacy.Released[mechanisms.Noisy]) (id int64, err error) {
+func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
 	for try := range saveTries {
 		if try > 0 {
 			time.Sleep(savePause)
 		}
-		if id, err = a.ledger.Save(ctx, receipt, noisy); err == nil {
+		if d.finest.Valid() {
+			id, err = a.ledger.SaveFirst(ctx, receipt, d.noisy, d.finest)
+		} else {
+			id, err = a.ledger.Save(ctx, receipt, d.noisy)
+		}
+		if err == nil {
 			return id, nil
 		}
 	}
@@ -281,7 +309,7 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, noisy priv
 
 func item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
-		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe()}
+		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
 	if m.Growth != nil {
 		it.Spec = m.Growth.Spec
 	}
@@ -293,6 +321,7 @@ func item(m *planner.Measure) ledger.Item {
 
 var (
 	errInternal = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errRefined  = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
 	errLedger   = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
 )
 
@@ -300,6 +329,8 @@ var (
 // spent (privacy rule 1).
 func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.Plan, err error) error {
 	switch {
+	case errors.Is(err, ledger.ErrRefined):
+		return err // planned anew
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {

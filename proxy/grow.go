@@ -37,7 +37,7 @@ func (a *Answerer) beginGrowing(ctx context.Context, m *planner.Measure, receipt
 		a.log.Error("paid release was not begun", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	return a.saved(ctx, m, receipt, begun)
+	return a.saved(ctx, m, receipt, drawn{noisy: begun})
 }
 
 // grow has a release drawn for the cells that have closed since it last grew, and saves that before anything is read.
@@ -71,7 +71,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *planner.Measure, id 
 		a.log.Error("no step was drawn", "measure", m.Name, "error", err)
 		return errInternal
 	}
-	_, err = a.saved(ctx, m, receipt, part)
+	_, err = a.saved(ctx, m, receipt, drawn{noisy: part})
 	return err
 }
 

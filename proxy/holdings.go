@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -21,6 +22,7 @@ type heldIndex struct {
 // inventoryOf is an inventory with the list that it was made of. It may already hold more.
 type inventoryOf struct {
 	from      []ledger.Release
+	kept      []ledger.Release // of these, those that were not refined: what refines them has taken their place
 	inventory *planner.Inventory
 }
 
@@ -39,16 +41,18 @@ func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next, from := &inventoryOf{from: releases}, 0
-	if now := h.now.Load(); now != nil && isPrefix(now.from, releases) {
-		next.inventory, from = now.inventory, len(now.from)
-	} else if now != nil && isPrefix(releases, now.from) && len(releases) > 0 {
+	kept := slices.DeleteFunc(slices.Clone(releases), func(r ledger.Release) bool { return r.Refined })
+	next, from := &inventoryOf{from: releases, kept: kept}, 0
+	if now := h.now.Load(); now != nil && isPrefix(now.kept, kept) {
+		next.inventory, from = now.inventory, len(now.kept)
+	} else if now != nil && isPrefix(kept, now.kept) && len(kept) > 0 {
 		return now.inventory // a list that has grown since
 	} else {
 		next.inventory = planner.NewInventory()
 	}
-	for _, r := range releases[from:] {
-		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described})
+	for _, r := range kept[from:] {
+		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
+			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
 	}
 	h.now.Store(next)
 	return next.inventory
@@ -64,7 +68,7 @@ func isPrefix(a, b []ledger.Release) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].ID != b[i].ID || !a[i].At.Equal(b[i].At) {
+		if a[i].ID != b[i].ID || !a[i].At.Equal(b[i].At) || a[i].Item.Ladder != b[i].Item.Ladder {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
 	n := Notice{Message: strings.Join(parts, "; ")}
-	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), public, plan.Notes), "\n")
+	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")
 	return []Notice{n}
 }
 
@@ -122,6 +122,9 @@ func freeOf(plan *planner.Plan) string {
 	for _, m := range plan.Measures {
 		names = append(names, m.Name)
 	}
+	if len(plan.Measures) == 1 && plan.Measures[0].Spec.Alarm != nil {
+		return "free: a question of your run " + names[0]
+	}
 	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
 }
 
@@ -141,6 +144,9 @@ func firstUses(plan *planner.Plan, bought purchase) []string {
 		}
 		if m.Kind == "range" {
 			what = "every range over " + m.Grain[0].Name
+		}
+		if m.Spec.Alarm != nil {
+			continue // what it was asked tells
 		}
 		if m.Spec.Online != nil {
 			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, m.Spec.Online.Updates))
@@ -170,6 +176,9 @@ func leafErrorText(plan *planner.Plan, at string) string {
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
+				if run.Alarm != nil && run.Measure >= 0 {
+					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
+				}
 				if run.Measure >= 0 && run.Pick == nil {
 					widest = max(widest, runWidth(plan, &run, plan.Confidence))
 				}

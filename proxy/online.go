@@ -55,7 +55,7 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 		a.log.Error("online release was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
-	if id, err = a.save(ctx, receipt, asked.Opened()); err != nil {
+	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error("online release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
@@ -231,9 +231,9 @@ func toldToo(notices []Notice, told []string) []Notice {
 	return out
 }
 
-// isOnline tells a plan that asks an online release.
+// isOnline tells a plan that asks an online release, or a run of alarms.
 func isOnline(plan *planner.Plan) bool {
-	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Online != nil })
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Online != nil || m.Spec.Alarm != nil })
 }
 
 // onlineText names an online release's mechanism.

@@ -211,10 +211,22 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) 
 	return out
 }
 
+// refined notes that a release has been refined: what refines it takes its place.
+func (p *Pricer) refined(id int64) {
+	for _, list := range [][]ledger.Release{p.Held, p.bought} {
+		for i := range list {
+			list[i].Refined = list[i].Refined || list[i].ID == id
+		}
+	}
+}
+
 // hold makes what a plan buys the user's own, for the statements behind it.
 func (p *Pricer) hold(plan *planner.Plan) {
 	if plan != nil {
 		for _, m := range plan.Measures {
+			if m.Refines() {
+				p.refined(m.Ladder.From)
+			}
 			if !m.Held {
 				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: item(m), At: p.Now})
 			}

@@ -25,5 +25,9 @@ func MechanismText(m *planner.Measure) string {
 	if m.Growth != nil {
 		return growthText(m)
 	}
-	return mechanismText(m.Spec, m.Cost, m.Contribution())
+	price := m.Cost
+	if m.Refines() {
+		price.Epsilon = m.Ladder.Level
+	}
+	return mechanismText(m.Spec, price, m.Contribution())
 }

@@ -22,7 +22,15 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids
 	if err != nil {
 		return nil, nil, err
 	}
-	return leafTables(plan, readings, answers), a.onlineParts(s, plan, ids, answers), nil
+	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	if answers == nil {
+		answers = asked{}
+	}
+	answers.add(alarms)
+	return leafTables(plan, readings, answers), append(a.onlineParts(s, plan, ids, answers), told...), nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -59,7 +67,10 @@ func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.T
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
 func publicLeaf(leaf *planner.Leaf) sandbox.Table {
-	none := func(c *planner.CountColumn, _ int) policy.Value {
+	none := func(c *planner.CountColumn, row int) policy.Value {
+		if run, _ := c.At(row); run != nil && run.Alarm != nil {
+			return false
+		}
 		if c.Type != 0 {
 			return nil
 		}
@@ -73,6 +84,11 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
+		case run != nil && run.Alarm != nil:
+			if answers[run] == nil || answers[run][0].Guessed {
+				return nil
+			}
+			return answers[run][0].Value != 0
 		case c.Type != 0 || run != nil && run.Pick != nil:
 			return picked(c, row, readings)
 		case run == nil || run.Measure < 0:
@@ -193,7 +209,7 @@ func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
 	var e *mechanisms.Estimate
 	seen, noisy := asOf(release, through)
 	switch spec := release.Item.Spec; {
-	case spec.Online != nil || spec.Synthetic != nil: // which are asked, or have rows
+	case spec.Online != nil || spec.Synthetic != nil || spec.Alarm != nil: // which are asked, or have rows
 	case spec.Choice != nil:
 		_, err = spec.Chosen(release.Noisy)
 	default:

@@ -134,7 +134,7 @@ func unknownSetting(name string, readable ...string) *Failure {
 	if nearest != "" {
 		return f.withHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
-	return f.withHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.release and dp.dialect.")
+	return f.withHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release and dp.dialect.")
 }
 
 func customName(name string) bool {
@@ -309,6 +309,9 @@ func (s *settings) typed() planner.Settings {
 	if s.dataset != nil {
 		highest = s.dataset.Defaults.MaxEpsilon
 		t.Epsilon, t.Confidence = s.dataset.Defaults.Epsilon, s.dataset.Defaults.Confidence
+	}
+	if n, err := strconv.Atoi(s.value("dp.alarms")); err == nil {
+		t.Alarms = n
 	}
 	if e, err := parseMaxError(s.value("dp.max_error")); err == nil {
 		t.MaxError = e

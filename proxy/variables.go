@@ -47,12 +47,16 @@ var (
 // them; those that change answers are typed in settings.go.
 var known = index(concat(dpVariables, meant, fixedVariables, harmless, plannerVariables, serverVariables))
 
+// mostAlarms is the largest dp.alarms.
+const mostAlarms = 1000
+
 // dpVariables are ours. Their standard values come from the policy.
 var dpVariables = []variable{
 	{name: "dp.epsilon", kind: special, about: "The most that one statement may cost."},
 	{name: "dp.confidence", kind: special, about: "The probability that a stated interval holds the true value."},
 	{name: "dp.max_error", kind: special, standard: "off", about: "The most that a count or sum may be off at dp.confidence; the least cost for it is found."},
 	{name: "dp.error_columns", kind: boolean, standard: "off", about: "Adds x_low and x_high to each aggregate x."},
+	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: planner.Dialects, about: "The SQL that SELECTs are written in."},
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -70,5 +71,56 @@ func TestMaxError(t *testing.T) {
 	}
 	if w.spent() != before {
 		t.Errorf("refusals were charged: %s, then %s", before, w.spent())
+	}
+}
+
+// TestRefining: a question asked again more exactly costs the difference, by dp.max_error and by dp.epsilon; nothing is read
+// of the data again; both answers stay, and the finer one is what a repeat gets. It survives kill -9.
+func TestRefining(t *testing.T) {
+	path := duckFixture(t, budgets{"5", "50"}, 0)
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	const sql = `SELECT count(*) FROM people WHERE hiv = false`
+	w.ask(`SET dp.max_error = 50`)
+	if got := chargedAsExplained(t, w, sql); got != "0.059313" {
+		t.Errorf("first: %s", got)
+	}
+	w.ask(`SET dp.max_error = 40`)
+	var plan strings.Builder
+	for _, row := range w.ask("EXPLAIN " + sql).rows {
+		plan.WriteString(row[0] + "\n")
+	}
+	for _, want := range []string{"which you have paid for, refined", "refines what you have, for which you paid ε 0.059313: only the difference to ε 0.073952 is paid; the least cost for ±40 at 95 %", "Cost: ε 0.014639"} {
+		if !strings.Contains(plan.String(), want) {
+			t.Errorf("EXPLAIN without %q:\n%s", want, plan.String())
+		}
+	}
+	if strings.Contains(plan.String(), "Query:") {
+		t.Errorf("a refinement runs SQL:\n%s", plan.String())
+	}
+	a := w.ask(sql)
+	if notes := strings.Join(a.notes, "\n"); !strings.Contains(notes, "cost ε 0.014639;") || !strings.Contains(notes, "refines what you had: ε 0.059313 was paid for it, ε 0.073952 now in all") {
+		t.Error(notes)
+	}
+	finer := count(t, a)
+	p.stop(syscall.SIGKILL)
+	duckExec(t, path, `DELETE FROM people WHERE uid > 10`) // a ladder speaks of the data as they were at its first draw
+	p.restart()
+	w = p.connect("alice", "lab")
+	w.ask(`SET dp.max_error = 50`)
+	if again := count(t, w.ask(sql)); again != finer || w.spent() != "0.073952" {
+		t.Errorf("asked again at ±50: %d, the finer answer was %d; spent %s", again, finer, w.spent())
+	}
+	w.ask(`RESET dp.max_error; SET dp.epsilon = 1`)
+	if got := chargedAsExplained(t, w, sql); got != "0.926048" {
+		t.Errorf("at dp.epsilon 1: charged %q", got)
+	}
+	// P(|noise| > 40) < 10⁻¹⁷ at scale 1.
+	if n := count(t, w.ask(sql)); n < 999-40 || n > 999+40 || w.spent() != "1" {
+		t.Errorf("the finest level: %d of 999, spent %s", n, w.spent())
+	}
+	// The groups around it were counted beside it, and are refined with it.
+	if n := count(t, w.ask(`SELECT count(*) FROM people WHERE hiv`)); n < 1-40 || n > 1+40 || w.spent() != "1" {
+		t.Errorf("the other side: %d, spent %s", n, w.spent())
 	}
 }

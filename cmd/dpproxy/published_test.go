@@ -23,6 +23,10 @@ var openers = map[string]bool{
 // allowed lists every use of an opener in the program, with the reason why it may. A new one must be argued for here.
 var allowed = map[string]string{
 	"mechanisms.Release sealed.Open":                          "the only place that sees true counts: to add their noise",
+	"mechanisms.ReleaseFirst sealed.Release":                  "the coarser level that a ladder begins with",
+	"mechanisms.Refine sealed.Open":                           "the finest level, to make the level of it that was paid for",
+	"mechanisms.Refine sealed.Release":                        "a level that was paid for",
+	"mechanisms.Finest.AppendTo sealed.Open":                  "the ledger keeps the finest level beside what was shown of it",
 	"mechanisms.Release sealed.Release":                       "the counts with their noise",
 	"mechanisms.Begin sealed.Release":                         "nothing: a release without an observation",
 	"mechanisms.Grow sealed.Open":                             "to add the noise of what a step observes",
@@ -58,6 +62,7 @@ var allowed = map[string]string{
 	"mechanisms/marginals.Release sealed.Release":             "the observations with their noise",
 	"mechanisms.Session.Answer sealed.Release":                "a guess of the hypothesis, after the end",
 	"mechanisms.Session.Opened sealed.Release":                "nothing: that a session is open",
+	"mechanisms.Watch.Opened sealed.Release":                  "nothing: that a run of alarms is open",
 	"mechanisms.Belief.Rows sealed.Release":                   "rows of a hypothesis, which is a function of released answers",
 	"mechanisms/online.Memo.Know sealed.Release":              "a hard answer, read back from the state that is public",
 	"mechanisms/online.Basic.Answer sealed.Release":           "an easy answer, of the public databases, or a hard one with its noise",

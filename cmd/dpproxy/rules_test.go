@@ -95,7 +95,7 @@ func TestRule2FirstUsePays(t *testing.T) {
 }
 
 // TestRule3SavedAnswerIsAsExactAsAsked: the same question is free and the same at the same or a smaller epsilon, and is
-// bought anew at a larger one.
+// refined for the difference at a larger one.
 func TestRule3SavedAnswerIsAsExactAsAsked(t *testing.T) {
 	p := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0))
 	w := p.connect("alice", "lab")
@@ -108,8 +108,8 @@ func TestRule3SavedAnswerIsAsExactAsAsked(t *testing.T) {
 	}
 	w.ask(`SET dp.epsilon = 0.4`)
 	w.ask(sql)
-	if w.spent() != "0.6" {
-		t.Errorf("spent %s: a more exact answer is a new release", w.spent())
+	if w.spent() != "0.4" {
+		t.Errorf("spent %s: a more exact answer costs the difference", w.spent())
 	}
 }
 

@@ -1,0 +1,235 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// Ladder says to what a release may be refined, and of what it was made so (privacy rule 17). The zero value stands for a
+// release that cannot be refined. Ladders are a user's own, and pure.
+type Ladder struct {
+	Finest privacy.Epsilon // the level that was drawn first and stays sealed
+	Level  privacy.Epsilon // what was paid for the release and all that it refines
+	From   int64           // the release that it refines; 0: it was drawn of the data
+}
+
+// sound checks an item's ladder by itself.
+func (l Ladder) sound(it *Item) error {
+	switch {
+	case l == (Ladder{}):
+		return nil
+	case it.Shared || it.Spec.Choice != nil || it.Cost.Epsilon.Micro() == 0 || l.From < 0:
+		return errors.New("ledger: such an item has no ladder")
+	case l.Level.Micro() > l.Finest.Micro() || l.From == 0 && l.Level != it.Cost.Epsilon:
+		return errors.New("ledger: malformed ladder")
+	}
+	return nil
+}
+
+// alt is what a charge comes to under zCDP, should the dataset become one. A level that is revealed later is worth ε²/2 of
+// itself there, with nothing taken off for those before it (package ladders, Ladder.Cost).
+func (l Ladder) alt(cost amounts) int64 { return altOf(l.whole(cost)) }
+
+// whole is a charge as if nothing had been paid before: of what a rollback has lost only the sum is known, from which alt
+// must be told.
+func (l Ladder) whole(cost amounts) amounts {
+	if l.From != 0 {
+		cost.eps = max(cost.eps, l.Level.Micro())
+	}
+	return cost
+}
+
+// bodyLadder marks a ladder behind a body. Numbers are on disk: never change one.
+const bodyLadder int64 = 1
+
+func (e *encoder) ladder(l Ladder) {
+	if l == (Ladder{}) {
+		return
+	}
+	e.i64(bodyLadder)
+	e.i64(l.Finest.Micro())
+	e.i64(l.Level.Micro())
+	e.i64(l.From)
+}
+
+// ladder reads a ladder where there is one; rows without end there.
+func (d *decoder) ladder() (l Ladder) {
+	if d.err != nil || len(d.b) == 0 {
+		return l
+	}
+	if d.i64() != bodyLadder {
+		d.err = errBody
+	}
+	return Ladder{privacy.MicroEpsilon(d.i64()), privacy.MicroEpsilon(d.i64()), d.i64()}
+}
+
+// refines tells whether an item may refine the release that it says: one that the user has paid for, that nobody has
+// refined, whose finest level is there, at the price of the difference.
+func (b *book) refines(ds int64, user string, it *Item) error {
+	l := it.Ladder
+	if l == (Ladder{}) {
+		return nil
+	}
+	if set := b.sets[ds]; set == nil || set.terms.Accountant != privacy.Pure {
+		return errors.New("ledger: only a pure dataset has ladders")
+	}
+	if l.From == 0 {
+		return nil
+	}
+	rec := b.releases[l.From]
+	if rec == nil || rec.Revoked || b.refined[l.From] || rec.first == 0 || b.releases[rec.first].Revoked {
+		return fmt.Errorf("ledger: %w", ErrRefined)
+	}
+	if _, paid := b.paid[paidKey{l.From, user}]; !paid || rec.ds != ds || rec.holder != user || rec.Item.Digest != it.Digest {
+		return fmt.Errorf("ledger: %w", ErrNotHeld)
+	}
+	paid := rec.Item.Ladder
+	if paid.Finest != l.Finest || paid.Level.Micro() >= l.Level.Micro() || it.Cost.Epsilon.Micro() != l.Level.Micro()-paid.Level.Micro() {
+		return errors.New("ledger: a refinement costs the difference of its levels")
+	}
+	return nil
+}
+
+// climb notes the ladder of a release that is being saved, and that what it refines is refined.
+func (b *book) climb(rec *record) error {
+	l := rec.Item.Ladder
+	if l == (Ladder{}) {
+		return nil
+	}
+	if l.From == 0 {
+		rec.first = rec.ID
+		return nil
+	}
+	below := b.releases[l.From]
+	if below == nil || below.first == 0 || b.refined[l.From] || below.holder != rec.holder || below.ds != rec.ds {
+		return fmt.Errorf("a refinement of no release")
+	}
+	rec.first = below.first
+	b.refined[l.From] = true
+	b.leave(below, true)
+	return nil
+}
+
+// leave takes what a user holds off its ladder: it cannot be refined any more, because it was, or because the finest level
+// is gone.
+func (b *book) leave(rec *record, refined bool) {
+	k := holderKey{rec.ds, rec.holder}
+	list := slices.Clone(b.held[k])
+	for i := range list {
+		if list[i].ID == rec.ID {
+			list[i].Item.Ladder, list[i].Refined = Ladder{}, refined
+		}
+	}
+	b.held[k] = list
+}
+
+// fall notes that a release was withdrawn: what it refined is held again, and what was made of its finest level cannot be
+// refined any more.
+func (b *book) fall(rec *record) {
+	l := rec.Item.Ladder
+	if below := b.releases[l.From]; l.From != 0 && below != nil {
+		b.leave(below, false)
+	}
+	if rec.first != rec.ID {
+		return
+	}
+	for _, o := range b.releases {
+		if o.first == rec.ID && !b.refined[o.ID] {
+			b.leave(o, false)
+		}
+	}
+}
+
+// SaveFirst stores the first level of a ladder.
+func (f *file) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+	if !finest.Valid() {
+		return 0, errors.New("ledger: a ladder without its finest level")
+	}
+	return f.keep(ctx, r, noisy, finest)
+}
+
+// storedSealed begins the stored form of observations with a finest level: no number of observations is so large. Then
+// follow the length of the usual form, that form, and the finest level.
+const storedSealed = 1 << 63
+
+func encodeStored(noisy mechanisms.Noisy, finest mechanisms.Finest) []byte {
+	plain := encodeNoisy(noisy)
+	if !finest.Valid() {
+		return plain
+	}
+	b := binary.AppendUvarint(binary.AppendUvarint(nil, storedSealed), uint64(len(plain)))
+	return finest.AppendTo(append(b, plain...))
+}
+
+// split separates the stored form.
+func split(b []byte) (noisy, finest []byte, err error) {
+	mark, n := binary.Uvarint(b)
+	if n <= 0 || mark != storedSealed {
+		return b, nil, nil
+	}
+	size, m := binary.Uvarint(b[n:])
+	if m <= 0 || size > uint64(len(b)-n-m) {
+		return nil, nil, errBody
+	}
+	b = b[n+m:]
+	return b[:size], b[size:], nil
+}
+
+// Finest reads the finest level of a ladder.
+func (f *file) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
+	f.mu.RLock()
+	rec := f.book.releases[id]
+	_, paid := f.book.paid[paidKey{id, user}]
+	var first *record
+	if rec != nil && paid && !rec.Revoked && rec.first != 0 {
+		first = f.book.releases[rec.first]
+	}
+	f.mu.RUnlock()
+	if first == nil || first.Revoked {
+		return mechanisms.Finest{}, fmt.Errorf("ledger: %w", ErrNotHeld)
+	}
+	blob, err := f.blob(ctx, first)
+	if err != nil {
+		return mechanisms.Finest{}, err
+	}
+	_, sealed, err := split(blob)
+	if err != nil || sealed == nil {
+		return mechanisms.Finest{}, fmt.Errorf("ledger: %w: release %d has no finest level", ErrCorrupt, first.ID)
+	}
+	finest, err := mechanisms.LoadFinest(sealed)
+	if err != nil {
+		return mechanisms.Finest{}, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, first.ID, err)
+	}
+	return finest, nil
+}
+
+// blob reads the stored form of a release from disk and holds it against the chain's hash.
+func (f *file) blob(ctx context.Context, rec *record) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s, err := f.read()
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	defer f.reading.Unlock()
+	var blob []byte
+	err = s.run("SELECT noisy FROM release WHERE id = ?", func(st *sqlite3.Stmt) error { blob = st.ColumnBlob(0, nil); return nil }, rec.ID)
+	if err != nil {
+		f.closeReader()
+		return nil, fmt.Errorf("ledger: %w", openFailed(err))
+	}
+	if sha256.Sum256(blob) != rec.noisy {
+		return nil, fmt.Errorf("ledger: %w: release %d is not what was saved", ErrCorrupt, rec.ID)
+	}
+	return blob, nil
+}

@@ -1,0 +1,251 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// rung is an item of a ladder up to ε = 1: its first level, or one that refines a release.
+func rung(cost, level, from int64) Item {
+	it := item(1, eps(cost))
+	it.Spec = mechanisms.Spec{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1_000_000, Den: level}}
+	it.Ladder = Ladder{privacy.MicroEpsilon(1_000_000), privacy.MicroEpsilon(level), from}
+	return it
+}
+
+func finest(t testing.TB) mechanisms.Finest {
+	t.Helper()
+	s := rung(100_000, 100_000, 0).Spec
+	fine, ok := s.At(privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(1_000_000))
+	if !ok {
+		t.Fatal("no level")
+	}
+	_, out, err := mechanisms.ReleaseFirst(s, fine, func(cells []int32, _ int) int { return int(cells[0]) }, privacy.Seal([]privacy.Group{}), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// begin buys the first level of a ladder.
+func begin(t testing.TB, f *file, user string) (id int64, of mechanisms.Finest) {
+	t.Helper()
+	out := charge(t, f, request(user, rung(100_000, 100_000, 0)))
+	if err := out[0].Receipt.Spend(out[0].Receipt.digest); err != nil {
+		t.Fatal(err)
+	}
+	of = finest(t)
+	id, err := f.SaveFirst(ctx, out[0].Receipt, noisy(5, 6), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, of
+}
+
+// TestLadder: a release is refined for the difference, once, by whoever has paid for it; its refinement is refined further;
+// all of it is the same after the ledger was closed and opened, and the finest level is in no released value.
+func TestLadder(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	id, of := begin(t, f, "alice")
+	reopen := func() {
+		t.Helper()
+		verify(t, f)
+		f.Close()
+		f = open(t, path, Options{})
+	}
+	reopen()
+	ids := []int64{id}
+	for i, step := range []struct{ cost, level int64 }{{200_000, 300_000}, {400_000, 700_000}, {300_000, 1_000_000}} {
+		last := ids[i]
+		held := f.Holdings("alice", "census")
+		if h := held[len(held)-1]; h.ID != last || h.Item.Ladder.Finest.Micro() != 1_000_000 {
+			t.Fatalf("held %+v", h)
+		}
+		got, err := f.Finest(ctx, "alice", last)
+		if err != nil || !bytes.Equal(got.AppendTo(nil), of.AppendTo(nil)) {
+			t.Fatalf("another finest level: %v", err)
+		}
+		ids = append(ids, buy(t, f, "alice", rung(step.cost, step.level, last), int64(i), 2))
+		if i == 1 {
+			reopen()
+		}
+		_, err = f.Charge(ctx, request("alice", rung(step.cost-1, step.level-1, last)))
+		wantErr(t, err, ErrRefined)
+		for _, h := range f.Holdings("alice", "census") {
+			if h.ID == last && h.Item.Ladder != (Ladder{}) {
+				t.Errorf("release %d was refined, and still shows %+v", last, h.Item.Ladder)
+			}
+		}
+	}
+	wantSpent(t, f, "alice", 1_000_000, 1_000_000)
+	got, err := f.Load(ctx, "alice", ids[0])
+	if err != nil || !slices.Equal(got.Noisy.Value().Observations, []int64{5, 6}) {
+		t.Errorf("the first level is %+v, %v", got, err)
+	}
+	reopen()
+	out := charge(t, f, request("alice", rung(200_000, 300_000, ids[0])))
+	if out[0].Receipt != nil || out[0].ID != ids[1] {
+		t.Errorf("asked again: %+v", out[0])
+	}
+	wantSpent(t, f, "alice", 1_000_000, 1_000_000)
+	verify(t, f)
+}
+
+// TestLadderRefused: whose release it is not, at another price, from what is gone, to more than the finest.
+func TestLadderRefused(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id, _ := begin(t, f, "alice")
+	for name, c := range map[string]struct {
+		user string
+		item Item
+	}{
+		"another user":   {"bob", rung(200_000, 300_000, id)},
+		"too cheap":      {"alice", rung(199_999, 300_000, id)},
+		"too dear":       {"alice", rung(300_000, 300_000, id)},
+		"beyond":         {"alice", rung(1_100_000, 1_200_000, id)},
+		"no release":     {"alice", rung(200_000, 300_000, id+100)},
+		"another finest": {"alice", func() Item { it := rung(200_000, 300_000, id); it.Ladder.Finest = privacy.MicroEpsilon(2e6); return it }()},
+		"another digest": {"alice", func() Item { it := rung(200_000, 300_000, id); it.Digest[0]++; return it }()},
+		"shared":         {"alice", func() Item { it := rung(200_000, 300_000, id); it.Shared = true; return it }()},
+		"a wrong first":  {"alice", rung(100_000, 200_000, 0)},
+	} {
+		if _, err := f.Charge(ctx, request(c.user, c.item)); err == nil {
+			t.Errorf("%s was charged", name)
+		}
+	}
+	wantSpent(t, f, "alice", 100_000, 100_000)
+	if _, err := f.Finest(ctx, "bob", id); err == nil {
+		t.Error("bob sees alice's finest level")
+	}
+	next := buy(t, f, "alice", rung(200_000, 300_000, id), 1, 2)
+	if err := f.Revoke(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range f.Holdings("alice", "census") {
+		if h.Item.Ladder != (Ladder{}) {
+			t.Errorf("%d can be refined without its finest level", h.ID)
+		}
+	}
+	_, err := f.Charge(ctx, request("alice", rung(100_000, 400_000, next)))
+	wantErr(t, err, ErrRefined)
+	if _, err := f.Finest(ctx, "alice", next); err == nil {
+		t.Error("the finest level of a revoked release")
+	}
+	verify(t, f)
+}
+
+// TestLadderCrash: a refinement that was paid for and not saved is spent; nothing of it was shown, so the release can be
+// refined again, at a new charge.
+func TestLadderCrash(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	id, _ := begin(t, f, "alice")
+	out := charge(t, f, request("alice", rung(200_000, 300_000, id)))
+	if err := out[0].Receipt.Spend(out[0].Receipt.digest); err != nil {
+		t.Fatal(err)
+	}
+	f.Close() // between the charge and the save
+	f = open(t, path, Options{})
+	wantSpent(t, f, "alice", 300_000, 300_000)
+	buy(t, f, "alice", rung(400_000, 500_000, id), 3, 4)
+	wantSpent(t, f, "alice", 700_000, 700_000)
+	verify(t, f)
+}
+
+// TestLadderOneAtATime: of two that refine one release at a time, to different levels, one waits and then learns that it was
+// refined; nothing was charged for it.
+func TestLadderOneAtATime(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id, _ := begin(t, f, "alice")
+	first := charge(t, f, request("alice", rung(200_000, 300_000, id)))
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := f.Charge(ctx, request("alice", rung(300_000, 400_000, id)))
+		waiting <- err
+	}()
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Charge(short, request("alice", rung(500_000, 600_000, id))); err != context.DeadlineExceeded {
+		t.Errorf("a third did not wait: %v", err)
+	}
+	keep(t, f, first[0].Receipt, 1, 2)
+	wantErr(t, <-waiting, ErrRefined)
+	wantSpent(t, f, "alice", 300_000, 300_000)
+}
+
+// TestLadderUnderZCDP: when the dataset turns to zCDP, a refinement is worth ε²/2 of its whole level, with nothing taken off.
+func TestLadderUnderZCDP(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	id, _ := begin(t, f, "alice")
+	buy(t, f, "alice", rung(200_000, 300_000, id), 1, 2)
+	d := census()
+	d.Accountant, d.Cap = privacy.ZCDP, privacy.Cost{Rho: privacy.PicoRho(1e13)}
+	d.Budgets = map[string]BudgetTerms{"*": {Limit: privacy.Cost{Rho: privacy.PicoRho(1e13)}}}
+	adopt(t, f, d)
+	b, err := f.Balance(ctx, "alice", "census")
+	if want := int64(5e9 + 45e9); err != nil || b.LifeSpent.Rho.Pico() != want {
+		t.Errorf("spent %s (%v), want %d pico", b.LifeSpent.Rho, err, want)
+	}
+	if _, err := f.Charge(ctx, request("alice", rung(100_000, 400_000, id+100))); err == nil {
+		t.Error("a ladder under zCDP")
+	}
+	verify(t, f)
+}
+
+// TestLadderBodies: bodies without a ladder are what they were; with one they are read back, and nothing else is.
+func TestLadderBodies(t *testing.T) {
+	c := chargeBody{kind: "count", cost: eps(5), capped: true}
+	plain := c.encode()
+	c.ladder = Ladder{privacy.MicroEpsilon(9), privacy.MicroEpsilon(7), 3}
+	with := c.encode()
+	if !bytes.HasPrefix(with, plain) || len(with) != len(plain)+32 {
+		t.Errorf("%d bytes without, %d with a ladder", len(plain), len(with))
+	}
+	got, err := decodeCharge(with)
+	if err != nil || got.ladder != c.ladder {
+		t.Errorf("%+v, %v", got.ladder, err)
+	}
+	for n := len(plain) + 1; n < len(with); n++ {
+		if _, err := decodeCharge(with[:n]); err == nil {
+			t.Errorf("the first %d bytes passed", n)
+		}
+	}
+	if _, err := decodeCharge(append(bytes.Clone(plain), make([]byte, 32)...)); err == nil {
+		t.Error("zeros passed for a ladder")
+	}
+	s := saveBody{item: rung(1, 1, 0)}
+	back, err := decodeSave(s.encode())
+	if err != nil || back.item.Ladder != s.item.Ladder {
+		t.Errorf("%+v, %v", back.item.Ladder, err)
+	}
+}
+
+// TestSaveFirstNeedsALadder: a finest level is saved where a ladder begins, and nowhere else.
+func TestSaveFirstNeedsALadder(t *testing.T) {
+	f := fresh(t, Options{}, census())
+	out := charge(t, f, request("alice", item(1, eps(100_000)), func() Item { it := rung(100_000, 100_000, 0); it.Digest[0] = 77; return it }()))
+	for _, o := range out {
+		if err := o.Receipt.Spend(o.Receipt.digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := f.SaveFirst(ctx, out[0].Receipt, noisy(1), finest(t)); err == nil {
+		t.Error("a finest level where no ladder begins")
+	}
+	if _, err := f.Save(ctx, out[1].Receipt, noisy(1, 2)); err == nil {
+		t.Error("a ladder without its finest level")
+	}
+	if _, err := f.SaveFirst(ctx, out[1].Receipt, noisy(1, 2), mechanisms.Finest{}); err == nil {
+		t.Error("a finest level that was never drawn")
+	}
+}

@@ -1,0 +1,197 @@
+package mechanisms
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/sparse"
+)
+
+// Alarm is a measurement that says, of one count after the other, whether it is above a threshold, until so many of them
+// were: a run of package sparse. Answers below cost nothing, however many. All of it is public.
+type Alarm struct {
+	Positives    int          // answers "above" until its end
+	Restarts     int          // how often it may go on after its threshold was lost; each takes a positive
+	Contribution Contribution // of every unit to every count that is asked about
+	Cost         privacy.Cost // of the whole run
+}
+
+// AlarmFor is the Alarm of so many positives that survives what restarts it can afford: under an ε one, which makes the
+// threshold's noise wider by less than the positives make the comparisons'; under a ρ any number, since every positive has a
+// threshold of its own there.
+func AlarmFor(positives int, c Contribution, cost privacy.Cost) Alarm {
+	a := Alarm{Positives: positives, Contribution: c, Cost: cost}
+	if cost.Rho.Pico() == 0 && positives > 1 {
+		a.Restarts = 1
+	}
+	return a
+}
+
+// NewAlarm returns the Spec of a run.
+//
+// Claim: all that a run says, and those restored from it, cost a.Cost together, for units that contribute a.Contribution to
+// each of the tables that are asked about: sparse.Instance's claim. A count moves by at most Rows: under add-remove that many
+// are there or not, in all counts the same way (monotone); under replace-one at most that many go and at most that many come.
+func NewAlarm(a Alarm) (Spec, error) {
+	s := Spec{Counters: 1, Cells: 1, Alarm: &a}
+	return s, s.check()
+}
+
+// check refuses every run that NewAlarm would not make.
+func (a *Alarm) check(s Spec) error {
+	switch {
+	case s.Choice != nil || s.Online != nil || s.Synthetic != nil || s.Noise != (Noise{}) || s.Sums != nil || s.Strategy.Kind != 0:
+		return errors.New("a run of alarms has a strategy, noise or sums, must have none")
+	case s.Counters != 1 || s.Cells != 1:
+		return fmt.Errorf("number of counters is %d with %d cells, must be one of each", s.Counters, s.Cells)
+	}
+	if err := checkContribution(a.Contribution); err != nil {
+		return err
+	}
+	_, err := a.mechanism()
+	return err
+}
+
+// alarms remembers mechanisms, of which policies and settings make few.
+var alarms sync.Map
+
+func (a *Alarm) mechanism() (sparse.Mechanism, error) {
+	if known, ok := alarms.Load(*a); ok {
+		return known.(sparse.Mechanism), nil
+	}
+	m, err := sparse.New(sparse.Spec{Positives: a.Positives, Restarts: a.Restarts, Sensitivity: unitRows(a.Contribution, 1),
+		Monotone: a.Contribution.Neighbors == privacy.AddRemove, Shape: sparse.Geometric, Bits: a.Cost})
+	if err == nil {
+		alarms.Store(*a, m)
+	}
+	return m, err
+}
+
+// Margin returns how far a count must be from its threshold for the answer to be right at the confidence.
+func (s Spec) Margin(c Confidence) int64 {
+	m, err := s.Alarm.mechanism()
+	if err != nil {
+		panic("mechanisms: margin of a run that was not planned: " + err.Error())
+	}
+	return int64(math.Ceil(m.Margin(1, noise.Probability(1-c.p))))
+}
+
+// AlarmLeft returns the positives that steps leave to a run: to one that goes on, or to one that is restored first. At 0 it
+// has ended.
+func (s Spec) AlarmLeft(steps [][]byte, restored bool) (int, error) {
+	state, err := s.alarmState(steps)
+	if err != nil {
+		return 0, err
+	}
+	left := s.Alarm.Positives - state.Positives
+	if restored {
+		left--
+		if s.Alarm.Cost.Rho.Pico() == 0 && state.Runs > s.Alarm.Restarts {
+			left = 0
+		}
+	}
+	return max(left, 0), nil
+}
+
+// alarmState is the state that a run's last step holds.
+func (s Spec) alarmState(steps [][]byte) (sparse.State, error) {
+	if s.Alarm == nil {
+		return sparse.State{}, errors.New("spec is of no run of alarms")
+	}
+	m, err := s.Alarm.mechanism()
+	if err != nil {
+		return sparse.State{}, err
+	}
+	state := sparse.State{Mechanism: m.String(), Runs: 1}
+	if len(steps) == 0 {
+		return state, nil
+	}
+	last := steps[len(steps)-1]
+	positives, n := binary.Uvarint(last)
+	runs, more := binary.Uvarint(last[max(n, 0):])
+	if n <= 0 || more <= 0 || n+more != len(last) || positives > math.MaxInt32 || runs > math.MaxInt32 {
+		return sparse.State{}, errors.New("a run's last step cannot be read")
+	}
+	state.Positives, state.Runs = int(positives), int(runs)
+	return state, nil
+}
+
+// ErrAlarmsSpent is what a question gets after the last positive of its run.
+var ErrAlarmsSpent = sparse.ErrSpent
+
+// Watch is a run in this process: its noisy threshold is here alone. It is safe for concurrent use.
+type Watch struct{ run *sparse.Instance }
+
+// OpenWatch begins a run whose cost has been charged. save makes a step durable before the positive that it tells is
+// returned; its error withholds the answer and ends the run here.
+func OpenWatch(spec Spec, random io.Reader, save func(step []byte) error) (*Watch, error) {
+	m, err := spec.watched(save)
+	if err != nil {
+		return nil, err
+	}
+	opened := false
+	run, err := m.Open(random, func(s sparse.State) error {
+		if !opened { // as the saved release says
+			opened = true
+			return nil
+		}
+		return save(stepOf(s))
+	})
+	return &Watch{run}, err
+}
+
+// RestoreWatch goes on where a lost run stood, from its steps; a step of its own is saved first, which takes a positive.
+func RestoreWatch(spec Spec, steps [][]byte, random io.Reader, save func(step []byte) error) (*Watch, error) {
+	m, err := spec.watched(save)
+	if err != nil {
+		return nil, err
+	}
+	state, err := spec.alarmState(steps)
+	if err != nil {
+		return nil, err
+	}
+	run, err := m.Restore(state, random, func(s sparse.State) error { return save(stepOf(s)) })
+	return &Watch{run}, err
+}
+
+func (s Spec) watched(save func([]byte) error) (sparse.Mechanism, error) {
+	if s.Alarm == nil || save == nil {
+		return sparse.Mechanism{}, errors.New("spec is of no run of alarms, or nothing saves its steps")
+	}
+	if err := s.check(); err != nil {
+		return sparse.Mechanism{}, err
+	}
+	return s.Alarm.mechanism()
+}
+
+func stepOf(s sparse.State) []byte {
+	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(s.Positives)), uint64(s.Runs))
+}
+
+// Ask tells whether a count is at least a threshold, about. Groups are what a query gave whose counts a unit moves by no more
+// than the run's contribution.
+func (w *Watch) Ask(place Placement, groups privacy.Sensitive[[]privacy.Group], least int64) (privacy.Released[bool], error) {
+	var none privacy.Released[bool]
+	cells, err := Tally(1, 1, place, groups)
+	if err != nil {
+		return none, err
+	}
+	a, err := w.run.Ask(sealed.Map(cells, func(c []int64) int64 { return c[0] }), least)
+	if err != nil {
+		return none, err
+	}
+	return privacy.PostProcess(a, func(a sparse.Answer) bool { return a.Above }), nil
+}
+
+// Opened is what is released by the opening alone: nothing.
+func (w *Watch) Opened() privacy.Released[Noisy] { return sealed.Release(Noisy{}) }
+
+// Left returns the positives left.
+func (w *Watch) Left() int { return w.run.Remaining() }

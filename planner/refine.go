@@ -1,0 +1,113 @@
+package planner
+
+import (
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// What she holds of her own under the pure accountant can be refined: the finest level that a statement might have paid for
+// was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
+// docs/adr/0023). Nothing is read of the data again: the answer speaks of them as they were at the first draw.
+
+// Ladder says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines what is
+// held.
+type Ladder struct {
+	Level privacy.Epsilon // what is paid for it in all
+	Top   privacy.Epsilon // the finest level
+	From  int64           // the ledger's id of the release that it refines; 0: it is drawn of the data
+	Paid  privacy.Epsilon // From: what was paid for that in all
+	Spec  mechanisms.Spec // From: of that release; else of the finest level
+}
+
+// Refines tells a measure that is made of what is held, without the data.
+func (m *Measure) Refines() bool { return m.Ladder != nil && m.Ladder.From != 0 }
+
+// Rungs are the levels of a holding that can be refined; zero where it cannot.
+type Rungs struct{ Level, Top privacy.Epsilon }
+
+// first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure
+// accountant, and cheaper than the dearest statement.
+func (p *Plan) first(m *Measure) {
+	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Ladder != nil || m.Held || m.Shared || m.Open != nil || m.Growth != nil {
+		return
+	}
+	level, top := m.Cost.Epsilon, p.Dataset.Defaults.MaxEpsilon
+	if level.Micro() >= top.Micro() {
+		return
+	}
+	if finest, ok := m.Spec.At(level, top); ok && finest.Refinable(m.Spec, finest) {
+		m.Ladder = &Ladder{Level: level, Top: top, Spec: finest}
+	}
+}
+
+// refinement is the way of a held candidate at another level; nil: it cannot be refined so.
+func (c candidate) refinement(level privacy.Epsilon) *way {
+	h := c.holding
+	if h.Ladder == (Rungs{}) || c.way.reading == nil || c.way.reading.mix != nil || c.way.measure.Shared || level.Micro() <= h.Ladder.Level.Micro() || level.Micro() > h.Ladder.Top.Micro() {
+		return nil
+	}
+	spec, ok := h.Spec.At(h.Ladder.Level, level)
+	if !ok {
+		return nil
+	}
+	if finest, ok := h.Spec.At(h.Ladder.Level, h.Ladder.Top); !ok || !spec.Refinable(h.Spec, finest) {
+		return nil
+	}
+	m := *c.way.measure
+	m.Held, m.HeldID, m.Spec = false, 0, spec
+	m.Ladder = &Ladder{Level: level, Top: h.Ladder.Top, From: h.ID, Paid: h.Ladder.Level, Spec: h.Spec}
+	m.Cost = privacy.Cost{Epsilon: privacy.MicroEpsilon(level.Micro() - h.Ladder.Level.Micro())}
+	m.Why = "refines what you have, for which you paid ε " + h.Ladder.Level.String() + ": only the difference to ε " + level.String() + " is paid"
+	w := *c.way
+	w.measure, w.others = &m, nil
+	return &w
+}
+
+// refined refines what is held and less exact than a fresh count for the share, where that makes it as exact: of several
+// the cheapest. The sources before it have listed what is held.
+func (ch *chooser) refined(q *asking) []candidate {
+	if ch.c.Dataset.Accountant != privacy.Pure {
+		return nil
+	}
+	var best *candidate
+	for _, c := range q.held {
+		w := c.refinement(q.share.Epsilon)
+		if w == nil || best != nil && best.way.measure.Cost.Fits(w.measure.Cost) {
+			continue
+		}
+		r := candidate{way: w, variance: ch.worst(w.measure.Spec, w.reading)}
+		if q.summed() == nil && r.variance <= ch.variance(q.fresh) || q.summed() != nil && ch.exactEnough(w.measure.Spec, q.fresh) {
+			best = &r
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return []candidate{*best}
+}
+
+// exactRefined refines what is held to the least level that is exact enough; nil: nothing can be. The sources of what is
+// held have listed it.
+func (ch *chooser) exactRefined(n *need, q *asking) (best *way) {
+	if ch.c.Dataset.Accountant != privacy.Pure {
+		return nil
+	}
+	for _, c := range q.held {
+		if c.refinement(c.holding.Ladder.Top) == nil {
+			continue
+		}
+		level, ok := ch.least(func(cost privacy.Cost) bool {
+			spec, ok := c.holding.Spec.At(c.holding.Ladder.Level, cost.Epsilon)
+			return ok && ch.within(n, spec, c.way.reading)
+		})
+		if !ok {
+			continue
+		}
+		w := c.refinement(level.Epsilon)
+		if w != nil && (best == nil || w.measure.Cost.Fits(best.measure.Cost)) {
+			best = w
+			best.measure.Why += "; the least cost for " + ch.aim()
+		}
+	}
+	return best
+}
