@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // MostKeyLength is the number of characters that the values of an open column are cut to.
 const MostKeyLength = 128
@@ -75,14 +78,11 @@ func (t *Table) With(found map[*Column]Found) *Table {
 // written as numbers with commas.
 func (t *Table) WithProduct(columns []*Column) *Table {
 	own := t.With(nil)
-	name := "combinations of"
+	names := make([]string, len(columns))
 	for i, c := range columns {
-		if i > 0 {
-			name += ","
-		}
-		name += " " + c.Name
+		names[i] = c.Name
 	}
-	col := &Column{Table: own, Name: name, Type: Text, Typmod: -1, Nulls: NullExclude, Outside: OutsideOther, Product: columns}
+	col := &Column{Table: own, Name: "combinations of " + strings.Join(names, ", "), Type: Text, Typmod: -1, Nulls: NullExclude, Outside: OutsideOther, Product: columns}
 	col.Open, col.Domain = col, openDomain(col, nil)
 	own.Columns = append(own.Columns, col)
 	return own
