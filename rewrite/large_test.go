@@ -37,7 +37,7 @@ func TestCombinationsAreFound(t *testing.T) {
 	tight := openPlan(t, largePolicy(t, "max_groups_per_unit: 2\n        max_rows_per_group: 2"), largeStatement, holdsKeys{}).Finds[0]
 	loose := openPlan(t, largePolicy(t, "max_rows_per_unit: 100"), largeStatement, holdsKeys{}).Finds[0]
 	golden(t, "combinations", tight)
-	// The plain twin names a combination by its raw values: 8's step is 8, NULL and −6 share a cell.
+	// The plain twin names a combination by its raw values; NULL and what is outside share a cell.
 	const plain = `SELECT ascii(ward) * 1000000 + (CASE WHEN minutes BETWEEN -5 AND 99999 THEN minutes ELSE 99 END + 10) * 1000 + CAST(extract(doy FROM day) AS int) AS k, count(DISTINCT who) AS units
 	  FROM clinic.visits WHERE ward IN ('A', 'B', 'C', 'D') GROUP BY 1`
 	for d, open := range groupDatabases(t) {
