@@ -193,6 +193,9 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 			return l.threshold(e, i, c.Domain)
 		}
 	}
+	if e.form == formIsNull && e.args[0].form == formColumn && c.Open == nil {
+		return nulls(c), true, nil
+	}
 	var holds, fails spansOf
 	for cell := 0; cell < c.Domain.Size(); cell++ {
 		l.box.set(i, cell)
@@ -208,6 +211,15 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 		}
 	}
 	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+}
+
+// nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.
+func nulls(c *policy.Column) truth {
+	null := Pred(Never{})
+	if at := c.Domain.Null; at >= 0 {
+		null = cellsPred(c, nonEmpty(at, at+1))
+	}
+	return truth{null, complement(null)}
 }
 
 // equality is = or <> as two thresholds, so that long domains need not be walked.

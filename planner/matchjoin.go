@@ -24,7 +24,6 @@ type matcher struct {
 	how     joining
 	conds   []*expr // over From's columns, then the public ones
 	private []*expr // conditions of ON on private rows alone, where these are not kept
-	nodes   []*pg.Node
 	equals  *lookup // equations, by which matches are looked up
 	args    []int   // positions that the conditions read
 }

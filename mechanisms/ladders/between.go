@@ -178,7 +178,8 @@ func newJump(coarse, fine *big.Rat) (jump, error) {
 
 // stays is true of chance w = (q2/q1)·((1−q1)/(1−q2))².
 func (j jump) stays(reader *noise.Reader) bool {
-	return j.odds.flip(reader) && j.odds.flip(reader) && reader.ExpMinus(j.gap)
+	first := j.odds.flip(reader)
+	return first && j.odds.flip(reader) && reader.ExpMinus(j.gap)
 }
 
 // odds is a chance (1−q1)/(1−q2) with q1 = exp(−x1) > q2 = exp(−x2).
