@@ -156,10 +156,6 @@ type View struct {
 	Line, Column int // of the text in the policy file
 }
 
-// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own, and
-// no SQL reads it.
-func (t *Table) Analysed() bool { return t.View.Text != "" && !t.View.Trusted }
-
 // Source is a base relation of the private database.
 type Source struct{ Schema, Name string }
 
