@@ -27,7 +27,9 @@ func TestUnlikeCellsTellAsMuchAsAll(t *testing.T) {
 		func() string { return "income IS NULL" },
 		func() string { return "sex = 'Female'" },
 		func() string { return "sex <> 'Male'" },
-		func() string { return fmt.Sprintf("(income BETWEEN %d AND 99999.99 OR sex IS NULL)", 10000*random.IntN(10)) },
+		func() string {
+			return fmt.Sprintf("(income BETWEEN %d AND 99999.99 OR sex IS NULL)", 10000*random.IntN(10))
+		},
 		func() string { return fmt.Sprintf("age < %d", random.IntN(90)) },
 	}
 	condition := func() string {
