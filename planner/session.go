@@ -240,10 +240,23 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 		} else if here, beaten := o.beaten(o.reading); beaten {
 			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.figures())
 			ch.hints.add("online release " + o.Name + " is not opened for this: " + c.not)
+		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
+			c.not = "release " + better.way.measure.Name + " is no dearer and more exact"
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// declaredBetter is a release of the policy, of another kind, that answers a question more exactly than an online one and
+// costs no more.
+func (ch *chooser) declaredBetter(q *asking, online candidate) *candidate {
+	quiet := *ch // what is noted is noted when it is chosen
+	best := least(quiet.declared(q))
+	if best == nil || best.variance > online.variance || !best.way.measure.Cost.Fits(online.way.measure.Cost) {
+		return nil
+	}
+	return best
 }
 
 // stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted

@@ -150,12 +150,16 @@ func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 // TestOnlineReleasesAreOpenedWhereTheyWin: of a release that the worst question of a histogram is worse than, questions of
 // many cells open a session, and those that the histogram would answer more exactly do not; once paid, it answers both.
 func TestOnlineReleasesAreOpenedWhereTheyWin(t *testing.T) {
-	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: income, step: 1000}, active], epsilon: 1, updates: 2}"))
+	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: income, step: 1000}, active, age], epsilon: 1, updates: 2}"))
 	c.Settings.Epsilon = epsilon(t, "1")
+	const ranged = "SELECT count(*) FROM people WHERE age >= 30" // a range release answers this, for less
 	const many, few = "SELECT count(*) FROM people WHERE income >= 1000", "SELECT sex, count(*) FROM people WHERE income < 2000 AND active GROUP BY 1"
 	p, refusal := planSession(t, c, few)
 	if refusal != nil || p.Measures[0].Spec.Online != nil || !strings.Contains(strings.Join(p.Notes, " "), "online release o is not opened for this: a plain histogram of its cells would answer this within ±") {
 		t.Errorf("few cells: %v %+v %q", refusal, p.Measures[0], p.Notes)
+	}
+	if p, refusal = planSession(t, c, ranged); refusal != nil || p.Measures[0].Kind != "range" {
+		t.Errorf("%v %+v", refusal, p.Measures[0])
 	}
 	if p, refusal = planSession(t, c, many); refusal != nil || p.Measures[0].Spec.Online == nil || !strings.Contains(p.Measures[0].Why, "would be within ±") {
 		t.Fatalf("many cells: %v %+v", refusal, p.Measures[0])
