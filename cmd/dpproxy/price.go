@@ -161,6 +161,7 @@ func readScript(name string, in io.Reader) (pricedScript, error) {
 
 // pricer makes the session that prices.
 func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger) (*proxy.Pricer, error) {
+	p = p.For(o.user)
 	d, err := o.chosen(p)
 	if err != nil {
 		return nil, err
