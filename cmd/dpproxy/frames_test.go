@@ -259,6 +259,7 @@ func (s *second) next() []string {
 func TestFrames(t *testing.T) {
 	server := pgtest.Shared(t)
 	path, database := pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
+	server.Exec(t, "postgres", "ALTER DATABASE "+database+" SET timezone = 'Etc/UTC'")
 	twinPolicy(t, path, server, "frames_twin")
 	p := serveProcess(t, path)
 	scripts := protocolScripts(t)
