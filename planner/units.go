@@ -33,7 +33,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
 		return nil, refusal
 	}
-	sub := &question{sql: q.sql, perGroup: 1}
+	sub := &question{sql: q.sql, perGroup: 1, offGrid: q.offGrid}
 	if key := q.counters[counters[0]].units.key; key >= 0 {
 		u.JoinKeys, u.Present, sub.perGroup = []*policy.Column{q.table.Keys[key]}, true, 0
 	}
@@ -97,6 +97,9 @@ func (v *sheeter) positionOf(q *question) int {
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
 func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
 	c := q.table.Columns[column]
+	if len(c.Product) > 0 {
+		return UnitKey{Column: c}, nil // its parts together tell its cells
+	}
 	var over []*expr
 	for _, k := range keys {
 		if e := q.keys[k]; slices.Equal(e.cols, []int{column}) {
