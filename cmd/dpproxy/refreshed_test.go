@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var dashboardRefreshes = flag.Int("dashboard-refreshes", 6, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
+var dashboardRefreshes = flag.Int("dashboard-refreshes", 4, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
 
 const dashboardAnalysts = 20
 
