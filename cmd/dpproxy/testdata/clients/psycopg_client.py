@@ -2,6 +2,7 @@
 import datetime
 import decimal
 import os
+import threading
 import uuid
 
 import psycopg
@@ -46,6 +47,19 @@ told = []
 with psycopg.connect("", autocommit=True) as c:
     c.add_notice_handler(lambda d: told.append(d.message_primary))
     check("tls as asked", (c.pgconn.ssl_in_use == 1) == (os.environ.get("PGSSLMODE") != "disable"))
+    print("version", psycopg.__version__)
+    print("did connects")
+
+    def spent():
+        return c.execute("SELECT spent FROM dp.budget WHERE user_name = current_user").fetchone()
+
+    before = spent()
+    check("columns", ("age", "integer") in c.execute("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = %s", ("people",)).fetchall())
+    check("no rows of people", [d.name for d in c.execute("SELECT * FROM people LIMIT 0").description][:2] == ["age", "sex"])
+    check("values of a column", len(c.execute("SELECT DISTINCT region FROM people").fetchall()) >= 5)
+    check("a type by name", psycopg.types.TypeInfo.fetch(c, "int4").oid == 23)
+    check("browsing is free", spent() == before)
+    print("did browses")
     for binary in (False, True):
         cur = c.cursor(binary=binary)
         for sql, value in VALUES:
@@ -58,6 +72,7 @@ with psycopg.connect("", autocommit=True) as c:
             if value is not None:
                 got = cur.execute("SELECT %b" if binary else "SELECT %t", (value,)).fetchone()[0]
                 check("parameter %r" % (got,), got == value)
+    print("did parameters")
     check("notice", any("cost" in m for m in told))
     for _ in range(8):  # from the sixth on it is prepared
         older = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
@@ -71,9 +86,6 @@ with psycopg.connect("", autocommit=True) as c:
     fails("42P01", lambda: c.execute("SELECT count(*) FROM nobody"))
     fails("42501", lambda: c.execute("SELECT age FROM people"), hint=True)
     fails("DP002", lambda: c.execute("SELECT sum(DISTINCT income) FROM people"), hint=True)
-
-    def spent():
-        return c.execute("SELECT spent FROM dp.budget WHERE user_name = current_user").fetchone()[0]
 
     before = spent()
     with c.transaction(force_rollback=True):
@@ -92,6 +104,32 @@ with psycopg.connect("", autocommit=True) as c:
         check("pipeline", isinstance(first.fetchone()[0], int) and isinstance(second.fetchone()[0], int))
     rows = list(c.cursor().stream("SELECT age, count(*) FROM people GROUP BY age ORDER BY age"))
     check("stream %d" % len(rows), len(rows) >= 110)
+    for binary in (False, True):
+        with c.transaction(), c.cursor("rows", binary=binary, scrollable=True, withhold=binary) as named:
+            named.execute("SELECT age, count(*) FROM people WHERE sex = %s GROUP BY age ORDER BY age", ("Male",))
+            paid = spent()
+            rows = named.fetchmany(3)
+            named.scroll(-1)
+            check("a named cursor scrolls", named.fetchone() == rows[2])
+            rows += named.fetchall()
+            check("a named cursor %d" % len(rows), [r[0] for r in rows[:110]] == list(range(110)) and spent() == paid)
+    for form, first in (("TEXT", b"0\t"), ("CSV", b"0,"), ("BINARY", b"PGCOPY\n")):
+        with c.cursor().copy("COPY (SELECT age, count(*) FROM people GROUP BY age ORDER BY age) TO STDOUT (FORMAT %s)" % form) as copy:
+            data = b"".join(bytes(part) for part in copy)
+        check("COPY %s, %d bytes" % (form, len(data)), data.startswith(first))
+    with c.cursor().copy("COPY (SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex) TO STDOUT") as copy:
+        copy.set_types(["text", "int8"])
+        rows = list(copy.rows())
+    check("rows of COPY %s" % rows, rows[0][0] == "Female" and isinstance(rows[0][1], int))
+    print("did queries")
+    c.execute("SET dp.epsilon = 0.001")
+    t = threading.Timer(0.3, c.cancel)
+    t.start()
+    many = " ".join("SELECT count(*) FROM people WHERE hired < DATE '2012-01-01' + %d;" % i for i in range(400))
+    fails("57014", lambda: c.execute(many))
+    t.join()
+    c.execute("RESET dp.epsilon")
+    print("did cancels")
     c.cancel()
     check("after a late cancel", c.execute("SELECT 1").fetchone() == (1,))
     c.execute("DISCARD ALL")
