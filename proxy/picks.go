@@ -115,6 +115,15 @@ func pickErrors(plan *planner.Plan, at string) []string {
 	return lines
 }
 
+// mechanismOf names what is drawn; how it is drawn, permute-and-flip say, is the law with the least error at the cost:
+// the exponential mechanism's own under a ρ, and under an ε one that is noisy max with noise of one side.
+func mechanismOf(k mechanisms.ChoiceKind) string {
+	if k == mechanisms.Largest || k == mechanisms.Popular {
+		return "noisy max"
+	}
+	return "exponential mechanism"
+}
+
 // choiceText names a mechanism that chooses.
 func choiceText(s mechanisms.Spec) string {
 	ch := s.Choice
@@ -125,7 +134,11 @@ func choiceText(s mechanisms.Spec) string {
 	if ch.Kind == mechanisms.Dearest {
 		cells = len(ch.Weights)
 	}
-	text := s.Chooser() + fmt.Sprintf(" over %d candidates", cells)
+	text := mechanismOf(ch.Kind)
+	if by := s.Chooser(); by != text {
+		text += " by " + by
+	}
+	text += fmt.Sprintf(" over %d candidates", cells)
 	switch {
 	case ch.Kind == mechanisms.Popular && len(ch.Weights) > 0:
 		text += ", scored by weights times counts; a row may count for all of them"
