@@ -226,9 +226,6 @@ func errorText(plan *planner.Plan) string {
 // computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
 // error the notice tells: it is not theirs.
 func computedText(plan *planner.Plan) string {
-	if plan.ErrorColumns {
-		return ""
-	}
 	computed := 0
 	for _, c := range plan.Columns {
 		if c.Noisy && c.Error == nil {
@@ -244,6 +241,9 @@ func computedText(plan *planner.Plan) string {
 	}
 	if computed <= 0 {
 		return ""
+	}
+	if plan.ErrorColumns {
+		return "; _low and _high show that of computed columns"
 	}
 	return "; SET dp.error_columns = on shows that of computed columns"
 }

@@ -25,8 +25,10 @@ func demoSteps(rows int) []demoStep {
 		{"", `ALTER TABLE people ADD PRIMARY KEY (person_id)`}, // proves one row a person, which saves the row bounding
 		{"visits", visitsSQL},
 		{"bids", bidsSQL},
+		{"", `ALTER TABLE bids ADD PRIMARY KEY (person_id)`},
 		{"prices", `CREATE TABLE prices AS SELECT 5 * i AS price FROM generate_series(1, 100) AS s(i)`},
 		{"likes", likesSQL},
+		{"", `ALTER TABLE likes ADD PRIMARY KEY (person_id)`},
 		{"", `DROP MACRO u`},
 	}
 }
@@ -75,7 +77,7 @@ FROM people`
 // likesSQL: fruit that a person likes: none, or several.
 const likesSQL = `CREATE TABLE likes AS
 SELECT person_id, u(person_id, 41) < 0.46 AS apple, u(person_id, 42) < 0.47 AS banana, u(person_id, 43) < 0.31 + 0.002 * age AS cherry,
-  u(person_id, 44) < 0.12 AS date
+  u(person_id, 44) < 0.12 AS fig
 FROM people`
 
 // generate writes the demo's warehouse file, showing progress.

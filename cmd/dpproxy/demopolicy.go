@@ -63,12 +63,12 @@ datasets:
         expected_rows: %d
         max_rows_per_unit: 1
         columns:
-          - {name: apple,  type: boolean}
-          - {name: banana, type: boolean}
-          - {name: cherry, type: boolean}
-          - {name: date,   type: boolean}
+          - {name: apple,  type: boolean, nulls: exclude}
+          - {name: banana, type: boolean, nulls: exclude}
+          - {name: cherry, type: boolean, nulls: exclude}
+          - {name: fig,    type: boolean, nulls: exclude}
         releases:                                 # insist: a plain histogram of so few cells would do better, as EXPLAIN says
-          - {kind: online, columns: [apple, banana, cherry, date], epsilon: 1, updates: 20, insist: true}
+          - {kind: online, name: fruit, columns: [apple, banana, cherry, fig], epsilon: 1, updates: 20, insist: true}
       - name: prices                              # no privacy: exact and free
         source: main.prices
         public: true
