@@ -207,20 +207,23 @@ func keyOfSpans(spans []ranges.Span) []byte {
 }
 
 func (e *Errors) remembered(key []byte, width func() int64) int64 {
-	key = append(key, e.prefix...)
-	widths.mu.RLock()
-	w, ok := widths.known[string(key)]
-	widths.mu.RUnlock()
+	return widths.remembered(append(key, e.prefix...), width)
+}
+
+func (h *halfWidths) remembered(key []byte, width func() int64) int64 {
+	h.mu.RLock()
+	w, ok := h.known[string(key)]
+	h.mu.RUnlock()
 	if ok {
 		return w
 	}
 	w = width()
-	widths.mu.Lock()
-	defer widths.mu.Unlock()
-	if widths.bytes += len(key) + 32; widths.known == nil || widths.bytes > mostWidthBytes {
-		widths.known, widths.bytes = map[string]int64{}, len(key)+32
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bytes += len(key) + 32; h.known == nil || h.bytes > mostWidthBytes {
+		h.known, h.bytes = map[string]int64{}, len(key)+32
 	}
-	widths.known[string(key)] = w
+	h.known[string(key)] = w
 	return w
 }
 

@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -27,7 +28,7 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 	}
 	var e Error
 	var list []noise.Part
-	rounding := 0.0
+	rounding, whole, key := 0.0, true, binary.BigEndian.AppendUint64([]byte{3}, math.Float64bits(confidence.p))
 	for _, p := range parts {
 		own := p.Spec.Only(p.Counter)
 		errors := own.Errors(confidence)
@@ -45,8 +46,22 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 			}
 			rounding += math.Abs(p.Weight) * (extra + .5)
 		}
+		whole = whole && errors.reader == nil && math.Abs(p.Weight) == 1 && own.noise(0) == parts[0].Spec.noise(parts[0].Counter)
 		list = append(list, noise.Part{Of: errors.noise, Terms: terms})
+		law := own.noise(0)
+		_, told := keyOfTerms(terms)
+		key = append(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), told...)
 	}
-	e.HalfWidth = noise.HalfWidthOfParts(list, noise.Probability(1-confidence.p)) + int64(math.Ceil(rounding))
+	e.HalfWidth = widths.remembered(binary.BigEndian.AppendUint64(key, math.Float64bits(rounding)), func() int64 {
+		alpha := noise.Probability(1 - confidence.p)
+		if !whole {
+			return noise.HalfWidthOfParts(list, alpha) + int64(math.Ceil(rounding))
+		}
+		count := 0
+		for _, p := range list {
+			count += p.Terms[0].Count
+		}
+		return list[0].Of.HalfWidthOfSum(count, alpha)
+	})
 	return e
 }

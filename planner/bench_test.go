@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"fmt"
+	"math/rand"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -45,6 +47,143 @@ func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
 		if _, refusal := Parse("SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40"); refusal != nil {
 			b.Fatal(refusal)
+		}
+	}
+}
+
+// interval is the condition of the i-th of many counts.
+func interval(i int) string {
+	from := i * 7919 % 9000
+	return fmt.Sprintf("kids = %d AND hired BETWEEN date '2000-01-01' + %d AND date '2000-01-01' + %d", i%10, from, from+1+i*31%400)
+}
+
+// manyHeld is a context in which ten thousand releases are held over people, and reading them takes what it takes in a proxy:
+// each once.
+func manyHeld(b *testing.B, static bool) Context {
+	b.Helper()
+	c := testContext(b, testPolicy(b))
+	c.Dataset.Buying.Cells = 0
+	c.Dataset.Tables[0].Static = static
+	r := rand.New(rand.NewSource(1))
+	shelf := c.Holdings.(*shelf)
+	for len(shelf.list) < 10_000 {
+		sql, from := "SELECT count(*) FROM people WHERE "+interval(len(shelf.list)), r.Intn(9000)
+		switch r.Intn(10) {
+		case 0:
+			sql = fmt.Sprintf("SELECT sex, count(*) FROM people WHERE income < %d.5 GROUP BY sex", r.Intn(200000))
+		case 1:
+			sql = fmt.Sprintf("SELECT kids, active, count(*) FROM people WHERE age >= %d AND hired < date '2000-01-01' + %d GROUP BY kids, active", r.Intn(100), from)
+		}
+		statements, refusal := Parse(sql)
+		if refusal != nil {
+			b.Fatal(refusal)
+		}
+		p, refusal := Build(statements[0], nil, Context{Policy: c.Policy, Dataset: c.Dataset, User: c.User, Settings: c.Settings, Now: c.Now})
+		if refusal != nil {
+			b.Fatal(sql, refusal)
+		}
+		shelf.buy(p)
+	}
+	shelf.Stock(c.Dataset.Tables[0])
+	c.Holdings = shelf.inventory
+	return c
+}
+
+// BenchmarkTenThousandHeld plans dashboards' queries with ten thousand live releases over their table: asked before, read
+// from one of them, read from sums and differences, and from none. Each plan is of another question, but asked-again.
+func BenchmarkTenThousandHeld(b *testing.B) {
+	for _, of := range []struct {
+		name   string
+		static bool
+		sql    func(i int) string
+	}{
+		{"nothing-held", false, func(i int) string {
+			return fmt.Sprintf("SELECT count(*) FROM people WHERE kids = %d AND hired < date '2000-01-01' + %d", i%10, i%9000)
+		}},
+		{"again", true, func(int) string {
+			return "SELECT sex, count(*) FROM people WHERE income < 99999.5 GROUP BY sex"
+		}},
+		{"fresh", false, func(i int) string {
+			return fmt.Sprintf("SELECT count(*) FROM people WHERE score < 5 AND kids = 3 AND income >= %d.5", i%4096*40)
+		}},
+		{"fresh-static", true, func(i int) string {
+			return fmt.Sprintf("SELECT count(*) FROM people WHERE kids = %d AND hired < date '2000-01-01' + %d", i%10, i%9000)
+		}},
+		{"mixed", true, func(i int) string {
+			from := i % 8000 * 7919 % 9000
+			return fmt.Sprintf("SELECT count(*) FROM people WHERE kids = %d AND (hired < date '2000-01-01' + %d OR hired > date '2000-01-01' + %d OR hired IS NULL)", i%10, from, from+1+i*31%400)
+		}},
+		{"groups-static", true, func(i int) string {
+			return fmt.Sprintf("SELECT kids, count(*) FROM people WHERE hired < date '2000-01-01' + %d GROUP BY kids", i%9000)
+		}},
+	} {
+		b.Run(of.name, func(b *testing.B) {
+			c := manyHeld(b, of.static)
+			if of.name == "nothing-held" {
+				c.Holdings = &shelf{}
+			}
+			if of.name == "again" {
+				buyOne(b, c, of.sql(0))
+			}
+			if of.name == "mixed" {
+				buyOne(b, c, "SELECT kids, count(*) FROM people GROUP BY kids")
+				c.Settings.Epsilon = epsilon(b, "0.01")
+			}
+			parsed := make([]Statement, 4096) // more than are planned: nothing is remembered
+			for i := range parsed {
+				statements, refusal := Parse(of.sql(i))
+				if refusal != nil {
+					b.Fatal(refusal)
+				}
+				parsed[i] = statements[0]
+			}
+			b.ReportAllocs()
+			mixed := 0
+			for i := 0; b.Loop(); i++ {
+				p, refusal := Build(parsed[i%len(parsed)], nil, c)
+				if refusal != nil {
+					b.Fatal(refusal)
+				}
+				if p.Leaves[0].Counts[0].Runs[0].Mix != nil {
+					mixed++
+				}
+			}
+			b.ReportMetric(float64(mixed)/float64(b.N), "mixed/op")
+		})
+	}
+}
+
+func buyOne(b *testing.B, c Context, sql string) {
+	b.Helper()
+	statements, refusal := Parse(sql)
+	if refusal != nil {
+		b.Fatal(refusal)
+	}
+	p, refusal := Build(statements[0], nil, c)
+	if refusal != nil {
+		b.Fatal(refusal)
+	}
+	for _, m := range p.Measures {
+		if !m.Held {
+			c.Holdings.(*Inventory).Add(Holding{ID: 20_000, Digest: m.Digest, Spec: m.Spec, Described: m.Describe()})
+		}
+	}
+}
+
+// BenchmarkLinearScan is what it would take to read the descriptions of ten thousand releases for each plan.
+func BenchmarkLinearScan(b *testing.B) {
+	c := manyHeld(b, true)
+	people := c.Dataset.Tables[0]
+	list := c.Holdings.(*Inventory).byTable[knownOf(people).fingerprint]
+	for b.Loop() {
+		found := 0
+		for _, h := range list {
+			if m := readHeld(h, people); m != nil {
+				found++
+			}
+		}
+		if found < 9000 {
+			b.Fatal(found)
 		}
 	}
 }

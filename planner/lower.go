@@ -14,6 +14,13 @@ type lowerer struct {
 	env   scalar.Env
 	box   *box
 	notes *notes
+
+	offGrid OffGrid
+}
+
+// snaps tells whether bounds between two steps of a column move to the step.
+func (l *lowerer) snaps(c *policy.Column) bool {
+	return l.offGrid == OffGridSnap || l.offGrid == OffGridPolicy && c.Snap
 }
 
 // truth says where a condition is true and where it is false; elsewhere it is NULL.
@@ -123,7 +130,7 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 	if evalErr != nil || v == nil || !c.Domain.Ordered() || !l.equal(constant, typed) {
 		return truth{}, false, nil
 	}
-	if cell, inside := c.Domain.Cell(v); inside && c.Snap && op != "=" && op != "<>" {
+	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
 	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepText(c.Domain) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
@@ -193,6 +200,9 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 			return l.threshold(e, i, c.Domain)
 		}
 	}
+	if e.form == formIsNull && e.args[0].form == formColumn && c.Open == nil {
+		return nulls(c), true, nil
+	}
 	var holds, fails spansOf
 	for cell := 0; cell < c.Domain.Size(); cell++ {
 		l.box.set(i, cell)
@@ -208,6 +218,15 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 		}
 	}
 	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+}
+
+// nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.
+func nulls(c *policy.Column) truth {
+	null := Pred(Never{})
+	if at := c.Domain.Null; at >= 0 {
+		null = cellsPred(c, nonEmpty(at, at+1))
+	}
+	return truth{null, complement(null)}
 }
 
 // equality is = or <> as two thresholds, so that long domains need not be walked.

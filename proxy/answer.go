@@ -37,7 +37,8 @@ type Answerer struct {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}}
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{},
+		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
 // Drain waits until every purchase under way is saved.

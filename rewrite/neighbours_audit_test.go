@@ -1,36 +1,97 @@
 package rewrite_test
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// releasedStatements are those whose releases are audited as black boxes: one of each kind of leaf.
-var releasedStatements = []string{
-	joinStatements[0], joinStatements[3], joinStatements[10], joinStatements[11], joinStatements[16], joinStatements[18],
-	lookupStatements[0], sumStatements[0], sumStatements[1], sumStatements[7],
-	`SELECT kind, count(*), avg(secs) FROM calls GROUP BY 1`,
-	`SELECT count(*) FROM calls WHERE moment >= '2025-01-02' AND moment < '2025-01-05'`,
-	`SELECT sum(n) FROM (SELECT who, count(*) AS n FROM calls GROUP BY who) t`,
+// released are the statements whose releases are audited as black boxes: each aggregate, each form of join, each aggregate
+// per unit, grouping sets, choices. A bound that is switched off shows where bounded, elsewhere the domain of what is
+// aggregated bounds as well. Where spread, a unit moves so many numbers by so little that a guesser with few answers misses
+// a fault; the exact comparison (TestAuditNeighbours) does not.
+var released = []struct {
+	what, text      string
+	bounded, spread bool
+}{
+	{"count", `SELECT count(*) FROM calls`, true, false},
+	{"count with a condition", `SELECT count(*) FROM calls WHERE secs > 20`, true, false},
+	{"counts of groups", `SELECT kind, count(*) FROM calls GROUP BY 1`, true, false},
+	{"counts of groups with a condition", `SELECT ward, count(*) FROM visits WHERE minutes > -5 GROUP BY 1`, true, false},
+	{"FILTER", `SELECT count(*) FILTER (WHERE secs < 30), count(*) FILTER (WHERE secs >= 30) FROM calls`, true, false},
+	{"range", `SELECT count(*) FROM calls WHERE moment >= '2025-01-02' AND moment < '2025-01-05'`, true, true},
+	{"sum", `SELECT sum(paid) FROM calls`, true, false},
+	{"sum of groups", `SELECT ward, sum(minutes) FROM visits GROUP BY 1`, true, true},
+	{"sum of an expression", `SELECT sum(CASE WHEN kind = 'in' THEN 10 ELSE -5 END) FROM calls`, true, false},
+	{"avg", `SELECT kind, count(*), avg(secs) FROM calls GROUP BY 1`, true, false},
+	{"stddev, variance", `SELECT stddev(minutes), variance(minutes) FROM visits`, true, true},
+	{"corr, regr_slope", `SELECT corr(minutes, room), regr_slope(room, minutes) FROM visits`, true, true},
+	{"count(DISTINCT unit)", `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`, false, false},
+	{"count(DISTINCT column)", `SELECT count(DISTINCT room) FROM visits`, true, false},
+	{"grouping sets", `SELECT ward, room, count(*) FROM visits GROUP BY GROUPING SETS ((ward), (room), ())`, true, false},
+	{"ROLLUP", `SELECT ward, extract(month FROM day), count(*) FROM visits GROUP BY ROLLUP (1, 2)`, true, false},
+	{"CUBE with means", `SELECT sex, age > 4, count(*), avg(age) FROM people GROUP BY CUBE (1, 2)`, false, false},
+	{"join", joinStatements[0], true, false},
+	{"join with groups of both", `SELECT p.sex, v.ward, count(*) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1, 2`, true, false},
+	{"left join", joinStatements[3], true, false},
+	{"self-join", `SELECT a.kind, b.kind, count(*) FROM calls a JOIN calls b ON a.who = b.who GROUP BY 1, 2`, true, false},
+	{"join of three tables", `SELECT p.sex, count(*), sum(v.minutes) FROM people p JOIN visits v ON p.person_id = v.who JOIN calls c ON c.who = v.who GROUP BY 1`, true, false},
+	{"join along a key", joinStatements[10], true, false},
+	{"join with a public table", lookupStatements[0], true, false},
+	{"semi-join", joinStatements[11], true, false},
+	{"anti-join", `SELECT sex, count(*) FROM people WHERE person_id NOT IN (SELECT who FROM calls WHERE paid < 0) GROUP BY 1`, true, false},
+	{"counts per unit", `SELECT sum(n) FROM (SELECT who, count(*) AS n FROM calls GROUP BY who) t`, false, false},
+	{"units by their count", `SELECT n, count(*) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t GROUP BY 1`, false, false},
+	{"sums per unit", `SELECT avg(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`, false, false},
+	{"HAVING per unit", `SELECT count(*) FROM (SELECT who FROM calls GROUP BY who HAVING sum(paid) > 50) t`, false, false},
+	{"view", viewStatements[0], true, false},
+	{"percentile", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits`, true, false},
+	{"percentiles of groups", `SELECT ward, percentile_disc(0.7) WITHIN GROUP (ORDER BY minutes) FROM visits GROUP BY 1`, true, true},
+	{"percentile per unit", `SELECT percentile_disc(0.6) WITHIN GROUP (ORDER BY n) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t`, false, false},
+	{"min", `SELECT min(minutes) FROM visits`, true, false},
+	{"mode", `SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`, true, false},
 }
 
-// farthest is the pair of neighbours, of many that are drawn, whose observations of a measure are farthest apart.
-func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool) (one, other []privacy.Group) {
+// pair are two databases that differ in one unit: what a measure is given of each.
+type pair struct {
+	score float64
+	sides [2][]privacy.Group
+}
+
+var (
+	everyBound  = regexp.MustCompile(`(\.[rd] <=|LEAST\(s\.k,) (\d+)`)
+	groupBound  = regexp.MustCompile(`(\.d <=) \d+`)
+	rowsOff     = fault{name: "bounding rows is switched off", sql: func(s string) string { return bounds.ReplaceAllString(s, "$1 1000000") }, claimed: 1}
+	groupsOff   = fault{name: "bounding groups is switched off", sql: func(s string) string { return groupBound.ReplaceAllString(s, "$1 1000000") }, claimed: 1}
+	boundsTwice = fault{name: "sensitivity is halved", sql: func(s string) string {
+		return everyBound.ReplaceAllStringFunc(s, func(b string) string {
+			var n int
+			at := strings.LastIndex(b, " ")
+			fmt.Sscan(b[at:], &n)
+			return b[:at+1] + fmt.Sprint(2*n)
+		})
+	}, claimed: 1}
+)
+
+// farthest are the pairs of neighbours, of many that are drawn, that say most: with the SQL as it is the pair whose releases
+// differ most, with a fault in it the one that a guesser would tell apart most easily.
+func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool) map[string]pair {
 	t.Helper()
-	best := -1.0
-	for range 24 {
+	best := map[string]pair{}
+	for range stattest.Length(12, 60) {
 		both := nobody(r, 6)
 		for id := range 2 {
 			both.add(person(r, id, 4, false))
 		}
-		var found [2][]privacy.Group
-		for i := range found {
+		sides := map[string]*[2][]privacy.Group{sound.name: {}}
+		for i := range 2 {
 			side := tuples{}
 			side.add(both)
 			if i == 0 || replace {
@@ -39,41 +100,137 @@ func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool
 			if err := db.load(side.script(r)); err != nil {
 				t.Fatal(err)
 			}
-			found[i] = m.groups(t, db.run, sound, false)
+			for _, f := range []fault{sound, rowsOff, groupsOff, boundsTwice} {
+				if f.name != sound.name && f.sql(m.query.SQL()) == m.query.SQL() {
+					continue
+				}
+				if sides[f.name] == nil {
+					sides[f.name] = &[2][]privacy.Group{}
+				}
+				sides[f.name][i] = m.groups(t, db.run, f, false)
+			}
 		}
-		if l1, _ := m.shares(m.observed(t, found[0]), m.observed(t, found[1]), sound); l1 > best {
-			best, one, other = l1, found[0], found[1]
+		for name, groups := range sides {
+			loss, places := m.loss(t, *groups)
+			if name != sound.name {
+				loss /= math.Sqrt(places)
+			}
+			if old, have := best[name]; !have || loss > old.score {
+				best[name] = pair{loss, *groups}
+			}
 		}
 	}
-	return one, other
+	return best
+}
+
+// loss is the largest logarithm of a likelihood ratio of two databases' releases, and in how many places they differ; of a
+// choice, the number of rows that they differ by.
+func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places float64) {
+	t.Helper()
+	spec := m.measure.Spec
+	if spec.Choice != nil {
+		return apart(sides), 1
+	}
+	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
+	for j := range a {
+		n := spec.Noise
+		if spec.Sums != nil {
+			n = spec.Sums[j/(len(a)/spec.Counters)].Noise
+		}
+		if a[j] != b[j] {
+			places++
+			loss += math.Abs(float64(a[j]-b[j])) * float64(n.Den) / float64(n.Num)
+		}
+	}
+	return loss, max(places, 1)
+}
+
+// apart is how many rows two databases' cells differ by.
+func apart(sides [2][]privacy.Group) float64 {
+	cells := map[string]int64{}
+	for i, groups := range sides {
+		for _, g := range groups {
+			cells[fmt.Sprint(g.Cells)] += g.Counts[0] * int64(1-2*i)
+		}
+	}
+	sum := int64(0)
+	for _, n := range cells {
+		sum += max(n, -n)
+	}
+	return float64(sum)
 }
 
 // TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart of
-// those drawn: nobody tells them apart by more than is paid. The guesser knows both databases, and is told the logarithm of
-// the likelihood ratio, which is all that a release says about them. One judgement of a release that keeps its claim fails
-// with a probability of at most 1e-6, all of them with 3e-5. The same releases with half of their noise are caught.
+// those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid. The guesser knows
+// both databases, and is told the logarithm of the likelihood ratio, which is all that a release says about them; of a choice
+// he is told what was chosen. One judgement of a release that keeps its claim fails with a probability of at most 1e-7; the
+// test prints how much that is of all. The same releases with bounding switched off, with sensitivity halved (bounds twice
+// as high as claimed) and with half of their noise are caught.
 func TestAuditReleases(t *testing.T) {
-	const seed, alarm = 909, stattest.Alarm(1e-6)
+	const seed, alarm = 909, stattest.Alarm(1e-7)
 	t.Logf("seed %d", seed)
-	answers := stattest.Length(8000, 200_000)
-	db, all := duckDatabase(t), variants(t, rewrite.DuckDB)
-	for _, name := range variantNames[:2] {
-		caught := 0
-		for i, m := range measures(t, all[name], db.dialect, releasedStatements, privacy.MicroEpsilon(1_000_000)) {
-			one, other := db.farthest(t, rand.New(rand.NewPCG(seed, uint64(i))), m, name == "replace-one")
-			paid := m.measure.Cost.Epsilon.Float()
-			if got := m.epsilon(t, m.measure.Spec, one, other, answers, alarm); got > paid {
-				t.Errorf("%s: %s\nε is at least %.4f, paid are %.4f", name, m.statement, got, paid)
+	answers := stattest.Length(5000, 200_000)
+	db := duckDatabase(t)
+	all, judged, caught := variants(t, db.dialect), 0, map[string]map[string]bool{}
+	all["add-remove, one group"] = parsedFor(t, strings.NewReplacer("max_rows_per_unit: 4\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n",
+		"max_rows_per_unit: 3\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n").Replace(neighbourPolicy), db.dialect)
+	names := []string{"replace-one", "add-remove, one group", "add-remove", "replace-one, groups", "add-remove, groups"}
+	for _, name := range names[:stattest.Length(2, 5)] {
+		attained := 0
+		for i, s := range released {
+			catch := func(fault string, is bool) {
+				if caught[fault] == nil {
+					caught[fault] = map[string]bool{}
+				}
+				caught[fault][s.what] = caught[fault][s.what] || is
 			}
-			if got := m.epsilon(t, halfNoise(m.measure.Spec), one, other, answers, alarm); got > paid {
-				caught++
+			for _, m := range measures(t, all[name], db.dialect, []string{s.text}, privacy.MicroEpsilon(1_000_000)) {
+				pairs := db.farthest(t, rand.New(rand.NewPCG(seed, uint64(i))), m, strings.HasPrefix(name, "replace-one"))
+				paid := m.measure.Cost.Epsilon.Float()
+				judge := func(spec mechanisms.Spec, p pair) float64 { return m.epsilon(t, spec, p.sides, answers, alarm) }
+				judged++
+				if got := judge(m.measure.Spec, pairs[sound.name]); got > paid {
+					t.Errorf("%s: %s: %s\nε is at least %.4f, paid are %.4f", name, s.what, m.statement, got, paid)
+				}
+				if m.measure.Spec.Choice == nil {
+					if pairs[sound.name].score > 0.9*paid {
+						attained++
+					}
+					catch("half of the noise", judge(halfNoise(m.measure.Spec), pairs[sound.name]) > paid)
+				}
+				for _, f := range []fault{rowsOff, groupsOff, boundsTwice} {
+					if p, planted := pairs[f.name]; planted && s.bounded {
+						catch(f.name, judge(m.measure.Spec, p) > paid)
+					}
+				}
 			}
 		}
-		if caught < 7 {
-			t.Errorf("%s: releases with half of their noise were caught %d times: the audit is too weak", name, caught)
-		}
-		t.Logf("%s: %d of %d releases with half of their noise were caught", name, caught, len(releasedStatements))
+		t.Logf("%s: %d releases on neighbours that are as far apart as is claimed", name, attained)
 	}
+	for fault, whats := range caught {
+		found := 0
+		for _, s := range released {
+			is, tried := whats[s.what]
+			if found += count(is); tried && !is {
+				t.Logf("%s: not caught in %s", fault, s.what)
+				if !s.spread && fault != groupsOff.name {
+					t.Errorf("%s is not caught in %s", fault, s.what)
+				}
+			}
+		}
+		t.Logf("%s: caught in %d of %d forms", fault, found, len(whats))
+		if found < len(whats)/2 {
+			t.Errorf("%s is caught in %d of %d forms", fault, found, len(whats))
+		}
+	}
+	t.Logf("%d sound releases judged: the probability that any is accused is at most %.1g", judged, float64(judged)*float64(alarm))
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // halfNoise halves the noise of a spec, as a mistake in calibration would.
@@ -91,31 +248,60 @@ func halfNoise(s mechanisms.Spec) mechanisms.Spec {
 }
 
 // epsilon is a lower bound of what the releases of two databases tell about which of them it is.
-func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, one, other []privacy.Group, answers int, alarm stattest.Alarm) float64 {
+func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy.Group, answers int, alarm stattest.Alarm) float64 {
 	t.Helper()
-	a, b := m.observed(t, one), m.observed(t, other)
-	width := len(a) / spec.Counters
 	random := rand.NewChaCha8([32]byte{7})
-	sample := func(groups []privacy.Group) []float64 {
+	each := func(groups []privacy.Group, see func(observations []int64)) {
 		truth := mechanisms.Weighed(privacy.Seal(groups), m.measure.Weigh)
-		ratios := make([]float64, answers)
-		for i := range ratios {
+		for range answers {
 			noisy, err := mechanisms.Release(spec, m.measure.Place, truth, random)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for j, x := range noisy.Value().Observations {
+			see(noisy.Value().Observations)
+		}
+	}
+	if spec.Choice != nil {
+		return m.epsilonOfChoice(t, sides, each, alarm)
+	}
+	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
+	width := len(a) / spec.Counters
+	var ratios [2][]float64
+	for i, groups := range sides {
+		each(groups, func(observations []int64) {
+			ratio := 0.0
+			for j, x := range observations {
 				n := spec.Noise
 				if spec.Sums != nil {
 					n = spec.Sums[j/width].Noise
 				}
-				ratios[i] += (math.Abs(float64(x-a[j])) - math.Abs(float64(x-b[j]))) * float64(n.Den) / float64(n.Num)
+				ratio += (math.Abs(float64(x-a[j])) - math.Abs(float64(x-b[j]))) * float64(n.Den) / float64(n.Num)
 			}
-			ratios[i] = math.Round(ratios[i]*1e9) / 1e9
-		}
-		return ratios
+			ratios[i] = append(ratios[i], math.Round(ratio*1e9)/1e9)
+		})
 	}
-	bound, err := stattest.Audit{One: sample(one), Other: sample(other)}.Epsilon(alarm)
+	bound, err := stattest.Audit{One: ratios[0], Other: ratios[1]}.Epsilon(alarm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bound
+}
+
+// epsilonOfChoice is the same of choices, whose answers have no order.
+func (m measured) epsilonOfChoice(t *testing.T, sides [2][]privacy.Group, each func([]privacy.Group, func([]int64)), alarm stattest.Alarm) float64 {
+	t.Helper()
+	outcomes := map[string]int{}
+	var chosen [2][]int
+	for i, groups := range sides {
+		each(groups, func(observations []int64) {
+			key := fmt.Sprint(observations)
+			if _, known := outcomes[key]; !known {
+				outcomes[key] = len(outcomes)
+			}
+			chosen[i] = append(chosen[i], outcomes[key])
+		})
+	}
+	bound, err := stattest.Choices{One: chosen[0], Other: chosen[1]}.Epsilon(alarm)
 	if err != nil {
 		t.Fatal(err)
 	}

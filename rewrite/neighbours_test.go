@@ -19,7 +19,7 @@ import (
 )
 
 // neighbourPolicy is joinPolicy with one more table, whose join key is unique nowhere, and releases.
-var neighbourPolicy = strings.Replace(joinPolicy, "      - name: wards\n", `      - name: calls
+var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_unit: 4\n", "max_rows_per_unit: 4\n        extremes: true\n", 1), "      - name: wards\n", `      - name: calls
         source: clinic.calls
         unit: calls.who = people.person_id
         max_rows_per_unit: 3

@@ -21,10 +21,9 @@ import (
 // releasing is what the command line asks of `dpproxy release`.
 type releasing struct {
 	pricing
-	users   []string
-	names   []string
-	epsilon string
-	trust   ledger.Options
+	users []string
+	names []string
+	trust ledger.Options
 }
 
 func releaseCommand() *cobra.Command {
@@ -152,7 +151,7 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	if err != nil {
 		return err
 	}
-	r := newBatchReport(batch, scripts, d)
+	r := newBatchReport(batch, scripts, d, batch.Cost)
 	if r.Answered == 0 {
 		return exitCode{3, errors.New("no statement of the reports counts anything that could be released: dpproxy price says why")}
 	}

@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// fixedNow is what now() is in tests.
+var fixedNow = time.Date(2024, 3, 15, 10, 30, 0, 0, time.UTC)
+
+func testPolicy(t testing.TB) *policy.Policy {
+	t.Helper()
+	data, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.Parse(data, "testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func epsilon(t testing.TB, s string) privacy.Epsilon {
+	t.Helper()
+	e, err := privacy.ParseEpsilon(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func testContext(t testing.TB, p *policy.Policy) Context {
+	t.Helper()
+	c, err := mechanisms.NewConfidence(0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: fixedNow, Holdings: &shelf{}, AlarmsLeft: func(int64) int { return 2 },
+		Settings: Settings{Epsilon: epsilon(t, "0.1"), Confidence: c, Zone: time.UTC, SearchPath: []string{"public"}}}
+}
+
+// shelf holds what a test has bought.
+type shelf struct {
+	list []Holding
+	now  time.Time
+
+	inventory *Inventory
+	read      int // so many of the list are in it
+}
+
+func (s *shelf) Held(d Digest) []Holding {
+	var out []Holding
+	for _, h := range s.list {
+		if h.Digest == d {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func (s *shelf) Stock(t *policy.Table) *Stock {
+	if s.inventory == nil || s.read > len(s.list) {
+		s.inventory, s.read = NewInventory(), 0
+	}
+	for ; s.read < len(s.list); s.read++ {
+		s.inventory.Add(s.list[s.read])
+	}
+	return s.inventory.Stock(t)
+}
+
+func (s *shelf) buy(p *Plan) {
+	for _, m := range p.Measures {
+		if !m.Held {
+			s.list = append(s.list, Holding{ID: int64(len(s.list) + 1), Digest: m.Digest, Spec: m.Spec, Cost: m.Cost, Described: m.Describe(), At: s.now})
+		}
+	}
+}
