@@ -131,6 +131,7 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 	if o.user == "" {
 		return nil, exitCode{2, errors.New("--user is missing: whose budget is it?")}
 	}
+	p = p.For(o.user)
 	d, err := o.chosen(p)
 	if err != nil {
 		return nil, err
