@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
@@ -97,17 +98,28 @@ func scoreText(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// pickErrors says how far the chosen columns of a plan are off, each text once.
+// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one that is
+// the most in values.
 func pickErrors(plan *planner.Plan, at string) []string {
 	var lines []string
+	type said struct{ line, steps int }
+	ranks := map[string]said{}
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
 				if run.Pick == nil || run.Measure < 0 {
 					continue
 				}
-				if text := pickText(run.Pick, at); !slices.Contains(lines, text) {
+				text := pickText(run.Pick, at)
+				rank, _, _ := strings.Cut(text, " (")
+				steps, _, _ := run.Pick.Steps()
+				switch before, ok := ranks[rank]; {
+				case !ok:
+					ranks[rank] = said{len(lines), steps}
 					lines = append(lines, text)
+				case steps > before.steps:
+					ranks[rank] = said{before.line, steps}
+					lines[before.line] = text
 				}
 			}
 		}
@@ -136,7 +148,7 @@ func choiceText(s mechanisms.Spec) string {
 	}
 	text := mechanismOf(ch.Kind)
 	if by := s.Chooser(); by != text {
-		text += " by " + by
+		text += " (" + by + ")"
 	}
 	text += fmt.Sprintf(" over %d candidates", cells)
 	switch {

@@ -46,7 +46,7 @@ var mechanismRows = []mechanismRow{
 		[]string{"dearest over public.bids", "Mechanism: exponential mechanism", "by at most 100 more than another's"}},
 	{"The census table", "", []string{
 		`SELECT age / 10 AS decade, sex, education, region, count(*) FROM people GROUP BY GROUPING SETS ((decade, sex), (sex, education), (region, decade), ())`,
-		`SELECT region, age / 10 AS decade, hired - hired AS none, count(*), avg(income), median(income) FROM people WHERE hired IS NOT NULL GROUP BY ROLLUP (region, 2), 3`,
+		`SELECT region, education, count(*), avg(income), median(income) FROM people GROUP BY CUBE (region, education)`,
 	}, []string{"marginals|exponential mechanism"}},
 	{"Alarms", "SET dp.alarms = 3", []string{`SELECT count(*) > 5000000 FROM visits WHERE kind = 'lab'`, `SELECT 'alarm' FROM visits HAVING count(*) > 9000000`, `SELECT bool_or(minutes > 239) FROM visits WHERE kind = 'checkup'`},
 		[]string{"alarms over public.visits", "Mechanism: sparse vector (AboveThreshold)", "the run ends at yes number 3"}},
