@@ -79,7 +79,7 @@ var (
 	intoTable     = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
 	rowLocks      = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
 	explained     = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
-	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT … or EXPLAIN (FORMAT JSON) SELECT ….", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
+	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON), EXPLAIN (ALTERNATIVES), EXPLAIN (SQL off).", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
 )
 
 // Names.

@@ -80,7 +80,7 @@ func TestMechanismsThroughSQL(t *testing.T) {
 	}
 	p.stop(syscall.SIGTERM)
 	out := dpproxy(t, "", "price", "--policy", p.policy, "--user", "analyst", demoReport)
-	for _, part := range []string{"4 statements: 4 answered", "As a batch:", "marginals"} {
+	for _, part := range []string{"8 statements: 8 answered", "As a batch:", "marginals"} {
 		if out.code != 0 || !strings.Contains(out.stdout, part) {
 			t.Errorf("dpproxy price, exit %d, does not say %q:\n%s%s", out.code, part, out.stdout, out.stderr)
 		}
