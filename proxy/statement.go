@@ -33,19 +33,20 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	}
 	c.enter()
 	c.server.metrics.ran(k.Kind)
+	switch k.Kind {
+	case planner.KindCopy:
+		return c.copyRows(ctx, k, params)
+	case planner.KindDeclare:
+		return c.declare(ctx, k, params)
+	case planner.KindFetch:
+		return c.fetchCursor(ctx, k)
+	case planner.KindPrepare:
+		return Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
+	case planner.KindExecute:
+		return c.executeNamed(ctx, k, params)
+	}
 	if !k.own() {
-		assigned, f := c.assigned(k, params)
-		if f != nil {
-			return Result{}, f
-		}
-		result, err := c.ask(ctx, k.Statement, params)
-		if err == nil && !result.Rows.Valid() {
-			err = errEncode // nothing was released: there is nothing to show
-		}
-		for i := 0; err == nil && i < len(assigned); i++ {
-			err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
-		}
-		return result, err
+		return c.selectRows(ctx, k.Statement, params)
 	}
 	if k.Kind == planner.KindShow {
 		return c.show(k)
@@ -54,10 +55,26 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	return Result{Tag: tag}, err
 }
 
+// selectRows has the pipeline answer a statement, and sets what it sets.
+func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+	assigned, f := c.assigned(stmt, params)
+	if f != nil {
+		return Result{}, f
+	}
+	result, err := c.ask(ctx, stmt, params)
+	if err == nil && !result.Rows.Valid() {
+		err = errEncode // nothing was released: there is nothing to show
+	}
+	for i := 0; err == nil && i < len(assigned); i++ {
+		err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
+	}
+	return result, err
+}
+
 // assigned are the variables that a SELECT sets, checked before anything is charged.
-func (c *session) assigned(k *command, params []policy.Value) ([]planner.Assignment, *Failure) {
+func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *Failure) {
 	var list []planner.Assignment
-	for _, a := range k.Assignments {
+	for _, a := range stmt.Assignments {
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
 			if !ok {
@@ -95,17 +112,27 @@ func (c *session) control(k *command) (tag string, err error) {
 		}
 		return tag, c.begin(k.modes)
 	case planner.KindCommit:
+		if k.chain && !c.tx.block {
+			return "", outsideBlock("COMMIT AND CHAIN")
+		}
+		modes := c.modes(k)
 		tag = c.commit()
-		return tag, c.chain(k)
+		return tag, c.chain(k, modes)
 	case planner.KindRollback:
+		if k.chain && !c.tx.block {
+			return "", outsideBlock("ROLLBACK AND CHAIN")
+		}
+		modes := c.modes(k)
 		c.rollback()
-		return "ROLLBACK", c.chain(k)
+		return "ROLLBACK", c.chain(k, modes)
 	case planner.KindSavepoint:
 		return "SAVEPOINT", c.savepoint(k.name)
 	case planner.KindReleaseSavepoint:
 		return "RELEASE", c.releaseSavepoint(k.name)
 	case planner.KindRollbackTo:
 		return "ROLLBACK", c.rollbackTo(k.name)
+	case planner.KindClose:
+		return c.closeCursor(k.Name)
 	case planner.KindNothing:
 		return k.Name, nil
 	}
@@ -115,13 +142,23 @@ func (c *session) control(k *command) (tag string, err error) {
 	return "", failure("0A000", "this statement is not available")
 }
 
-// chain begins the next transaction of COMMIT AND CHAIN.
-func (c *session) chain(k *command) error {
+// modes are those of the transaction that AND CHAIN ends.
+func (c *session) modes(k *command) (out [][2]string) {
+	for name, value := range c.settings.state.local {
+		if k.chain && ofTransaction(name) {
+			out = append(out, [2]string{name, value})
+		}
+	}
+	return out
+}
+
+// chain begins the next transaction of AND CHAIN, with the modes of the last.
+func (c *session) chain(k *command, modes [][2]string) error {
 	if !k.chain {
 		return nil
 	}
 	c.enter()
-	return c.begin(nil)
+	return c.begin(modes)
 }
 
 func (c *session) assign(k *command) error {
