@@ -19,6 +19,7 @@ type chargeBody struct {
 	capped            bool  // a draw follows: the cap pays too
 	joins             int64 // the saved shared release that the user pays her share of; 0: a draw follows
 	ladder            Ladder
+	pool              privacy.Cost // what the cap pays, if it does
 }
 
 func (c *chargeBody) encode() []byte {
@@ -33,6 +34,7 @@ func (c *chargeBody) encode() []byte {
 	e.boolean(c.capped)
 	e.i64(c.joins)
 	e.ladder(c.ladder)
+	e.pool(c.pool, c.cost)
 	return e.b
 }
 
@@ -40,7 +42,10 @@ func decodeCharge(b []byte) (c chargeBody, err error) {
 	d := decoder{b: b}
 	c.statement, c.policy, c.digest = d.digest(), d.digest(), d.digest()
 	c.kind, c.name, c.table = d.str(), d.str(), d.str()
-	c.cost, c.capped, c.joins, c.ladder = d.cost(), d.boolean(), d.i64(), d.ladder()
+	c.cost, c.capped, c.joins = d.cost(), d.boolean(), d.i64()
+	if c.ladder, c.pool = d.ladder(), c.cost; d.marked(bodyPool) {
+		c.pool = d.cost()
+	}
 	return c, d.end()
 }
 
@@ -51,6 +56,8 @@ type saveBody struct {
 	key    flightKey
 	noisy  Digest // SHA-256 of the stored observations
 	item   Item
+	family Digest // of a draw for several levels: which
+	of     int64  // the release on whose save this one was saved with it; 0: its own
 }
 
 func (s *saveBody) encode() []byte {
@@ -69,6 +76,7 @@ func (s *saveBody) encode() []byte {
 	e.bytes(s.item.Described)
 	e.i64(int64(s.item.Refresh))
 	e.ladder(s.item.Ladder)
+	e.family(s.family, s.of)
 	return e.b
 }
 
@@ -77,6 +85,9 @@ func decodeSave(b []byte) (s saveBody, err error) {
 	s.charge, s.at, s.key, s.noisy = d.i64(), d.i64(), flightKey(d.digest()), d.digest()
 	s.item = Item{Digest: d.digest(), Kind: d.str(), Name: d.str(), Table: d.str(), Shared: d.boolean(), Cost: d.cost(), Spec: d.spec(),
 		Described: d.bytes(), Refresh: time.Duration(d.i64()), Ladder: d.ladder()}
+	if d.marked(bodyFamily) {
+		s.family, s.of = d.digest(), d.i64()
+	}
 	return s, d.end()
 }
 

@@ -71,6 +71,8 @@ type (
 		key    flightKey
 		spec   string
 		noisy  Digest
+		family Digest   // the levels that it was drawn with; zero: it has none
+		of     int64    // the release on whose save these were saved; 0: its own
 		first  int64    // the release that its ladder began with; 0: none
 		grown  []growth // of a continual release, its steps
 	}
@@ -185,8 +187,8 @@ func (b *book) applyCharge(r row) error {
 	if set == nil {
 		return errBody
 	}
-	cost := amountsOf(c.cost)
-	if cost.eps < 0 || cost.rho < 0 || cost.delta < 0 {
+	cost, pool := amountsOf(c.cost), amountsOf(c.pool)
+	if min(cost.eps, cost.rho, cost.delta, pool.eps, pool.rho, pool.delta) < 0 || !c.cost.Fits(c.pool) {
 		return errBody
 	}
 	for _, key := range b.payers(r.ds, r.holder, c.capped) {
@@ -194,11 +196,15 @@ func (b *book) applyCharge(r row) error {
 		if !ok {
 			a = b.opening(key, r.at)
 		}
+		paid := cost
+		if key.scope == scopeCap {
+			paid = pool
+		}
 		a = a.rolled(r.at, b.ends(key, r.at))
-		if !a.holds(cost) {
+		if !a.holds(paid) {
 			return fmt.Errorf("a charge above a limit")
 		}
-		b.accounts[key] = a.charged(cost, c.ladder.alt(cost))
+		b.accounts[key] = a.charged(paid, c.ladder.alt(paid))
 	}
 	if c.joins != 0 {
 		if err := b.pay(r.holder, c.joins, r.at); err != nil {
@@ -211,6 +217,9 @@ func (b *book) applyCharge(r row) error {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
 		b.sets[r.ds] = &next
 	}
+	if c.capped {
+		cost = pool // a rollback that loses the charge loses that
+	}
 	b.total = b.total.plus(c.ladder.whole(cost))
 	b.charges++
 	return nil
@@ -221,21 +230,29 @@ func (b *book) applySave(r row) error {
 	if err != nil {
 		return err
 	}
+	if s.of != 0 {
+		return b.applyLevel(r, s)
+	}
 	o, ok := b.open[s.charge]
 	if !ok || o.ds != r.ds || o.digest != s.item.Digest || o.at != s.at || (!s.item.Shared && o.user != r.holder) || (s.item.Shared && r.holder != "") {
 		return fmt.Errorf("a release without its charge")
 	}
 	delete(b.open, s.charge)
 	b.byCharge[s.charge] = r.seq
-	rec := &record{Release: Release{ID: r.seq, Item: s.item, At: time.Unix(0, s.at).UTC()}, ds: r.ds, holder: r.holder,
-		key: s.key, spec: specKey(s.item.Spec), noisy: s.noisy}
-	if err := b.climb(rec); err != nil {
+	if err := b.climb(b.keep(r, s)); err != nil {
 		return err
 	}
+	return b.pay(o.user, r.seq, s.at)
+}
+
+// keep notes a saved release.
+func (b *book) keep(r row, s saveBody) *record {
+	rec := &record{Release: Release{ID: r.seq, Item: s.item, At: time.Unix(0, s.at).UTC()}, ds: r.ds, holder: r.holder,
+		key: s.key, spec: specKey(s.item.Spec), noisy: s.noisy, family: s.family, of: s.of}
 	b.releases[r.seq] = rec
 	m := measureKey{r.ds, r.holder, s.item.Digest}
 	b.byMeasure[m] = append(b.byMeasure[m], rec)
-	return b.pay(o.user, r.seq, s.at)
+	return rec
 }
 
 // pay notes that the user has paid for a live release at that time. What she holds bears the time of her own payment: that
@@ -253,6 +270,7 @@ func (b *book) pay(user string, id int64, at int64) error {
 	held := rec.Release
 	held.At = time.Unix(0, at).UTC()
 	b.held[k] = append(b.held[k], held)
+	b.outgrow(k, rec)
 	return nil
 }
 
@@ -266,7 +284,9 @@ func (b *book) applyRevoke(r row) error {
 	if old == nil || old.Revoked {
 		return errBody
 	}
-	b.withdraw(old)
+	for _, rec := range b.levelsOf(old) {
+		b.withdraw(rec)
+	}
 	return nil
 }
 

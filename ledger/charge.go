@@ -60,8 +60,9 @@ func specKey(s mechanisms.Spec) string {
 type part struct {
 	item   *Item
 	cost   amounts
-	free   int64 // the saved release that the user has paid for
-	joins  int64 // the saved shared release that she pays her share of
+	pool   amounts // what a draw of it costs the cap
+	free   int64   // the saved release that the user has paid for
+	joins  int64   // the saved shared release that she pays her share of
 	key    flightKey
 	flight *flight
 	charge int64
@@ -107,7 +108,7 @@ func checkRequest(r Request) error {
 		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !hasNoise(it.Spec) {
 			return errors.New("ledger: malformed item")
 		}
-		if err := it.Ladder.sound(it); err != nil {
+		if err := errors.Join(it.Ladder.sound(it), it.soundLevels()); err != nil {
 			return err
 		}
 		if len(it.Kind)+len(it.Name)+len(it.Table) > 1<<12 || len(it.Described) > 1<<24 {
@@ -191,8 +192,9 @@ func (b *book) lookup(r Request) (int64, error) {
 		return 0, fmt.Errorf("ledger: %w: no dataset %s in it", ErrPolicy, r.Dataset)
 	}
 	for i := range r.Items {
-		if err := measures(b.sets[ds].terms.Accountant, r.Items[i].Cost); err != nil {
-			return 0, fmt.Errorf("ledger: item %s: %w", r.Items[i].Name, err)
+		it := &r.Items[i]
+		if err := errors.Join(measures(b.sets[ds].terms.Accountant, it.Cost), measures(b.sets[ds].terms.Accountant, it.pool())); err != nil {
+			return 0, fmt.Errorf("ledger: item %s: %w", it.Name, err)
 		}
 	}
 	if _, ok := b.sets[ds].budget(r.User); !ok {
@@ -203,14 +205,14 @@ func (b *book) lookup(r Request) (int64, error) {
 
 // part tells how one item would be served: free, by joining a saved shared release, or by a new draw.
 func (b *book) part(ds int64, user string, it *Item, now int64) part {
-	p := part{item: it, cost: amountsOf(it.Cost)}
+	p := part{item: it, cost: amountsOf(it.Cost), pool: amountsOf(it.pool())}
 	holder := user
 	if it.Shared {
 		holder = ""
 	}
-	spec := specKey(it.Spec)
+	spec, family := specKey(it.Spec), it.family()
 	for _, rec := range b.byMeasure[measureKey{ds, holder, it.Digest}] {
-		if rec.spec != spec || !rec.current(it, now) {
+		if rec.spec != spec || rec.family != family || !rec.current(it, now) {
 			continue
 		}
 		if _, ok := b.paid[paidKey{rec.ID, user}]; ok {
@@ -218,6 +220,9 @@ func (b *book) part(ds int64, user string, it *Item, now int64) part {
 			return p
 		}
 		p.joins = max(p.joins, rec.ID)
+	}
+	if family != (Digest{}) { // of its levels one is drawn at a time: it is drawn for all
+		spec = string(family[:])
 	}
 	var e encoder
 	e.i64(ds)
@@ -288,7 +293,7 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 	if err := f.bind(t, ds); err != nil {
 		return err
 	}
-	var all, drawn amounts
+	var all, drawn, whole amounts // what she pays, what the cap pays, and what it would if each part were drawn
 	var allAlt, drawnAlt int64
 	for i := range parts {
 		p := &parts[i]
@@ -302,9 +307,9 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 			return refusal{err}
 		}
 		alt := p.item.Ladder.alt(p.cost)
-		all, allAlt = all.plus(p.cost), saturating(allAlt, alt)
+		all, allAlt, whole = all.plus(p.cost), saturating(allAlt, alt), whole.plus(p.pool)
 		if p.joins == 0 {
-			drawn, drawnAlt = drawn.plus(p.cost), saturating(drawnAlt, alt)
+			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
 		}
 	}
 	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
@@ -328,7 +333,7 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 			return refusal{fmt.Errorf("ledger: %w", spent)}
 		}
 	}
-	if all != drawn && !b.capHolds(ds, all, t.now) {
+	if whole != drawn && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
 	return addCharges(t, r, ds, parts)
@@ -353,7 +358,7 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 			continue
 		}
 		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
-			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, joins: p.joins, ladder: p.item.Ladder}
+			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, pool: p.item.pool(), joins: p.joins, ladder: p.item.Ladder}
 		row, err := t.add(rowCharge, ds, r.User, body.encode())
 		if err != nil {
 			return err

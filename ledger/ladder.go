@@ -63,11 +63,8 @@ func (e *encoder) ladder(l Ladder) {
 
 // ladder reads a ladder where there is one; rows without end there.
 func (d *decoder) ladder() (l Ladder) {
-	if d.err != nil || len(d.b) == 0 {
+	if !d.marked(bodyLadder) {
 		return l
-	}
-	if d.i64() != bodyLadder {
-		d.err = errBody
 	}
 	return Ladder{privacy.MicroEpsilon(d.i64()), privacy.MicroEpsilon(d.i64()), d.i64()}
 }

@@ -62,6 +62,7 @@ type Item struct {
 	Described []byte        // the planner's description of the measure
 	Refresh   time.Duration // 0: the release never goes stale
 	Ladder    Ladder
+	Levels    []mechanisms.Level // of a draw for several levels of trust, the finest first; Cost and Spec are one of them
 }
 
 // Request charges a user for all items of a statement at once, or for none.
@@ -119,6 +120,8 @@ type Ledger interface {
 	Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error)
 	// SaveFirst is Save of the first level of a ladder, with the finest level, which stays sealed.
 	SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error)
+	// SaveLevels is Save of all levels of a draw, in the order of the item's; what is returned is the one paid for.
+	SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error)
 	// Finest returns the finest level of the ladder of a release that the user has paid for.
 	Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error)
 	// Abandon gives a receipt up: the charge stays, the item is drawn anew on a new charge.

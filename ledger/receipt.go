@@ -31,6 +31,9 @@ type Receipt struct {
 	state  atomic.Int32    // 0: invalid
 }
 
+// Levels are those that must be drawn together, the finest first; none: one release is drawn.
+func (r *Receipt) Levels() []mechanisms.Level { return r.item.Levels }
+
 // Spend uses the receipt up for the measure of that digest. It fails on a zero, spent or foreign receipt.
 func (r *Receipt) Spend(d Digest) error {
 	if r == nil || r.state.Load() == 0 {

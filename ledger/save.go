@@ -25,22 +25,30 @@ func (f *file) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mech
 	if !noisy.Valid() {
 		return 0, errors.New("ledger: nothing was released")
 	}
+	if len(r.item.Levels) > 0 {
+		return 0, errors.New("ledger: levels are saved together")
+	}
 	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != finest.Valid() {
 		return 0, errors.New("ledger: a finest level where no ladder begins, or none where one does")
 	}
+	blob := encodeStored(noisy.Value(), finest)
+	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
+	return f.stored(ctx, r, noisy, func(t *batch) (int64, error) {
+		if r.grows != 0 {
+			return f.saveStep(t, r, blob)
+		}
+		return f.save(t, r, body, blob)
+	})
+}
+
+// stored has the writer save what was drawn on a receipt, once.
+func (f *file) stored(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], save func(*batch) (int64, error)) (int64, error) {
 	if !r.state.CompareAndSwap(receiptSpent, receiptSaving) {
 		return 0, errors.New("ledger: only a spent receipt can be saved, and once")
 	}
-	blob := encodeStored(noisy.Value(), finest)
-	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
 	var id int64
-	err := f.do(ctx, &job{run: func(t *batch) error {
-		var err error
-		if r.grows != 0 {
-			id, err = f.saveStep(t, r, blob)
-		} else {
-			id, err = f.save(t, r, body, blob)
-		}
+	err := f.do(ctx, &job{run: func(t *batch) (err error) {
+		id, err = save(t)
 		return err
 	}})
 	if err != nil {
@@ -165,6 +173,7 @@ func (f *file) closeReader() error {
 
 // Revoke withdraws a release.
 func (f *file) Revoke(ctx context.Context, id int64) error {
+	var gone []int64
 	err := f.do(ctx, &job{alone: true, run: func(t *batch) error {
 		rec := f.book.releases[id]
 		if rec == nil || rec.Revoked {
@@ -175,10 +184,16 @@ func (f *file) Revoke(ctx context.Context, id int64) error {
 		if _, err := t.add(rowRevoke, rec.ds, "", e.b); err != nil {
 			return err
 		}
-		return t.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, id)
+		for _, level := range f.book.levelsOf(rec) {
+			gone = append(gone, level.ID)
+			if err := t.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, level.ID); err != nil {
+				return err
+			}
+		}
+		return nil
 	}})
-	if err == nil {
-		f.cache.drop(id)
+	for _, level := range gone {
+		f.cache.drop(level)
 	}
 	return err
 }

@@ -69,7 +69,7 @@ func (s *store) compareReleases(ctx context.Context, b *book) error {
 			return err
 		}
 		rec := b.releases[st.ColumnInt64(0)]
-		if rec == nil || b.byCharge[st.ColumnInt64(1)] != rec.ID || st.ColumnBool(2) != rec.Revoked ||
+		if rec == nil || rec.of == 0 && b.byCharge[st.ColumnInt64(1)] != rec.ID || rec.of != 0 && st.ColumnInt64(1) != -rec.ID || st.ColumnBool(2) != rec.Revoked ||
 			!rec.Revoked && string(st.ColumnRawBlob(3)) != string(rec.key[:]) || sha256.Sum256(st.ColumnRawBlob(4)) != rec.noisy {
 			return fmt.Errorf("%w: release %d differs from the chain", ErrCorrupt, st.ColumnInt64(0))
 		}

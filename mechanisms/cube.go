@@ -125,7 +125,7 @@ func strategyOf(d ranges.Description) Strategy {
 
 // mostOptimised bounds the cells and the queries that a strategy is optimised for: beyond it that takes longer than a
 // report is worth waiting for.
-const mostOptimised = 128
+const mostOptimised = 64
 
 // line considers strategies for ranges of one attribute.
 func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bool, add adding) {
@@ -160,10 +160,17 @@ func (q Cube) line(c Contribution, cost privacy.Cost, norm ranges.Norm, quick bo
 // leastRange is how many cells of an attribute make its ranges worth a strategy.
 const leastRange = 8
 
+// mostProducts bounds the cells times the sums of them for which products are considered.
+const mostProducts = 1 << 22
+
 // products considers, for each ordered attribute, its cells and strategies for ranges, and for all others their cells and
 // their marginals.
 func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy.Neighbors, add adding) {
-	if q.Ordered == 0 || q.Ordered > 3 {
+	cells := 1
+	for _, n := range q.Shape {
+		cells *= n
+	}
+	if q.Ordered == 0 || q.Ordered > 3 || cells*len(q.Asked) > mostProducts {
 		return
 	}
 	lists := [][]ranges.Description{}
@@ -241,6 +248,14 @@ func (q Cube) Error(s Spec) float64 {
 		}
 	}
 	return sum * s.unitVariance()
+}
+
+// Variance returns the variance of the sum of the cells in spans of the first counter.
+func (s Spec) Variance(spans []Span) float64 {
+	if r := s.reader(); r != nil {
+		return r.Variance(sameSpans(spans)) * s.unitVariance()
+	}
+	return float64(countOf(spans)) * s.unitVariance()
 }
 
 // Reads tells whether sums of cells that some of a cube's attributes decide can be read from a release.

@@ -38,7 +38,12 @@ type Counter struct {
 // Sums returns the Spec that adds up each counter in each cell once, with the least weighted sum of squared errors at the
 // given cost: the counters share it, each with noise of its own.
 func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	s := Spec{Counters: len(counters), Cells: cells, Strategy: Strategy{Kind: Identity}, Sums: make([]Sum, len(counters))}
+	return SumsBy(Strategy{Kind: Identity}, counters, cells, c, cost)
+}
+
+// SumsBy is Sums with another strategy than counting each cell once.
+func SumsBy(y Strategy, counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	s := Spec{Counters: len(counters), Cells: cells, Strategy: y, Sums: make([]Sum, len(counters))}
 	for i, counter := range counters {
 		s.Sums[i].Bound, s.Sums[i].Values = counter.Bound, counter.Values
 	}
@@ -262,7 +267,7 @@ func (s Spec) checkShape() error {
 		if err := sum.check(); err != nil {
 			return fmt.Errorf("counter %d: %w", i+1, err)
 		}
-		if sum.signed() && s.matrix() != nil {
+		if sum.signed() && s.matrix() != nil && s.Strategy.Kind != Marginals {
 			return fmt.Errorf("counter %d: bound of a sum is from %d to %d, must not be below 0 in strategy %s", i+1, sum.Low, sum.High, s.Strategy.Kind)
 		}
 		if err := s.checkValues(sum); err != nil {

@@ -44,7 +44,8 @@ func cutAtInt64(n *big.Int) int64 {
 //
 // with a gain that is 0 for counts (l = 0; see packing.gain), a level of weight w by w and w² times as much, and the
 // levels add up. A strategy that is a general matrix, for values of one sign, moves by at most R'·M times the L1 and
-// (R'·M)² times the L2² that one row has.
+// (R'·M)² times the L2² that one row has; for values of both signs, which marginals alone take, replace-one moves it by at
+// most twice and four times what add-remove does.
 //
 // Proof. A row is in at most one cell, hence in at most one node of a level; let n be the numbers of a unit's rows in the
 // nodes. n lies in the polytope 0 ≤ n ≤ m', Σn ≤ R', whose corners are the packings. Add-remove: a node moves by at most
@@ -52,7 +53,9 @@ func cutAtInt64(n *big.Int) int64 {
 // node moves by at most v = M·max(n, n̄) + l·min(n, n̄); Σv ≤ M·Σ(n+n̄), and Σv² is convex in (n, n̄), so largest where both
 // are packings. There Σv² = M²·Σ(n²+n̄²) + Σ [2Ml·n·n̄ − (M²−l²)·min(n, n̄)²], and gain is the largest that the second sum
 // can be, however the two packings lie over each other. With one cell there is one node, which they share.
-// For a matrix see ranges.Strategy; values of one sign are at most M times as many rows, added or left out.
+// For a matrix see ranges.Strategy; values of one sign are at most M times as many rows, added or left out. A sum of both
+// signs is, for a unit's rows alone, a linear combination of columns with coefficients that add up to at most R'·M in size;
+// those of two units are two of these, and norms obey the triangle inequality.
 // The bounds for counts without g and m are attained: all of a unit's rows in one cell, and the other's in another.
 type moves struct{ l1, squared *big.Int }
 
@@ -60,6 +63,10 @@ func (s Spec) moves(c Contribution, b Bound) moves {
 	large, small := b.extremes()
 	rows, each := unitRows(c, s.Cells), perGroup(c)
 	if matrix := s.matrix(); matrix != nil {
+		if b.signed() && c.Neighbors == privacy.ReplaceOne {
+			one := matrix.Sensitivity(privacy.AddRemove)
+			return moves{product(one.L1), product(one.L2Squared)}.scaled(2).scaled(rows).scaled(large)
+		}
 		one := matrix.Sensitivity(c.Neighbors)
 		return moves{product(one.L1), product(one.L2Squared)}.scaled(rows).scaled(large)
 	}

@@ -19,10 +19,11 @@ type OnlineRule uint8
 const (
 	MultiplicativeWeights OnlineRule = 1 + iota // one distribution, the nearest that gives the answers
 	Median                                      // the median of points among all distributions that give them, about
+	MedianBasic                                 // the median of all databases of few rows that give them, as first published
 )
 
 func (r OnlineRule) String() string {
-	return [...]string{"invalid", "multiplicative weights", "median mechanism"}[min(r, Median+1)%3]
+	return [...]string{"invalid", "multiplicative weights", "median mechanism", "median mechanism over small databases"}[min(r, MedianBasic+1)%4]
 }
 
 // Online is a measurement that answers counting queries over its cells one after the other, of which only those cost
@@ -58,13 +59,15 @@ func (o *Online) check(s Spec) error {
 		return fmt.Errorf("number of counters is %d, must be 1", s.Counters)
 	case s.Cells < 1 || s.Cells > MostCells:
 		return fmt.Errorf("number of cells is %d, must be from 1 to %d", s.Cells, MostCells)
-	case o.Queries != 0:
+	case o.Rule < MultiplicativeWeights || o.Rule > MedianBasic:
+		return fmt.Errorf("rule is %d, must be from %d to %d", o.Rule, MultiplicativeWeights, MedianBasic)
+	case o.Queries != 0 && o.Rule != MedianBasic:
 		return fmt.Errorf("queries is %d, must be 0: %s answers any number", o.Queries, o.Rule)
 	}
 	if err := checkContribution(o.Contribution); err != nil {
 		return err
 	}
-	_, err := o.plan(s.Cells)
+	_, err := o.mechanism(s.Cells)
 	return err
 }
 
@@ -78,24 +81,23 @@ type sessionKey struct {
 // plans and sessionErrors remember what takes a search, for the whole process; policies declare few of them.
 var plans, sessionErrors sync.Map
 
-func (o *Online) plan(cells int) (online.Plan, error) {
+// mechanism plans a session.
+func (o *Online) mechanism(cells int) (sessionMechanism, error) {
 	key := sessionKey{*o, cells, 0}
 	if known, ok := plans.Load(key); ok {
-		return known.(online.Plan), nil
+		return known.(sessionMechanism), nil
 	}
-	rule := map[OnlineRule]online.Rule{MultiplicativeWeights: online.Projection, Median: online.Median}[o.Rule]
-	accountant := privacy.Pure
-	if o.Cost.Rho.Pico() != 0 {
-		accountant = privacy.ZCDP
+	var m sessionMechanism
+	var err error
+	if o.Rule == MedianBasic {
+		m, err = o.basic(cells)
+	} else {
+		m, err = o.vector(cells)
 	}
-	p, err := online.NewPlan(online.Spec{
-		Cells: cells, Grid: 1, Contribution: o.Contribution, Rows: o.Rows, Spare: o.Spare, Updates: o.Updates, Restarts: o.Updates - 1,
-		Rule: rule, Accountant: accountant,
-	}, o.Cost, onlineMiss)
 	if err == nil {
-		plans.Store(key, p)
+		plans.Store(key, m)
 	}
-	return p, err
+	return m, err
 }
 
 // error is that of any answer, while the session lasts.
@@ -104,12 +106,12 @@ func (o *Online) error(cells int, c Confidence) Error {
 	if known, ok := sessionErrors.Load(key); ok {
 		return known.(Error)
 	}
-	p, err := o.plan(cells)
+	m, err := o.mechanism(cells)
 	if err != nil {
 		panic("mechanisms: error of a session that was not planned: " + err.Error())
 	}
-	e := Error{HalfWidth: p.Width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
-	typical := float64(p.Width(.05)) / 1.96
+	e := Error{HalfWidth: m.width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
+	typical := float64(m.width(onlineMiss)) / 1.96
 	e.Variance = typical * typical
 	sessionErrors.Store(key, e)
 	return e
@@ -137,7 +139,7 @@ func (s Spec) Rival(c Confidence) (session, histogram int64, err error) {
 // Session answers counting queries about cells; see Online. It is safe for concurrent use: questions wait for each other.
 type Session struct {
 	cells int
-	asks  *online.Session
+	asks  asker
 	memo  *online.Memo
 }
 
@@ -168,56 +170,40 @@ func RestoreSession(spec Spec, steps [][]byte, place Placement, truth privacy.Se
 }
 
 func session(spec Spec, steps [][]byte, place Placement, truth privacy.Sensitive[[]privacy.Group], random io.Reader, save func(step []byte) error) (*Session, error) {
-	if spec.Online == nil || save == nil {
-		return nil, errors.New("spec is not of a session, or nothing saves its steps")
-	}
-	p, state, err := spec.state(steps)
+	m, err := spec.session()
 	if err != nil {
 		return nil, err
+	}
+	if save == nil {
+		return nil, errors.New("nothing saves the session's steps")
 	}
 	cells, err := Tally(1, spec.Cells, place, truth)
 	if err != nil {
 		return nil, err
 	}
-	checkpoint := func(next online.State) error {
-		step, err := next.Step(state)
-		if err == nil {
-			err = save(step)
-		}
-		if err == nil {
-			state = next
-		}
-		return err
-	}
 	s := &Session{cells: spec.Cells}
-	if steps == nil {
-		s.asks, err = online.Open(p, cells, random, checkpoint)
-	} else {
-		s.asks, err = online.Resume(p, state, cells, random, checkpoint)
-	}
-	if err != nil {
+	var told []online.Entry
+	if s.asks, told, err = m.open(steps, cells, random, save); err != nil {
 		return nil, err
 	}
 	if s.memo, err = online.NewMemo(s.asks, mostRemembered); err != nil {
 		return nil, err
 	}
-	for _, e := range state.Entries() {
+	for _, e := range told {
 		s.memo.Know(e)
 	}
 	return s, nil
 }
 
-// state is the plan of a session and where its steps have led it.
-func (s Spec) state(steps [][]byte) (online.Plan, online.State, error) {
+// session is the mechanism of a session's Spec.
+func (s Spec) session() (sessionMechanism, error) {
+	if s.Online == nil {
+		return nil, errors.New("spec is not of a session")
+	}
 	if err := s.check(); err != nil {
-		return online.Plan{}, online.State{}, err
+		return nil, err
 	}
-	p, err := s.Online.plan(s.Cells)
-	if err != nil {
-		return online.Plan{}, online.State{}, err
-	}
-	state, err := online.Replay(p, steps)
-	return p, state, err
+	return s.Online.mechanism(s.Cells)
 }
 
 // RestartStep is the step that a restart takes, saved before RestoreSession is called.
@@ -226,11 +212,11 @@ func RestartStep() []byte { return online.RestartStep() }
 // LeftAfter returns the updates that steps leave to a session: to one that goes on, or to one that is restored first. At 0
 // the session has stopped.
 func (s Spec) LeftAfter(steps [][]byte, restored bool) (int, error) {
-	p, state, err := s.state(steps)
+	m, err := s.session()
 	if err != nil {
 		return 0, err
 	}
-	return p.Left(state, restored), nil
+	return m.left(steps, restored)
 }
 
 // Answer answers how many rows are in some cells. A question that was asked before gets the same answer; after the end a new
@@ -242,7 +228,7 @@ func (s *Session) Answer(spans []Span) (privacy.Released[SessionAnswer], error) 
 		return none, err
 	}
 	a, err := s.memo.Answer(q)
-	if stopped := (*online.Stopped)(nil); errors.As(err, &stopped) && stopped.Reason == online.Spent {
+	if stopped := (*online.Stopped)(nil); errors.As(err, &stopped) && stopped.Reason != online.Undurable && stopped.Reason != online.NoRandomness {
 		guess, err := s.asks.Guess(q)
 		if err != nil {
 			return none, err
@@ -270,14 +256,14 @@ func queryOf(cells int, spans []Span) (online.Query, error) {
 }
 
 // Belief is the public hypothesis that a session's steps have led to, read without the session.
-type Belief struct{ belief *online.Belief }
+type Belief struct{ shares []float64 }
 
 // Believe makes the hypothesis of a session's steps.
 func (s Spec) Believe(steps [][]byte) (*Belief, error) {
-	p, state, err := s.state(steps)
+	m, err := s.session()
 	if err != nil {
 		return nil, err
 	}
-	b, err := online.Believe(p, state)
-	return &Belief{b}, err
+	shares, err := m.shares(steps)
+	return &Belief{shares}, err
 }

@@ -22,7 +22,7 @@ const (
 )
 
 func (r SyntheticRule) String() string {
-	return [...]string{"invalid", "MWEM", "small database mechanism"}[min(r, SmallDatabase+1)%3]
+	return [...]string{"invalid", "MWEM", "the small database mechanism"}[min(r, SmallDatabase+1)%3]
 }
 
 // Synthetic is a measurement whose outcome is made-up rows, each named by its cell. All of it is public.
@@ -209,7 +209,7 @@ func (y *Synthetic) release(s Spec, place Placement, truth privacy.Sensitive[[]p
 // Rows makes up rows in the proportions of the hypothesis, by their cells: a function of released answers. Equal hypotheses
 // give equal rows.
 func (b *Belief) Rows(n int) privacy.Released[[]int32] {
-	shares := b.belief.Cells()
+	shares := b.shares
 	total := 0.0
 	for _, p := range shares {
 		total += p

@@ -16,6 +16,12 @@ func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
 	if refusal != nil {
 		return refusal
 	}
+	if a, refusal := v.marginal(sh, counters, best); refusal != nil {
+		return refusal
+	} else if a != nil {
+		sh.asks = append(sh.asks, a)
+		return nil
+	}
 	if conditional(sh.question, counters) {
 		form = func(keys set) (*ask, *Refusal) {
 			if a := v.split(sh.question, keys, counters); a != nil {
@@ -23,12 +29,20 @@ func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
 			}
 			return nil, noMechanism.at(-1, "conditions")
 		}
-		if other, refusal := v.based(sh, form); refusal == nil && v.error(other) < v.error(best) {
+		if other, refusal := v.based(sh, form); refusal == nil && v.preferred(other, best) {
 			best = other
 		}
 	}
 	sh.asks = append(sh.asks, best...)
 	return nil
+}
+
+// preferred tells whether some asks are better than others: because she has paid for them, or by their error.
+func (v *sheeter) preferred(some, others []*ask) bool {
+	if some, others := v.ch.holdsAll(some), v.ch.holdsAll(others); some != others {
+		return some
+	}
+	return v.error(some) < v.error(others)
 }
 
 // conditional tells counters with different conditions.
@@ -121,20 +135,23 @@ func (v *sheeter) weight(a *ask) float64 {
 		return math.Inf(1)
 	}
 	total := 0.
-	sums := a.summed()
 	for _, f := range a.fills {
 		c := a.counting[f.counter]
 		if c < 0 {
 			continue
 		}
-		weight := countWeight
-		if sums != nil && sums[c] != nil && sums[c].Values == 0 {
-			large := float64(max(-sums[c].Bound.Low, sums[c].Bound.High))
-			weight = 1 / (large * large)
-		}
-		total += weight * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
+		total += a.weightOf(c) * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
 	}
 	return total
+}
+
+// weightOf is how much the squared error of a measured counter matters.
+func (s *solved) weightOf(counter int) float64 {
+	if sums := s.summed(); sums != nil && sums[counter] != nil && sums[counter].Values == 0 {
+		large := float64(max(-sums[counter].Bound.Low, sums[counter].Bound.High))
+		return 1 / (large * large)
+	}
+	return countWeight
 }
 
 // cellsWhere is the number of cells in which a condition holds.

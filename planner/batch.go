@@ -19,8 +19,9 @@ type Batch struct {
 	Measures   []*Measure
 	Cost       privacy.Cost
 	Statements []BatchStatement
-	Strategies []BatchStrategy // for the whole batch, at equal cost
-	OneByOne   privacy.Cost    // what asking one by one costs, each answer as exact as the batch's
+	Strategies []BatchStrategy  // for the whole batch, at equal cost
+	OneByOne   privacy.Cost     // what asking one by one costs, each answer as exact as the batch's
+	Columns    []*policy.Column // discretised ones that the statements read, each once
 }
 
 // BatchStatement is what becomes of one statement of a batch.
@@ -28,6 +29,7 @@ type BatchStatement struct {
 	Refusal   *Refusal // why it is not part of the batch
 	Measures  []int    // that its counts are read from
 	Values    int
+	Sums      bool    // sums besides, of which nothing is told
 	RMSE      float64 // of its values; of a choice nothing is known before the data
 	HalfWidth int64   // the largest, at the confidence
 	Alone     privacy.Cost
@@ -37,7 +39,7 @@ type BatchStatement struct {
 // BatchStrategy is a way to measure the whole batch.
 type BatchStrategy struct {
 	Name   string
-	Error  float64 // the mean squared error of the statements' values, each in proportion to asking it alone at the whole cost
+	Error  float64 // the mean squared error of the statements' values, in proportion to dividing the cost between them
 	Chosen bool
 }
 
@@ -54,8 +56,7 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	b := &Batch{Dataset: c.Dataset, Statements: make([]BatchStatement, len(list))}
 	for i, item := range list {
 		own := c
-		own.Settings = item.Settings
-		own.Settings.Epsilon = epsilon
+		own.Settings = item.Settings // its dp.epsilon too: the statement is taken apart as it will be when it is asked
 		asks, refusal := asksOf(item.Statement, i, own)
 		if refusal != nil {
 			b.Statements[i].Refusal = refusal
@@ -65,6 +66,13 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	}
 	if len(w.asks) == 0 {
 		return b, nil
+	}
+	for _, a := range w.asks {
+		b.readColumns(a)
+	}
+	w.share = partOfCost(w.cost, max(1, wholeShare/int64(len(w.asks))))
+	if w.share.IsZero() {
+		return nil, fmt.Errorf("epsilon is %s, too small for %d questions", epsilon, len(w.asks))
 	}
 	if err := w.weigh(); err != nil {
 		return nil, err
@@ -80,13 +88,29 @@ func PlanBatch(list []BatchItem, c Context, epsilon privacy.Epsilon) (*Batch, er
 	return b, nil
 }
 
+// readColumns lists the discretised columns of an ask.
+func (b *Batch) readColumns(a *workAsk) {
+	for _, t := range a.table.Base() {
+		columns, _ := a.columns()
+		for _, c := range columns {
+			if c.Table == t && c.Domain != nil && c.Domain.Ordered() {
+				b.Columns = with(b.Columns, c)
+			}
+		}
+	}
+}
+
 // workload is what the statements of a batch ask for.
 type workload struct {
 	c    Context
 	cost privacy.Cost
-	p    float64 // the power of the cost that errors fall with
-	asks []*workAsk
-	best map[string]*cluster
+	// An even share of the cost, at which ways to measure are compared: noise of whole numbers grows a little otherwise at
+	// large costs than at small ones.
+	share privacy.Cost
+	p     float64 // the power of the cost that errors fall with
+	asks  []*workAsk
+	best  map[string]*cluster
+	work  int // cells that were looked at
 }
 
 // add adds a statement's asks, each measure once.
@@ -102,8 +126,8 @@ func (w *workload) add(asks []*workAsk) {
 	}
 }
 
-// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone at the whole
-// cost; a value that was asked for before counts nothing more.
+// weigh gives each value its weight: a statement's mean squared error counts in proportion to asking it alone; a value that
+// was asked for before counts nothing more.
 func (w *workload) weigh() error {
 	values := map[int]int{}
 	for _, a := range w.asks {
@@ -115,7 +139,7 @@ func (w *workload) weigh() error {
 		if a.id = i; a.chosen {
 			continue
 		}
-		spec, err := a.alone(w.cost)
+		spec, err := a.alone(w.share)
 		if err != nil {
 			return err
 		}
@@ -134,16 +158,18 @@ func (w *workload) weigh() error {
 
 // of is the best cluster of some asks; nil where they cannot be measured together.
 func (w *workload) of(asks []*workAsk, all bool) *cluster {
-	key := fmt.Sprint(all)
-	for _, a := range asks {
-		key += fmt.Sprint(" ", a.id)
-	}
+	key := fmt.Sprint(all, " ", keyOfAsks(asks))
 	if k, known := w.best[key]; known {
 		return k
 	}
-	k := jointCluster(asks, w.cost, all)
+	var k *cluster
+	if w.work < mostBatchWork {
+		var work int
+		k, work = jointCluster(asks, w.share, all)
+		w.work += work
+	}
 	if len(asks) == 1 {
-		if own, err := aloneCluster(asks[0], w.c, w.cost); err == nil && (k == nil || own.error() <= k.error()) {
+		if own, err := aloneCluster(asks[0], w.c, w.share); err == nil && (k == nil || own.error() <= k.error()) {
 			k = own
 		}
 	}
@@ -170,7 +196,7 @@ func (w *workload) partition(groups [][]*workAsk, all bool) (clusters []*cluster
 		for _, a := range g {
 			k := w.of([]*workAsk{a}, all)
 			if k == nil {
-				k, err = aloneCluster(a, w.c, w.cost)
+				k, err = aloneCluster(a, w.c, w.share)
 			}
 			if err != nil {
 				return nil, err
@@ -204,7 +230,7 @@ func (w *workload) groups(key func(*workAsk) string) (groups [][]*workAsk) {
 func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	var alone []*cluster
 	for _, a := range w.asks {
-		k, err := aloneCluster(a, w.c, w.cost)
+		k, err := aloneCluster(a, w.c, w.share)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +239,7 @@ func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	best := alone
 	consider := func(name string, clusters []*cluster) {
 		e := w.total(clusters)
-		b.Strategies = append(b.Strategies, BatchStrategy{Name: name, Error: e})
+		b.Strategies = append(b.Strategies, BatchStrategy{Name: name, Error: e / w.total(alone)})
 		if e < w.total(best) {
 			best = clusters
 		}
@@ -232,14 +258,16 @@ func (w *workload) choose(b *Batch) ([]*cluster, error) {
 	for _, name := range w.names(tables) {
 		consider("one release for each table: "+name, restrictedTo(tables, name))
 	}
-	joined, err := w.join(best)
-	if err != nil {
-		return nil, err
+	for _, start := range [][]*cluster{alone, own, best} {
+		joined := w.search(start)
+		if e := w.total(joined); e < w.total(best) {
+			best = joined
+		}
 	}
-	consider("several releases, joined while that lowers the error", joined)
+	consider("several releases, each for some of the statements", best)
 	chosen := false
 	for i := range b.Strategies {
-		if !chosen && b.Strategies[i].Error == w.total(best) {
+		if !chosen && b.Strategies[i].Error == w.total(best)/w.total(alone) {
 			b.Strategies[i].Chosen, chosen = true, true
 		}
 	}
@@ -282,43 +310,6 @@ func restrictedTo(clusters []*cluster, name string) []*cluster {
 	return out
 }
 
-// mostJoined bounds the clusters of which pairs are tried.
-const mostJoined = 24
-
-// join joins two clusters as long as that lowers the error, and looks at all ways to measure what comes of it.
-func (w *workload) join(clusters []*cluster) ([]*cluster, error) {
-	clusters = slices.Clone(clusters)
-	for len(clusters) > 1 && len(clusters) <= mostJoined {
-		at, with, least := -1, (*cluster)(nil), w.total(clusters)
-		other := 0
-		for i := range clusters {
-			for j := range i {
-				if clusters[i].asks[0].table != clusters[j].asks[0].table {
-					continue
-				}
-				k := w.of(slices.Concat(clusters[j].asks, clusters[i].asks), false)
-				if k == nil {
-					continue
-				}
-				rest := append(slices.Delete(slices.Delete(slices.Clone(clusters), i, i+1), j, j+1), k)
-				if e := w.total(rest); e < least {
-					at, other, with, least = i, j, k, e
-				}
-			}
-		}
-		if at < 0 {
-			break
-		}
-		clusters = append(slices.Delete(slices.Delete(clusters, at, at+1), other, other+1), with)
-	}
-	for i, k := range clusters {
-		if full := w.of(k.asks, true); full != nil && full.error() < k.error() {
-			clusters[i] = full
-		}
-	}
-	return clusters, nil
-}
-
 // measure makes the measures and divides the cost.
 func (w *workload) measure(b *Batch, clusters []*cluster) error {
 	total, parts := 0.0, make([]float64, len(clusters))
@@ -326,12 +317,20 @@ func (w *workload) measure(b *Batch, clusters []*cluster) error {
 		parts[i] = math.Pow(max(k.error(), math.SmallestNonzeroFloat64), 1/(w.p+1))
 		total += parts[i]
 	}
+	unit := w.cost // the least that something can cost, for each; the rest is divided
+	if unit.Epsilon.Micro() > 0 {
+		unit.Epsilon = privacy.MicroEpsilon(1)
+	} else {
+		unit.Rho = privacy.PicoRho(1)
+	}
+	rest := privacy.Cost{Epsilon: privacy.MicroEpsilon(w.cost.Epsilon.Micro() - int64(len(clusters))*unit.Epsilon.Micro()),
+		Rho: privacy.PicoRho(w.cost.Rho.Pico() - int64(len(clusters))*unit.Rho.Pico())}
 	for i, k := range clusters {
 		share := int64(wholeShare)
 		if len(clusters) > 1 {
 			share = max(1, int64(parts[i]/total*float64(wholeShare-len(clusters))))
 		}
-		m, err := k.measure(partOfCost(w.cost, share))
+		m, err := k.measure(partOfCost(rest, share).Plus(unit))
 		if err != nil {
 			return err
 		}
@@ -353,9 +352,12 @@ func (k *cluster) measure(cost privacy.Cost) (m *Measure, err error) {
 		m.Spec, err = a.alone(cost)
 		m.Why = "part of a batch: nothing measures it better together with others"
 	} else {
+		if k.ways[0].Spec.Strategy.IsCube() {
+			k.cells.marginals = &marginals{strategy: k.ways[0].Spec.Strategy}
+		}
 		m = k.cells.measure(WorkloadKind, "batch of "+k.cells.table.Name+": "+strings.ReplaceAll(textOfColumns(k.cells), ",", ", "))
 		m.Spec, err = mechanisms.OfStrategy(1, k.cells.cells, k.ways[0].Spec.Strategy, k.cells.contribution(), cost)
-		m.Why = fmt.Sprintf("part of a batch: %s for %d questions", k.name(), len(k.asks))
+		m.Why = fmt.Sprintf("part of a batch: %s for %s", k.name(), plural(int64(len(k.asks)), "question"))
 	}
 	m.Shared, m.Cost = true, cost
 	return m, err

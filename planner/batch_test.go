@@ -1,10 +1,14 @@
 package planner
 
 import (
+	"fmt"
 	"math"
+	"math/rand"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -61,5 +65,106 @@ func TestBatchIsFreeAfterwards(t *testing.T) {
 		if !p.Cost.IsZero() {
 			t.Errorf("%s costs %s", item.Statement.Text, p.Cost)
 		}
+	}
+}
+
+// TestBatchTwin: for random reports under both accountants, what is bought answers every statement for nothing with what
+// the SQL's own expressions count, from sums that can be read; the error is what the batch says; what is taken is no worse
+// than any strategy for the whole, and dearer than asked it never is.
+func TestBatchTwin(t *testing.T) {
+	const seed = 11
+	r := rand.New(rand.NewSource(seed))
+	kinds := map[string]int{}
+	for n := range 8 {
+		c := testContext(t, testPolicy(t))
+		if n%2 == 1 {
+			c.Dataset.Accountant = privacy.ZCDP
+		}
+		if n%3 == 2 {
+			c.Dataset.Neighbors = privacy.ReplaceOne
+		}
+		var texts []string
+		for range 2 + r.Intn(5) {
+			texts = append(texts, randomSQL(r))
+		}
+		list := parsedAll(t, c, strings.Join(texts, ";\n"))
+		b, err := PlanBatch(list, c, epsilon(t, "0.5"))
+		if err != nil {
+			t.Fatalf("seed %d, report %d: %v", seed, n, err)
+		}
+		if limit := (&chooser{c: Context{Dataset: c.Dataset, Settings: Settings{Epsilon: epsilon(t, "0.5")}}}).share(1); !b.Cost.Fits(limit) {
+			t.Errorf("report %d costs %s", n, b.Cost)
+		}
+		least, taken := math.Inf(1), math.Inf(1)
+		for _, s := range b.Strategies {
+			if least = min(least, s.Error); s.Chosen {
+				taken = s.Error
+			}
+		}
+		if taken != least && len(b.Strategies) > 0 {
+			t.Errorf("report %d: taken has error %g, the least is %g", n, taken, least)
+		}
+		c.Holdings.(*shelf).buy(b.Plan())
+		rows := randomRows(r, c.Dataset.Tables[0], 60)
+		for i, item := range list {
+			if b.Statements[i].Refusal == nil {
+				checkBought(t, c, item.Statement.Text, b.Statements[i], rows, kinds)
+			}
+		}
+	}
+	if kinds["marginals"] == 0 || kinds["identity"] == 0 {
+		t.Errorf("seed %d: strategies read: %v", seed, kinds)
+	}
+}
+
+func checkBought(t *testing.T, c Context, sql string, said BatchStatement, rows []scalar.Row, kinds map[string]int) {
+	t.Helper()
+	p := planOrRefusal(t, c, sql)
+	if p == nil {
+		return
+	}
+	if !p.Cost.IsZero() {
+		t.Errorf("%s costs %s", sql, p.Cost)
+		return
+	}
+	worst := 0.0
+	for _, count := range p.Leaves[0].Counts {
+		for _, run := range count.Runs {
+			for _, spans := range run.Spans {
+				if run.Measure >= 0 {
+					m := p.Measures[run.Measure]
+					kinds[m.Spec.Strategy.Kind.String()]++
+					worst = max(worst, m.Spec.Only(run.Counter).Error(spans, c.Settings.Confidence).Variance)
+				}
+			}
+		}
+	}
+	if math.IsInf(worst, 1) {
+		t.Errorf("%s is read from sums that cannot be read", sql)
+	}
+	if half := float64(said.HalfWidth); said.Values > 0 && worst > 1 && half < .9*math.Sqrt(worst) {
+		t.Errorf("%s: at most ±%g was said, and a value has deviation %g", sql, half, math.Sqrt(worst))
+	}
+	agree(t, sql, answer(p.Leaves[0], trueVectors(t, p, rows)), naive(t, c, sql, rows))
+}
+
+// TestBatchIsSteady: the same report makes the same plan.
+func TestBatchIsSteady(t *testing.T) {
+	plans := map[string]bool{}
+	for range 3 {
+		c := testContext(t, testPolicy(t))
+		c.Dataset.Accountant = privacy.ZCDP
+		b, err := PlanBatch(parsedAll(t, c, dashboard), c, epsilon(t, "1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, m := range b.Measures {
+			text += fmt.Sprint(m.Name, m.Digest, m.Cost, m.Spec)
+		}
+		plans[text+fmt.Sprint(b.Statements)] = true
+	}
+	if len(plans) != 1 {
+		t.Errorf("%d plans of one report", len(plans))
 	}
 }

@@ -65,8 +65,12 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 	if a.chosen || len(rows) == 0 {
 		return 0
 	}
-	sum, worst := 0.0, 0.0
+	sum, told, worst := 0.0, 0.0, 0.0
 	var widest workRow
+	sums, shown := a.summed(), 0
+	isSum := func(row workRow) bool { return sums != nil && sums[row.counter] != nil }
+	// Of counts and sums the counts are told: sums are in units of their own, and as exact for their range.
+	counts := slices.ContainsFunc(rows, func(row workRow) bool { return !isSum(row) })
 	variance := variances(m.Spec, w.c.Settings.Confidence)
 	var r *reading
 	errors := m.Spec.Errors(w.c.Settings.Confidence)
@@ -80,7 +84,12 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 		} else {
 			v = a.errorAlone(row, variance)
 		}
-		if sum += v; v > worst {
+		if sum += v; counts && isSum(row) {
+			st.Sums = true
+			continue
+		}
+		told += v
+		if shown++; v >= worst {
 			worst, widest = v, row
 		}
 	}
@@ -94,9 +103,9 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 		}
 		half = m.Spec.Only(widest.counter).Error(spans, w.c.Settings.Confidence).HalfWidth
 	}
-	st.Values += len(rows)
+	st.Values += shown
 	st.HalfWidth = max(st.HalfWidth, half)
-	*squares += sum
+	*squares += told
 	return sum / float64(len(rows))
 }
 
@@ -107,8 +116,11 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			return privacy.Cost{}, fmt.Sprintf("the same count as in statement %d", h.statement+1)
 		}
 	}
-	if a.chosen {
+	switch {
+	case a.chosen:
 		return share, ""
+	case target == 0:
+		return privacy.Cost{}, "the policy: no row can be counted"
 	}
 	if a.wholly() {
 		for _, h := range before {
@@ -123,24 +135,47 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			if err != nil {
 				continue
 			}
-			sum := 0.0
+			sum, errors := 0.0, spec.Errors(w.c.Settings.Confidence)
 			for _, row := range rows {
-				sum += spec.Error(r.cellsOf(row), w.c.Settings.Confidence).Variance
+				sum += errors.Variance(r.cellsOf(row))
 			}
 			if sum <= target*float64(len(rows)) {
 				return privacy.Cost{}, fmt.Sprintf("the counts of statement %d", h.statement+1)
 			}
 		}
 	}
-	spec, err := a.alone(w.cost)
-	if err != nil {
-		return share, ""
+	return w.least(share, func(cost privacy.Cost) bool {
+		spec, err := a.alone(cost)
+		if err != nil {
+			return false
+		}
+		variance, sum := variances(spec, w.c.Settings.Confidence), 0.0
+		for _, row := range rows {
+			sum += a.errorAlone(row, variance)
+		}
+		return sum <= target*float64(len(rows))
+	}), ""
+}
+
+// least is the smallest cost that will do, to a thousandth, sought from a likely one on.
+func (w *workload) least(from privacy.Cost, do func(privacy.Cost) bool) privacy.Cost {
+	high := from
+	for n := 0; n < 40 && !do(high); n++ {
+		high = timesCost(high, 2)
 	}
-	variance, sum := variances(spec, w.c.Settings.Confidence), 0.0
-	for _, row := range rows {
-		sum += a.errorAlone(row, variance)
+	low := high
+	for n := 0; n < 40 && do(low); n++ {
+		low = timesCost(low, .5)
 	}
-	return timesCost(w.cost, math.Pow(sum/float64(len(rows))/target, 1/w.p)), ""
+	for range 12 {
+		middle := timesCost(low.Plus(high), .5)
+		if do(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
 }
 
 // bare is the ask as a measure that others may be read from; cover refuses what is no plain count of every row.

@@ -48,7 +48,7 @@ func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) 
 		return nil, s.placed(refusal)
 	}
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
-	sheets, chosen, refusal := (&sheeter{b, new(notes), ch}).sheets()
+	sheets, chosen, refusal := (&sheeter{b: b, notes: new(notes), ch: ch, setBySet: true}).sheets()
 	if refusal != nil {
 		return nil, s.placed(refusal)
 	}
@@ -76,8 +76,9 @@ func (sh *sheet) rowsOf(a *ask, statement int) (rows []workRow) {
 		spots := a.spots(frame, keys)
 		for _, row := range frame.rowOrder() {
 			for _, f := range a.fills {
-				if counter := a.counting[f.counter]; counter >= 0 {
-					rows = append(rows, workRow{statement, counter, slices.Clone(a.cellsOf(f, row, spots)), 1})
+				counter, cells := a.counting[f.counter], a.cellsOf(f, row, spots)
+				if counter >= 0 && len(cells) > 0 {
+					rows = append(rows, workRow{statement, counter, slices.Clone(cells), 1})
 				}
 			}
 		}
@@ -102,7 +103,7 @@ func (a *workAsk) errorAlone(r workRow, variances []float64) float64 {
 func variances(spec mechanisms.Spec, confidence mechanisms.Confidence) []float64 {
 	list := make([]float64, spec.Counters)
 	for c := range list {
-		list[c] = spec.Only(c).Error(span(0), confidence).Variance
+		list[c] = spec.Only(c).Errors(confidence).Variance(span(0))
 	}
 	return list
 }

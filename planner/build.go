@@ -35,9 +35,20 @@ type Settings struct {
 	ErrorColumns bool
 	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
 	Release      bool // dp.release: an undeclared range may buy a release
+	OffGrid      OffGrid
 	SearchPath   []string
 	Zone         *time.Location
 }
+
+// OffGrid says what becomes of a bound between two steps of a column.
+type OffGrid uint8
+
+// The values. The zero value leaves it to the policy.
+const (
+	OffGridPolicy OffGrid = iota
+	OffGridSnap           // it moves to the step
+	OffGridExact          // it is counted exactly and afresh
+)
 
 // Holdings looks up what the analyst has paid for. Implementations answer from memory.
 type Holdings interface {

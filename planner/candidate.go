@@ -18,6 +18,9 @@ type asking struct {
 	share privacy.Cost
 	held  []candidate // what again and reuse have listed
 
+	sessions []sessionWay // what onlineFor has listed, once it has looked
+	looked   bool
+
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
 	refusal  *Refusal        // why nothing that comes after a source may answer it
 }
@@ -92,6 +95,9 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 func (ch *chooser) freshly(q *asking) []candidate {
 	w := &way{measure: q.own, reading: ownReading(q.solved)}
 	w.measure.Spec, w.measure.Cost, w.measure.Why = q.fresh, q.share, "no release that you have paid for answers it"
+	if q.marginals != nil {
+		w.measure.Why += "; " + q.marginals.why()
+	}
 	return []candidate{{way: w, variance: ch.worst(q.fresh, w.reading)}}
 }
 
@@ -198,8 +204,8 @@ func (ch *chooser) off(w *way) mechanisms.Error {
 	if w.reading.mix != nil {
 		return w.reading.mix.off(ch.c.Settings.Confidence)
 	}
-	for c, rows := range w.reading.spans {
-		e := largestError(w.measure.Spec.Only(w.reading.counters[c]), rows, ch.c.Settings.Confidence)
+	for c := range w.reading.spans {
+		e := largestError(w.measure.Spec.Only(w.reading.counters[c]), w.reading.looked(c), ch.c.Settings.Confidence)
 		if e.Variance > most.Variance {
 			most = e
 		}

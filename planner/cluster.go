@@ -11,10 +11,11 @@ import (
 )
 
 // mostCubeCells bounds the cells of a release for several statements, mostCubeWork the cells that all values together are
-// sums of: planning looks at each.
+// sums of: planning looks at each. mostBatchWork bounds what is looked at for a whole batch.
 const (
 	mostCubeCells = 1 << 17
-	mostCubeWork  = 1 << 23
+	mostCubeWork  = 1 << 20
+	mostBatchWork = 1 << 26
 )
 
 // cluster is a set of asks over one table that one release answers.
@@ -22,6 +23,7 @@ type cluster struct {
 	asks  []*workAsk
 	cells *solved // of the release; nil: the only ask's own
 	cube  mechanisms.Cube
+	work  int                    // cells that were looked at
 	ways  []mechanisms.Candidate // at the whole cost; the first one is taken
 }
 
@@ -64,13 +66,36 @@ func aloneCluster(a *workAsk, c Context, cost privacy.Cost) (*cluster, error) {
 }
 
 // jointCluster is a cluster of several asks over one cube: nil where it would be too large, or some ask is none of its cells.
-func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) *cluster {
-	k := &cluster{asks: asks}
+func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) (k *cluster, work int) {
+	k = &cluster{asks: asks}
+	if !k.lay() {
+		return nil, 0
+	}
+	if !k.read() {
+		return nil, k.work
+	}
+	c, err := k.cells.table.ContributionTo(k.cells.cells), error(nil)
+	if all {
+		k.ways, err = k.cube.Candidates(c, cost)
+	} else {
+		k.ways, err = k.cube.Quick(c, cost)
+	}
+	k.cube = mechanisms.Cube{} // it may be large, and there are many clusters
+	if err != nil {
+		return nil, k.work
+	}
+	k.sort()
+	return k, k.work << min(len(k.cells.parts), 6)
+}
+
+// lay lays out the cells that the asks tell apart; false where they are too many, or some ask is about others.
+func (k *cluster) lay() bool {
+	asks := k.asks
 	table := asks[0].table
 	var ordered, other []*policy.Column
 	for _, a := range asks {
 		if !a.wholly() || a.chosen || a.table != table {
-			return nil
+			return false
 		}
 	}
 	k.cells = &solved{question: &question{table: table}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
@@ -94,24 +119,11 @@ func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) *cluster {
 		k.cells.parts, k.cells.grain = append(k.cells.parts, p), append(k.cells.grain, p.columns...)
 		k.cube.Shape = append(k.cube.Shape, p.classes)
 		if k.cells.cells *= p.classes; k.cells.cells > mostCubeCells {
-			return nil
+			return false
 		}
 	}
 	k.cube.Ordered = len(ordered)
-	if len(k.cells.parts) == 0 || !k.read() {
-		return nil
-	}
-	var err error
-	if all {
-		k.ways, err = k.cube.Candidates(table.ContributionTo(k.cells.cells), cost)
-	} else {
-		k.ways, err = k.cube.Quick(table.ContributionTo(k.cells.cells), cost)
-	}
-	if err != nil || len(k.ways) == 0 {
-		return nil
-	}
-	k.sort()
-	return k
+	return len(k.cells.parts) > 0
 }
 
 // sort puts the way with the least error first.
@@ -141,8 +153,8 @@ func (k *cluster) classes(c *policy.Column) []int32 {
 
 // read finds which cells of the cube each value is the sum of.
 func (k *cluster) read() bool {
-	work := 0
 	for _, a := range k.asks {
+		k.work += k.cells.cells
 		r := coverCube(a.solved, k.cells)
 		if r == nil {
 			return false
@@ -151,9 +163,9 @@ func (k *cluster) read() bool {
 		for _, row := range a.rows {
 			spans := r.cellsOf(row)
 			for _, s := range spans {
-				work += s.To - s.From
+				k.work += s.To - s.From
 			}
-			if work > mostCubeWork {
+			if k.work > mostCubeWork {
 				return false
 			}
 			k.cube.Asked = append(k.cube.Asked, mechanisms.Asked{Spans: spans, Attributes: attributes, Weight: row.weight})

@@ -32,7 +32,7 @@ func (v *sheeter) contest(f *fanned) *contest {
 	if !ok {
 		return nil
 	}
-	quiet := &sheeter{v.b, new(notes), v.ch}
+	quiet := &sheeter{b: v.b, notes: new(notes), ch: v.ch}
 	c := quiet.nested(f, weights)
 	if c == nil {
 		c = quiet.overlapping(f, weights)
@@ -60,7 +60,7 @@ func (c *contest) candidates() int {
 
 // overlapping counts the rows of each candidate.
 func (v *sheeter) overlapping(f *fanned, weights []int64) *contest {
-	q := &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql}
+	q := &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql, offGrid: f.g.q.offGrid}
 	at := make([]int, len(f.race.terms))
 	for i, t := range f.race.terms {
 		at[i] = q.sumFor(t.where, t.sum)
@@ -102,7 +102,7 @@ func (v *sheeter) nested(f *fanned, weights []int64) *contest {
 		}
 	}
 	own, all := inCommon(own)
-	q := &question{table: f.g.rows.table, where: slices.Concat(f.where, all), sql: f.g.q.sql}
+	q := &question{table: f.g.rows.table, where: slices.Concat(f.where, all), sql: f.g.q.sql, offGrid: f.g.q.offGrid}
 	var columns []int
 	for _, list := range own {
 		for _, e := range list {
@@ -130,7 +130,7 @@ func (v *sheeter) nested(f *fanned, weights []int64) *contest {
 
 // meetings tells, by candidate and cell, whether a row in the cell meets the candidate; nil: the cells do not tell.
 func (v *sheeter) meetings(s *solved, own [][]*expr) [][]bool {
-	l := &solver{lowerer{s.table, v.b.env, newBox(s.table, v.b.env), v.notes}, s}
+	l := &solver{lowerer{s.table, v.b.env, newBox(s.table, v.b.env), v.notes, s.offGrid}, s}
 	cellOf := s.firstCells()
 	met := make([][]bool, len(own))
 	for i, list := range own {

@@ -11,10 +11,19 @@ import (
 // whose sum it is.
 type reading struct {
 	spans    [][][]mechanisms.Span
-	counters []int          // the measure's counter to sum, by the question's
-	open     map[int32]bool // the question's cells of which days are left out, as they are not closed
-	note     string         // that says so
-	mix      *mixed         // it is read from several instead
+	counters []int               // the measure's counter to sum, by the question's
+	rows     [][]mechanisms.Span // of marginals: what is looked at, cells by themselves not being read; nil: the cells
+	open     map[int32]bool      // the question's cells of which days are left out, as they are not closed
+	note     string              // that says so
+	mix      *mixed              // it is read from several instead
+}
+
+// looked are the sums that a counter is read for.
+func (r *reading) looked(counter int) [][]mechanisms.Span {
+	if r.rows != nil {
+		return r.rows
+	}
+	return r.spans[counter]
 }
 
 // ownReading reads a question from the measure made for it.
@@ -26,6 +35,9 @@ func ownReading(s *solved) *reading {
 	}
 	for c := range r.spans {
 		r.spans[c], r.counters[c] = cells, c
+	}
+	if s.marginals != nil {
+		r.rows = s.marginals.rows
 	}
 	return r
 }

@@ -112,6 +112,10 @@ func readHeld(h Holding, t *policy.Table) *heldMeasure {
 // readSums reads what the counters add up: products of factors; weights and values are noted and not read.
 func (m *heldMeasure) readSums(r *reader) {
 	for len(r.b) > 0 && !r.failed {
+		if r.b[0] == 'm' {
+			r.marginals()
+			continue
+		}
 		sign, c := r.byte(), r.number()
 		if c >= len(m.counts) || sign != '+' {
 			for i := range m.adds {
@@ -247,6 +251,16 @@ func (r *reader) column() *policy.Column {
 		r.failed = true
 	}
 	return c
+}
+
+// marginals reads over which sets marginals were wanted: their spec says what can be read.
+func (r *reader) marginals() {
+	r.byte()
+	for n := r.number(); n > 0 && !r.failed; n-- {
+		for k := r.number(); k > 0 && !r.failed; k-- {
+			r.number()
+		}
+	}
 }
 
 // part reads one part of a measure of so many counters.

@@ -5,8 +5,8 @@ import "github.com/dpproxy/dpproxy/mechanisms"
 // worst is the largest expected squared error over the rows of a reading.
 func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
 	most := 0.0
-	for _, rows := range r.spans {
-		if _, variance := worstRow(spec, rows, ch.c.Settings.Confidence); variance > most {
+	for c := range r.spans {
+		if _, variance := worstRow(spec, r.looked(c), ch.c.Settings.Confidence); variance > most {
 			most = variance
 		}
 	}

@@ -37,7 +37,7 @@ func (g *grouping) fan(from *rows) *Refusal {
 	}
 	for i := range from.fan.rows {
 		met := from.meeting(i)
-		sub := &grouping{b: g.b, sel: g.sel, rows: met, q: &question{table: from.table, apart: true}, keyAt: map[string]int{}, centred: map[string]bool{}}
+		sub := &grouping{b: g.b, sel: g.sel, rows: met, q: &question{table: from.table, apart: true, offGrid: g.b.c.Settings.OffGrid}, keyAt: map[string]int{}, centred: map[string]bool{}}
 		f.each, f.own[i] = append(f.each, sub), slices.Clone(from.fan.where[i])
 		if g.sel.WhereClause == nil {
 			continue
@@ -168,7 +168,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*found, *Refusal) {
 
 // flat is the question with the counters of all candidates side by side; at says which are whose.
 func (f *fanned) flat() (q *question, at [][]int) {
-	q = &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql, keys: f.privateKeys()}
+	q = &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql, keys: f.privateKeys(), offGrid: f.g.q.offGrid}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
 		for n, c := range sub.q.counters {

@@ -84,6 +84,8 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 			fmt.Sscan(value, &c.Settings.Alarms)
 		case "release":
 			c.Settings.Release = value == "on"
+		case "offgrid":
+			c.Settings.OffGrid = map[string]OffGrid{"snap": OffGridSnap, "exact": OffGridExact}[value]
 		case "alternatives":
 			c.Alternatives = value == "on"
 		case "days":

@@ -60,7 +60,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 		return nil, refusal
 	}
 	own := *from
-	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, kept: from.kept}, keyAt: map[string]int{}}
+	g := &grouping{b: b, sel: sel, rows: &own, q: &question{table: from.table, kept: from.kept, offGrid: b.c.Settings.OffGrid}, keyAt: map[string]int{}}
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where

@@ -31,7 +31,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 		}
 		w.hold(h, "the same question, asked before at least as exactly")
 		c := candidate{way: w, variance: ch.worst(h.Spec, w.reading), holding: h}
-		switch exact := q.summed() == nil && c.variance <= ch.variance(q.fresh) || q.summed() != nil && ch.exactEnough(h.Spec, q.fresh); {
+		switch exact := q.summed() == nil && c.variance <= ch.each(q.solved, q.fresh) || q.summed() != nil && ch.exactEnough(q.solved, h.Spec, q.fresh); {
 		case !release && !exact:
 			c.not = "less exact than a fresh count at dp.epsilon"
 		case !ch.isStale(h, w.measure.Declared):
@@ -81,7 +81,7 @@ func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
 		w.measure.Declared = h.declared
 		w.holdOn(h.heldOn, "you have paid for "+w.measure.Kind+" "+w.measure.Name+", whose cells add up to it")
 		variance := ch.worst(w.measure.Spec, r)
-		list = append(list, candidate{way: w, variance: variance, holding: h.holding, order: h.order, released: h.measure.isRelease(), enough: variance <= ch.variance(q.fresh)})
+		list = append(list, candidate{way: w, variance: variance, holding: h.holding, order: h.order, released: h.measure.isRelease(), enough: variance <= ch.each(q.solved, q.fresh)})
 	}
 	return list
 }

@@ -247,7 +247,7 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node)
 func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
 	var out Pred
 	var said notes
-	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said}}
+	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said, b.c.Settings.OffGrid}}
 	v.box.below = true
 	residual, refusal := v.fold(where, &out)
 	if refusal == nil && len(residual) > 0 {

@@ -50,7 +50,7 @@ func (ch *chooser) lean(sheets []*sheet, measured int) (leaning int) {
 
 // isPlain tells a sheet of counts of rows that one ask answers.
 func (sh *sheet) isPlain() bool {
-	return len(sh.asks) == 1 && sh.asks[0].wanted() && sh.asks[0].summed() == nil && sh.asks[0].perGroup == 0 && sh.asks[0].alarm == nil
+	return len(sh.asks) == 1 && sh.asks[0].wanted() && sh.asks[0].summed() == nil && sh.asks[0].perGroup == 0 && sh.asks[0].marginals == nil && sh.asks[0].alarm == nil
 }
 
 // values is the number of counts that a sheet shows.

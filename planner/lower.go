@@ -14,6 +14,13 @@ type lowerer struct {
 	env   scalar.Env
 	box   *box
 	notes *notes
+
+	offGrid OffGrid
+}
+
+// snaps tells whether bounds between two steps of a column move to the step.
+func (l *lowerer) snaps(c *policy.Column) bool {
+	return l.offGrid == OffGridSnap || l.offGrid == OffGridPolicy && c.Snap
 }
 
 // truth says where a condition is true and where it is false; elsewhere it is NULL.
@@ -123,7 +130,7 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 	if evalErr != nil || v == nil || !c.Domain.Ordered() || !l.equal(constant, typed) {
 		return truth{}, false, nil
 	}
-	if cell, inside := c.Domain.Cell(v); inside && c.Snap && op != "=" && op != "<>" {
+	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
 	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepText(c.Domain) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")

@@ -320,7 +320,7 @@ func (p *Plan) addMadeUps(b *binder) *Refusal {
 			leaf.Keys = append(leaf.Keys, KeyColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
 		}
 		p.Leaves = append(p.Leaves, leaf)
-		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by the %s, none is that of a %s", u.release.Name, madeBy(u.measure.Spec), u.release.Table.Dataset.Unit.Name))
+		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.release.Name, madeBy(u.measure.Spec), u.release.Table.Dataset.Unit.Name))
 		if !u.measure.Held && !p.Cost.Fits((&chooser{c: b.c}).share(1)) {
 			return unpaidRows.at(-1, u.release.Table.Name, u.release.Name, p.Cost.String())
 		}
@@ -330,7 +330,7 @@ func (p *Plan) addMadeUps(b *binder) *Refusal {
 
 func madeBy(s mechanisms.Spec) string {
 	if s.Online != nil {
-		return "hypothesis of its " + s.Online.Rule.String()
+		return "the hypothesis of its " + s.Online.Rule.String()
 	}
 	return s.Synthetic.Rule.String()
 }

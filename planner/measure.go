@@ -79,6 +79,9 @@ func (s *solved) meaning() []byte {
 	if s.grows {
 		b = append(b, 'g')
 	}
+	if s.marginals != nil {
+		b = s.marginals.encode(b)
+	}
 	return b
 }
 

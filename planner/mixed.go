@@ -34,7 +34,7 @@ type mixing struct {
 // asked, those held longest: the same question keeps its answer when more is bought (docs/adr/0022).
 func (ch *chooser) combined(q *asking) []candidate {
 	stock := ch.stock(q.table)
-	if stock == nil || stock.read() == 0 || q.cells*len(q.counts) > mostMixedRows || q.table.MaxGroups > 0 {
+	if stock == nil || stock.read() == 0 || q.marginals != nil || q.cells*len(q.counts) > mostMixedRows || q.table.MaxGroups > 0 {
 		return nil
 	}
 	find := func() (list []candidate) {

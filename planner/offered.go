@@ -1,9 +1,7 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -34,7 +32,7 @@ func (ch *chooser) declared(q *asking) (list []candidate) {
 		}
 		w := &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}
 		w.measure.Shared, w.measure.Declared, w.measure.Cost = true, r, r.Cost
-		w.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
+		w.measure.Why = offered(r)
 		held.sold(w.measure, spec)
 		c := candidate{way: w, variance: ch.worst(w.measure.Spec, reading)}
 		if r.Kind == policy.HistogramRelease {
@@ -63,52 +61,6 @@ func containsAll(list, wanted []*policy.Column) bool {
 		}
 	}
 	return true
-}
-
-func hint(r *policy.Release) string {
-	what := "count by " + columnNames(r.Columns)
-	if r.Kind == policy.RangeRelease {
-		what = "range over " + columnNames(r.Columns)
-	}
-	return fmt.Sprintf("release %s: ε %s makes every %s free; SET dp.epsilon = %s", r.Name, r.Epsilon, what, r.Epsilon)
-}
-
-// releaseSpec is how a declared release is measured.
-func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
-	if r.Grows() {
-		return growingSpec(r.Table, cells, r.Cost)
-	}
-	if r.Kind == policy.OnlineRelease {
-		o, err := onlineOf(r)
-		if err != nil {
-			return mechanisms.Spec{}, err
-		}
-		return o.spec, nil
-	}
-	if r.Kind == policy.RangeRelease {
-		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), r.Cost)
-	}
-	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), r.Cost)
-}
-
-// DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One
-// that grows is drawn when it is read, by the clock.
-func DeclaredMeasure(r *policy.Release) (*Measure, error) {
-	if r.Kind == policy.OnlineRelease || r.Kind == policy.SyntheticRelease {
-		return instanceOf(r)
-	}
-	s := identity(r.Table, r.Columns)
-	if r.Grows() {
-		s = growing(r.Table, r.Columns[0], time.Time{})
-	}
-	spec, err := releaseSpec(r, s.cells)
-	if err != nil {
-		return nil, err
-	}
-	m := s.measure(r.Kind.String(), r.Name)
-	m.Shared, m.Declared, m.Cost = true, r, r.Cost
-	s.sold(m, spec)
-	return m, nil
 }
 
 // ownRelease buys a range release over the only column that the question reads: SET dp.release = on.

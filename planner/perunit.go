@@ -55,7 +55,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 
 // items are what the SELECT groups by: positions and output names stand for targets.
 func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
-	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table}}
+	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table, offGrid: g.b.c.Settings.OffGrid}}
 	group.expandTargets()
 	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, hasAggregate) {
 		var all []*pg.Node

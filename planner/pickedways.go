@@ -163,7 +163,7 @@ func (ch *chooser) declaredForChoice(s *solved, fresh mechanisms.Spec, share pri
 		best, least = &way{reading: reading, measure: held.measure(r.Kind.String(), r.Name)}, variance
 		best.measure.Shared, best.measure.Declared, best.measure.Cost = true, r, r.Cost
 		held.sold(best.measure, spec)
-		best.measure.Why = "release " + r.Name + " is within dp.epsilon, and every such question is free after it"
+		best.measure.Why = offered(r)
 	}
 	return best
 }

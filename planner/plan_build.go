@@ -43,7 +43,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 			}
 		}
 	}
-	sheets, chosen, refusal := (&sheeter{b, &said, ch}).sheets()
+	sheets, chosen, refusal := (&sheeter{b: b, notes: &said, ch: ch}).sheets()
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -28,8 +28,9 @@ type question struct {
 	conditions int         // how many of the last keys are conditions, of which it matters whether they hold
 	kept       int         // as in rows
 	apart      bool        // equal counters stay apart
-	perGroup   int64       // the most rows of a unit in one group of equal keys; 0: as many as the table has
-	untold     *untold     // an aggregate whose error cannot be told beforehand
+	offGrid    OffGrid
+	perGroup   int64   // the most rows of a unit in one group of equal keys; 0: as many as the table has
+	untold     *untold // an aggregate whose error cannot be told beforehand
 }
 
 // counter is one count of rows, or a sum over them.
@@ -79,22 +80,23 @@ func whereText(where []*expr) string {
 // solved is a question in cells: what the private database is asked, and which cells make up each row of the answer.
 type solved struct {
 	*question
-	filter   Pred
-	counts   []Pred     // by measured counter
-	sums     []*summand // by measured counter: nil counts rows
-	values   []*values  // by measured counter: nil counts rows, or adds up
-	counting []int      // question's counter → measured counter, −1: it can count nothing
-	grain    []int      // column positions, by name
-	parts    []*part
-	cells    int
-	empty    bool // no row can satisfy the condition, whatever the data
-	chosen   *chosen
-	alarm    *alarmOf // a yes or no is asked
-	contest  *contest // the names of some counters will do
-	rows     int64    // above 0: the most rows of a unit that are placed at all
-	first    int      // above 0: the numbers of so many cells with the most rows will do
-	grows    bool     // a release that grows: its cells are closed one by one
-	closed   int      // of grows: so many are
+	filter    Pred
+	counts    []Pred     // by measured counter
+	sums      []*summand // by measured counter: nil counts rows
+	values    []*values  // by measured counter: nil counts rows, or adds up
+	counting  []int      // question's counter → measured counter, −1: it can count nothing
+	grain     []int      // column positions, by name
+	parts     []*part
+	cells     int
+	empty     bool // no row can satisfy the condition, whatever the data
+	chosen    *chosen
+	alarm     *alarmOf   // a yes or no is asked
+	contest   *contest   // the names of some counters will do
+	marginals *marginals // nil: each cell is counted once
+	rows      int64      // above 0: the most rows of a unit that are placed at all
+	first     int        // above 0: the numbers of so many cells with the most rows will do
+	grows     bool       // a release that grows: its cells are closed one by one
+	closed    int        // of grows: so many are
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
@@ -125,7 +127,7 @@ type solver struct {
 // solve folds a question's conditions and keys into cells.
 func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	own := *q
-	v := &solver{lowerer{q.table, env, newBox(q.table, env), n}, &solved{question: &own}}
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
 	if refusal != nil {
 		return nil, refusal

@@ -76,7 +76,7 @@ func (ch *chooser) refined(q *asking) []candidate {
 			continue
 		}
 		r := candidate{way: w, variance: ch.worst(w.measure.Spec, w.reading)}
-		if q.summed() == nil && r.variance <= ch.variance(q.fresh) || q.summed() != nil && ch.exactEnough(w.measure.Spec, q.fresh) {
+		if q.summed() == nil && r.variance <= ch.each(q.solved, q.fresh) || q.summed() != nil && ch.exactEnough(q.solved, w.measure.Spec, q.fresh) {
 			best = &r
 		}
 	}

@@ -43,10 +43,15 @@ func cellsOf(r *policy.Release) *solved {
 // sessionSpec is how an online release is measured.
 func sessionSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
 	o := mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Contribution: r.Table.ContributionTo(cells), Rows: r.Table.ExpectedRows, Updates: r.Updates, Queries: r.Queries, Cost: r.Cost}
-	if r.Mechanism == "median" {
+	d := r.Table.Dataset
+	switch r.Mechanism {
+	case "median":
 		o.Rule = mechanisms.Median
+	case "median-basic":
+		o.Rule, o.Rows = mechanisms.MedianBasic, d.Units
+		return mechanisms.NewOnline(o, cells)
 	}
-	if d := r.Table.Dataset; d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
+	if d.Neighbors != privacy.ReplaceOne || !d.Unit.Row {
 		o.Spare = o.Rows // the guess may be half of what is there
 	}
 	return mechanisms.NewOnline(o, cells)
@@ -113,11 +118,29 @@ func (o *onlineRelease) figures() string {
 	return fmt.Sprintf("its answers are within ±%d at %g %%, a plain histogram of its %d cells would be within ±%d at the same cost", o.own, 100*o.Table.Dataset.Defaults.Confidence.Float(), o.cells.cells, o.plain)
 }
 
-// onlineFor lists the online releases that a question can be read from, and how.
-func (ch *chooser) onlineFor(q *asking) (list []*onlineRelease, readings []*reading) {
+// sessionWay is an online release that a question can be read from, and how her own session of it stands.
+type sessionWay struct {
+	*onlineRelease
+	reading *reading
+	held    bool
+	holding Holding
+	left    int // updates of what she holds
+}
+
+// onlineFor lists the online releases that a question can be read from. It looks once for each question: what she holds may
+// change while this is planned, and all sources are to see the same of it. Else one would find that she does not hold a
+// release yet and the next that she does, and she would pay for a fresh count.
+func (ch *chooser) onlineFor(q *asking) []sessionWay {
+	if !q.looked {
+		q.sessions, q.looked = ch.lookForSessions(q), true
+	}
+	return q.sessions
+}
+
+func (ch *chooser) lookForSessions(q *asking) (list []sessionWay) {
 	columns, ok := q.columns()
 	if !ok || len(q.table.Sessions) == 0 || len(columns) == 0 || q.summed() != nil || q.table.Derived != nil {
-		return nil, nil
+		return nil
 	}
 	for _, r := range q.table.Sessions {
 		if !containsAll(r.Columns, columns) {
@@ -129,10 +152,14 @@ func (ch *chooser) onlineFor(q *asking) (list []*onlineRelease, readings []*read
 			continue
 		}
 		if reading := cover(q.solved, o.cells); reading != nil {
-			list, readings = append(list, o), append(readings, reading)
+			way := sessionWay{onlineRelease: o, reading: reading}
+			if way.holding, way.held = ch.holdingOf(o); way.held {
+				way.left = ch.left(way.holding)
+			}
+			list = append(list, way)
 		}
 	}
-	return list, readings
+	return list
 }
 
 // holdingOf is the session that she has paid for last.
@@ -159,17 +186,14 @@ func (ch *chooser) left(h Holding) int {
 // reuseAny finds all that she has paid for and that answers: releases of counts, and sessions that go on.
 func (ch *chooser) reuseAny(q *asking) []candidate {
 	list := ch.reuse(q)
-	releases, readings := ch.onlineFor(q)
-	for i, o := range releases {
-		h, ok := ch.holdingOf(o)
-		if !ok {
+	for _, o := range ch.onlineFor(q) {
+		if !o.held {
 			continue
 		}
 		m := *o.measure
-		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(h.Spec, readings[i]), holding: h}
-		left := ch.left(h)
-		c.way.hold(h, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, left, h.Spec.Online.Updates, o.figures()))
-		if left == 0 {
+		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding}
+		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Online.Updates, o.figures()))
+		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
 			ch.hints.add("online release " + o.Name + " has stopped: its updates are used up")
 		}
@@ -180,9 +204,8 @@ func (ch *chooser) reuseAny(q *asking) []candidate {
 
 // openSession finds the online releases that she may open for this.
 func (ch *chooser) openSession(q *asking) (list []candidate) {
-	releases, readings := ch.onlineFor(q)
-	for i, o := range releases {
-		if h, ok := ch.holdingOf(o); ok && !ch.isStale(h, o.Release) {
+	for _, o := range ch.onlineFor(q) {
+		if o.held && !ch.isStale(o.holding, o.Release) {
 			continue
 		}
 		m := *o.measure
@@ -194,8 +217,8 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 		default:
 			m.Why = "online release " + o.Name + " is within dp.epsilon: " + o.figures()
 		}
-		c := candidate{way: &way{measure: &m, reading: readings[i]}, variance: ch.worst(o.spec, readings[i])}
-		if !o.Cost.Fits(q.share) {
+		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.spec, o.reading)}
+		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
 		}
@@ -207,9 +230,8 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 // stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted
 // afresh.
 func (ch *chooser) stopped(q *asking) []candidate {
-	releases, _ := ch.onlineFor(q)
-	for _, o := range releases {
-		if h, ok := ch.holdingOf(o); ok && !o.Recount && ch.left(h) == 0 {
+	for _, o := range ch.onlineFor(q) {
+		if o.held && !o.Recount && o.left == 0 {
 			q.refusal = sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
 		}
 	}

@@ -40,9 +40,10 @@ type fill struct {
 // sheeter turns the questions of a statement into sheets. What it looks at is public: the policy, the statement, and
 // expected errors at the session's epsilon.
 type sheeter struct {
-	b     *binder
-	notes *notes
-	ch    *chooser
+	b        *binder
+	notes    *notes
+	ch       *chooser
+	setBySet bool // grouping sets are not measured at once
 }
 
 // sheet finds what is asked for a question.
@@ -122,7 +123,7 @@ func (v *sheeter) frame(sh *sheet) *Refusal {
 
 // on is the question over the same rows for some of the keys and conditions.
 func (q *question) on(keys set, conditions []*expr, counters []counter) *question {
-	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup}
+	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup, offGrid: q.offGrid}
 	for _, k := range keys {
 		sub.keys = append(sub.keys, q.keys[k])
 	}
@@ -191,7 +192,7 @@ func (v *sheeter) split(q *question, keys set, counters []int) *ask {
 		}
 		a.fills = append(a.fills, fill{c, at, condition})
 	}
-	quiet := sheeter{v.b, new(notes), v.ch}
+	quiet := sheeter{b: v.b, notes: new(notes), ch: v.ch}
 	a, refusal := quiet.solved(a, q.on(keys, conditions, list))
 	if refusal != nil {
 		return nil

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -48,7 +49,12 @@ func (v *Inventory) Add(h Holding) {
 }
 
 // inexactness orders releases of one measure: the smaller, the more exact.
-func inexactness(s mechanisms.Spec) float64 { return s.RMSE(mechanisms.AllRanges) }
+func inexactness(s mechanisms.Spec) float64 {
+	if s.Strategy.IsCube() { // which reads some sums alone: that of all cells is among them
+		return math.Sqrt(s.Variance([]mechanisms.Span{{From: 0, To: s.Cells}}))
+	}
+	return s.RMSE(mechanisms.AllRanges)
+}
 
 // Held returns the releases of a measure, the most exact first.
 func (v *Inventory) Held(d Digest) []Holding {

@@ -112,11 +112,17 @@ func (s *solved) weighing() Weighing {
 
 // fresh is the spec that counts and adds up at the given cost.
 func (s *solved) fresh(share privacy.Cost) (mechanisms.Spec, error) {
-	sums := s.summed()
+	sums, strategy := s.summed(), mechanisms.Strategy{Kind: mechanisms.Identity}
+	if s.marginals != nil {
+		strategy = s.marginals.strategy
+	}
+	if sums == nil && s.marginals != nil {
+		return mechanisms.OfStrategy(len(s.counts), s.cells, strategy, s.contribution(), share)
+	}
 	if sums == nil {
 		return mechanisms.Plain(len(s.counts), s.cells, s.contribution(), share)
 	}
-	return mechanisms.Sums(countersOf(sums), s.cells, s.contribution(), share)
+	return mechanisms.SumsBy(strategy, countersOf(sums), s.cells, s.contribution(), share)
 }
 
 // countersOf are sums as the mechanism plans them.
@@ -140,9 +146,9 @@ func countersOf(sums []*Sum) []mechanisms.Counter {
 const countWeight = 1. / 3
 
 // exactEnough tells whether a release held is at least as exact as a fresh one, counter by counter.
-func (ch *chooser) exactEnough(held, fresh mechanisms.Spec) bool {
+func (ch *chooser) exactEnough(s *solved, held, fresh mechanisms.Spec) bool {
 	for c := range fresh.Counters {
-		if ch.variance(held.Only(c)) > ch.variance(fresh.Only(c)) {
+		if ch.each(s, held.Only(c)) > ch.each(s, fresh.Only(c)) {
 			return false
 		}
 	}

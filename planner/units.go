@@ -33,7 +33,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
 		return nil, refusal
 	}
-	sub := &question{sql: q.sql, perGroup: 1}
+	sub := &question{sql: q.sql, perGroup: 1, offGrid: q.offGrid}
 	if key := q.counters[counters[0]].units.key; key >= 0 {
 		u.JoinKeys, u.Present, sub.perGroup = []*policy.Column{q.table.Keys[key]}, true, 0
 	}

@@ -168,7 +168,7 @@ func analysed(p *policy.Policy, t *policy.Table) *Refusal {
 		b.open = o
 		found, refusal := b.viewRows(t, -1)
 		if refusal == nil {
-			_, refusal = solve(&question{table: found.table, where: found.where, counters: []counter{{}}}, b.env, new(notes))
+			_, refusal = solve(&question{table: found.table, offGrid: b.c.Settings.OffGrid, where: found.where, counters: []counter{{}}}, b.env, new(notes))
 		}
 		if refusal == nil || len(refusal.named) == 0 {
 			return refusal

@@ -142,6 +142,9 @@ func (ch *chooser) share(k int) privacy.Cost {
 
 // kind is how a measure of the question's own cells is called.
 func (s *solved) kind() string {
+	if s.marginals != nil {
+		return MarginalsKind
+	}
 	if len(s.grain) > 0 {
 		return "histogram"
 	}
@@ -151,6 +154,15 @@ func (s *solved) kind() string {
 // variance is the expected squared error of a count of one cell.
 func (ch *chooser) variance(spec mechanisms.Spec) float64 {
 	return spec.Error(span(0), ch.c.Settings.Confidence).Variance
+}
+
+// each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.
+func (ch *chooser) each(s *solved, spec mechanisms.Spec) float64 {
+	if s.marginals == nil {
+		return ch.variance(spec)
+	}
+	_, worst := worstRow(spec, s.marginals.rows, ch.c.Settings.Confidence)
+	return worst
 }
 
 // about names the columns of a question.

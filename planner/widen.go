@@ -59,7 +59,7 @@ func (ch *chooser) beside(s *solved, w *way, ways [][]*way) *way {
 
 // widens tells whether the question is a count of rows by cells of columns whose values are all known.
 func (s *solved) widens() bool {
-	if s.summed() != nil || len(s.counts) != 1 || s.counts[0] != nil || s.first > 0 || s.perGroup > 0 || s.empty {
+	if s.summed() != nil || len(s.counts) != 1 || s.counts[0] != nil || s.first > 0 || s.perGroup > 0 || s.empty || s.marginals != nil {
 		return false
 	}
 	for _, p := range s.parts {

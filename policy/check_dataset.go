@@ -40,6 +40,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 		unitKey(d, f, at.key("unit").key("key"))
 	}
 	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
+	levels(d, f, at.key("levels"))
 	c.budgets(d, f, at.key("budgets"))
 	d.Defaults = defaults(&f.Defaults, d.Accountant, at.key("defaults").within("defaults", ""))
 	d.Buying = buying(&f.Buying, at.key("buying"))
@@ -50,6 +51,7 @@ func (c *checker) dataset(f *datasetT, at place) {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
 	unitPaths(d, f, at.key("tables"))
+	c.atLevel(d, at)
 	if private := privateTables(f); d.Unit.Row && len(private) > 1 {
 		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", len(private))
 	}
@@ -175,6 +177,9 @@ func (c *checker) budgets(d *Dataset, f *datasetT, at place) {
 		}
 		out := Budget{Allowance: allowance(&b.allowanceT, d.Accountant, here)}
 		out.Refresh = duration(b.Refresh, 0, here.key("refresh"), "refresh")
+		if out.Level = b.Level; b.Level != "" && d.level(b.Level) == nil {
+			here.key("level").problem("level is %.63q, which is not one of levels", b.Level)
+		}
 		switch {
 		case b.Refresh != "" && b.Lifetime == nil:
 			here.name("refresh").problem("refresh needs lifetime: {epsilon: …, delta: …}, the most that all windows together may spend")

@@ -82,6 +82,9 @@ func instance(r *Release, f *releaseT, at place) {
 	if r.Kind != OnlineRelease && r.Kind != SyntheticRelease {
 		return
 	}
+	if contains([]string{"budget", "charges", "releases", "tables", "columns"}, r.Name) {
+		at.key("name").problem("name is %s, but dp.%s is the proxy's own table", r.Name, r.Name)
+	}
 	if r.Mechanism = f.Mechanism; r.Mechanism == "" {
 		r.Mechanism = mechanismsOf[r.Kind][0]
 	} else if !contains(mechanismsOf[r.Kind], r.Mechanism) {
@@ -101,7 +104,6 @@ func instance(r *Release, f *releaseT, at place) {
 		}
 	}
 	if r.Mechanism == "median-basic" {
-		at.key("mechanism").problem("mechanism: median-basic is not available yet")
 		basic(r, f, at)
 	}
 }

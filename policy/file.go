@@ -78,6 +78,7 @@ type datasetT struct {
 	Sharing     string             `yaml:"sharing" jsonschema:"enum=declared,default=declared" jsonschema_extras:"x-later=all" jsonschema_description:"Who may reuse bought releases: declared shares those declared below."`
 	Cap         *allowanceT        `yaml:"cap" jsonschema:"required" jsonschema_description:"What everybody together may spend, for life."`
 	Budgets     map[string]budgetT `yaml:"budgets" jsonschema:"required" jsonschema_description:"What each user may spend, by name. * is each other user, separately. A user without a budget does not see the dataset."`
+	Levels      map[string]decimal `yaml:"levels" jsonschema_description:"Levels of trust, by name: the share of a declared release's epsilon at which those of the level have it, below 1. One draw serves all levels, and the cap pays it once."`
 	Defaults    defaultsT          `yaml:"defaults" jsonschema_description:"What sessions start with, and their ceiling."`
 	Buying      buyingT            `yaml:"buying" jsonschema_description:"What the planner buys beside what is asked, so that later questions are free."`
 	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
@@ -106,6 +107,7 @@ type allowanceT struct {
 type budgetT struct {
 	allowanceT `yaml:",inline"`
 	Refresh    string      `yaml:"refresh" jsonschema_description:"The budget is granted anew at the start of each such window, such as 30d. Requires lifetime."`
+	Level      string      `yaml:"level" jsonschema_description:"Her level of trust, one of levels. Without it she has declared releases as they are."`
 	Lifetime   *allowanceT `yaml:"lifetime" jsonschema_description:"The most that all windows together may spend; this is what the privacy statement names."`
 }
 

@@ -20,6 +20,8 @@ type Policy struct {
 	Ledger   Ledger
 	Users    []User
 	Datasets []*Dataset
+
+	views map[string]*Policy // by the levels of a user in each dataset; see For
 }
 
 // Server says where the proxy listens.
@@ -63,6 +65,8 @@ type Dataset struct {
 	Accountant  privacy.Accountant
 	Cap         Allowance
 	Budgets     map[string]Budget // by user name, "*" for each other user
+	Levels      []TrustLevel      // most trusted first; the whole is not among them
+	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
 	Defaults    Defaults
 	Buying      Buying
 	Tables      []*Table
@@ -88,6 +92,7 @@ type Budget struct {
 	Allowance
 	Refresh  time.Duration // 0: never
 	Lifetime *Allowance    // required with Refresh; nil: the allowance is for life
+	Level    string        // one of the dataset's; empty: the whole
 }
 
 // Defaults are the session defaults and ceilings of a dataset.
@@ -202,60 +207,6 @@ const (
 	OutsideExclude                        // the row is left out of the table
 )
 
-// ReleaseKind names what a declared release holds.
-type ReleaseKind uint8
-
-// The kinds of declared releases. The zero value is invalid.
-const (
-	RangeRelease ReleaseKind = 1 + iota
-	HistogramRelease
-	OnlineRelease    // counting queries, one after the other
-	SyntheticRelease // made-up rows
-)
-
-func (k ReleaseKind) String() string {
-	return [...]string{"invalid", "range", "histogram", "online", "synthetic"}[k]
-}
-
-// Release is a release that the policy declares; each user pays its cost once.
-type Release struct {
-	Table   *Table
-	Name    string // people_age, or as written
-	Kind    ReleaseKind
-	Columns []*Column
-	Cost    privacy.Cost
-	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
-	Refresh time.Duration   // 0: never
-
-	// Of online and synthetic releases:
-	Widths    []int  // by column, how many of its regular cells make one of the release's
-	Mechanism string // as in the file
-	Updates   int    // online
-	Insist    bool   // online: used even where a histogram of its cells would be better
-	Recount   bool   // online: once it has stopped, questions are counted afresh
-	Rows      int    // how many made-up rows are shown
-	Queries   int64  // median-basic
-}
-
-// Cells returns, for each cell that the release has of its i-th column, the column's first cell in it.
-func (r *Release) Cells(i int) (from []int) {
-	d, width := r.Columns[i].Domain, 1
-	if r.Widths != nil {
-		width = r.Widths[i]
-	}
-	for c := 0; c < d.Size(); c++ {
-		if c >= d.Regular || c%width == 0 {
-			from = append(from, c)
-		}
-	}
-	return from
-}
-
-// All lists the releases that the policy declares over the table.
-func (t *Table) All() []*Release {
-	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
-}
-
 // Appends says that rows are only ever added to a table, in the order of a date column but for some delay.
 type Appends struct {
 	Column *Column
@@ -332,11 +283,6 @@ func (t *Table) Key(name string) *Column {
 // Grows tells whether range releases over a column are kept over time: days that close are added to them.
 func (t *Table) Grows(c *Column) bool {
 	return t.Appends != nil && t.Appends.Total && t.Appends.Column == c
-}
-
-// Grows tells whether a release is kept over time.
-func (r *Release) Grows() bool {
-	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
 }
 
 // Closed returns how many of the column's cells are closed at a time: the first ones, whose days are all over by it.

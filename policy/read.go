@@ -63,12 +63,19 @@ func Parse(data []byte, path string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}}
-	c.file(&file, place{node: root, found: found})
+	read := func(of map[string]string) *Policy {
+		c := &checker{directory: directory, policy: &Policy{Path: path, Digest: sha256.Sum256(data)}, relations: map[string]*Table{}, levels: of}
+		c.file(&file, place{node: root, found: found})
+		return c.policy
+	}
+	p := read(nil)
+	if found.err() == nil {
+		p.seen(read)
+	}
 	if err := found.err(); err != nil {
 		return nil, err
 	}
-	return c.policy, nil
+	return p, nil
 }
 
 // yamlLine finds the line in yaml.v3's message of a syntax error.
@@ -138,6 +145,7 @@ type checker struct {
 	directory string
 	policy    *Policy
 	relations map[string]*Table // by base relation, the first table over it
+	levels    map[string]string // by dataset, the level of those for whom the policy is read; none: the whole
 }
 
 func (c *checker) file(f *fileT, at place) {

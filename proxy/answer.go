@@ -37,7 +37,8 @@ type Answerer struct {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}}
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{},
+		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
 // Drain waits until every purchase under way is saved.
@@ -202,7 +203,13 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		if lower[i], p.err = a.below(ctx, s, plan.Measures[i]); p.err != nil {
 			return p
 		}
-		request.Items = append(request.Items, item(plan.Measures[i]))
+		it, err := item(plan.Measures[i]), error(nil)
+		if it.Levels, err = plan.Measures[i].Levels(); err != nil {
+			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
+			p.err = errInternal
+			return p
+		}
+		request.Items = append(request.Items, it)
 	}
 	var outcomes []ledger.Outcome
 	var err error
@@ -264,7 +271,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal
 		}
-		d, err = release(m, truth, a.random)
+		d, err = release(m, receipt.Levels(), truth, a.random)
 	}
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
@@ -295,9 +302,12 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 		if try > 0 {
 			time.Sleep(savePause)
 		}
-		if d.finest.Valid() {
+		switch {
+		case d.levels != nil:
+			id, err = a.ledger.SaveLevels(ctx, receipt, d.levels)
+		case d.finest.Valid():
 			id, err = a.ledger.SaveFirst(ctx, receipt, d.noisy, d.finest)
-		} else {
+		default:
 			id, err = a.ledger.Save(ctx, receipt, d.noisy)
 		}
 		if err == nil {

@@ -173,7 +173,7 @@ func (c *session) greet(st startup) error {
 
 // refresh takes the policy in force for the next statement.
 func (c *session) refresh() error {
-	p := c.server.config.Policy()
+	p := c.server.config.Policy().For(c.user)
 	if p == c.policy {
 		return nil
 	}

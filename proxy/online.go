@@ -31,9 +31,6 @@ type liveSession struct {
 func (l *sessions) of(id int64) *liveSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byID == nil {
-		l.byID = map[int64]*liveSession{}
-	}
 	if l.byID[id] == nil {
 		l.byID[id] = &liveSession{}
 	}
@@ -55,14 +52,13 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 		a.log.Error("online release was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
+	a.sessions.mu.Lock() // once it is saved others may ask it, who would take it for lost and begin a second instance
+	defer a.sessions.mu.Unlock()
 	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error("online release was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
-	live := a.sessions.of(id)
-	live.mu.Lock()
-	defer live.mu.Unlock()
-	live.asked = asked
+	a.sessions.byID[id] = &liveSession{asked: asked}
 	return id, nil
 }
 
@@ -245,5 +241,5 @@ func onlineText(s mechanisms.Spec) string {
 // syntheticText names how made-up rows came about.
 func syntheticText(s mechanisms.Spec) string {
 	y := s.Synthetic
-	return fmt.Sprintf("%d made-up rows by the %s over %d cells", y.Drawn, y.Rule, s.Cells)
+	return fmt.Sprintf("%d made-up rows by %s over %d cells", y.Drawn, y.Rule, s.Cells)
 }

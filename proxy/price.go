@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,6 +94,18 @@ func (p *Pricer) Dialect() planner.Dialect { return p.session().dialect() }
 
 // Spent is what the statements so far would cost together.
 func (p *Pricer) Spent() privacy.Cost { return p.spent }
+
+// Spend is what the statements so far would cost together, as a session's dp.epsilon that buys as much; where they are free,
+// it is dp.epsilon itself.
+func (p *Pricer) Spend() (privacy.Epsilon, error) {
+	switch {
+	case p.spent.IsZero():
+		return p.session().current().Epsilon, nil
+	case p.spent.Rho.Pico() == 0:
+		return p.spent.Epsilon, nil
+	}
+	return privacy.ParseEpsilon(strconv.FormatFloat(math.Floor(math.Sqrt(2*p.spent.Rho.Float())*1e6)/1e6, 'f', 6, 64))
+}
 
 // Left is the balance before the first statement.
 func (p *Pricer) Left() privacy.Cost { return remaining(p.Balance) }

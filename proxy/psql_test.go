@@ -36,7 +36,7 @@ func TestPsql(t *testing.T) {
 		{"set dp.epsilon = 0.2; show dp.epsilon;", "SET\ndp.epsilon\n0.2\n(1 row)\n"},
 		{"set dp.epsilon = 2;", "ERROR:  dp.epsilon is 2, the policy allows at most 1 in one statement\nHINT:  SET dp.epsilon = 1, or ask the owner of the data for a higher max_epsilon.\n"},
 		{"set dp.epsilom = 2;", "ERROR:  unrecognized configuration parameter \"dp.epsilom\"\nHINT:  Perhaps you meant dp.epsilon.\n"},
-		{"set dp.offgrid = snap;", "ERROR:  parameter \"dp.offgrid\" is not available yet\n"},
+		{"set dp.freshness = '1h';", "ERROR:  parameter \"dp.freshness\" is not available yet\n"},
 		{"show dp.budget;", "dp.budget\nε 0.9 of 1 left\n(1 row)\n"},
 		{"begin; set dp.epsilon = 0.2; rollback; show dp.epsilon;", "BEGIN\nSET\nROLLBACK\ndp.epsilon\n0.1\n(1 row)\n"},
 		{"commit;", "WARNING:  there is no transaction in progress\nCOMMIT\n"},

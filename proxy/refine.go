@@ -15,6 +15,7 @@ import (
 type drawn struct {
 	noisy  privacy.Released[mechanisms.Noisy]
 	finest mechanisms.Finest
+	levels []privacy.Released[mechanisms.Noisy] // of a draw for several levels of trust, instead
 }
 
 // below is what a refinement is made of.
@@ -53,8 +54,10 @@ func (b below) refine(m *planner.Measure, receipt *ledger.Receipt, random io.Rea
 }
 
 // release adds a paid measure's noise to what the private database has counted.
-func release(m *planner.Measure, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
+func release(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
 	switch {
+	case len(levels) > 0:
+		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
 	case m.Open != nil:
 		d.noisy, err = mechanisms.Discover(m.Finding, truth, random)
 	case m.Ladder != nil:

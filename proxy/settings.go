@@ -134,7 +134,7 @@ func unknownSetting(name string, readable ...string) *Failure {
 	if nearest != "" {
 		return f.withHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
-	return f.withHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release and dp.dialect.")
+	return f.withHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid and dp.dialect.")
 }
 
 func customName(name string) bool {
@@ -299,6 +299,7 @@ func (s *settings) typed() planner.Settings {
 	t := planner.Settings{
 		ErrorColumns: s.value("dp.error_columns") == "on",
 		Release:      s.value("dp.release") == "on",
+		OffGrid:      map[string]planner.OffGrid{"snap": planner.OffGridSnap, "exact": planner.OffGridExact}[s.value("dp.offgrid")],
 		SearchPath:   searchPath(s.value("search_path"), s.user),
 		Zone:         time.UTC,
 	}

@@ -40,7 +40,7 @@ func TestVariables(t *testing.T) {
 		{"role", "none", "none"}, {"role", "dba", "!42501"}, {"session_authorization", "alice", "alice"}, {"session_authorization", "dba", "!42501"},
 		{"dp.epsilon", "0.25", "0.25"}, {"DP.Epsilon", "1", "1"}, {"dp.epsilon", "1.000001", "!22023"}, {"dp.epsilon", "0", "!22023"}, {"dp.epsilon", "-1", "!22023"}, {"dp.epsilon", "NaN", "!22023"},
 		{"dp.epsilon", "0.0000001", "!22023"}, {"dp.confidence", "0.99", "0.99"}, {"dp.confidence", "1", "!22023"}, {"dp.confidence", "x", "!22023"}, {"dp.confidence", "NaN", "!22023"},
-		{"dp.error_columns", "yes", "on"}, {"dp.release", "1", "on"}, {"dp.max_error", "50", "50"}, {"dp.alarms", "3", "3"}, {"dp.alarms", "-1", "!22023"}, {"dp.alarms", "1001", "!22023"}, {"dp.max_error", "0", "off"}, {"dp.max_error", "OFF", "off"}, {"dp.max_error", "2.50", "2.5"}, {"dp.max_error", "-1", "!22023"}, {"dp.max_error", "NaN", "!22023"}, {"dp.max_error", "1e99", "!22023"}, {"dp.dialect", "MySQL", "mysql"}, {"dp.dialect", "oracle", "!22023"}, {"dp.offgrid", "snap", "!42704"}, {"dp.epsilno", "1", "!42704"},
+		{"dp.error_columns", "yes", "on"}, {"dp.release", "1", "on"}, {"dp.max_error", "50", "50"}, {"dp.alarms", "3", "3"}, {"dp.alarms", "-1", "!22023"}, {"dp.alarms", "1001", "!22023"}, {"dp.max_error", "0", "off"}, {"dp.max_error", "OFF", "off"}, {"dp.max_error", "2.50", "2.5"}, {"dp.max_error", "-1", "!22023"}, {"dp.max_error", "NaN", "!22023"}, {"dp.max_error", "1e99", "!22023"}, {"dp.dialect", "MySQL", "mysql"}, {"dp.dialect", "oracle", "!22023"}, {"dp.offgrid", "Snap", "snap"}, {"dp.offgrid", "round", "!22023"}, {"dp.freshness", "1h", "!42704"}, {"dp.epsilno", "1", "!42704"},
 		{"application_name", strings.Repeat("x", 2000), "!22023"},
 	} {
 		s := session0(t)

@@ -58,11 +58,12 @@ var dpVariables = []variable{
 	{name: "dp.error_columns", kind: boolean, standard: "off", about: "Adds x_low and x_high to each aggregate x."},
 	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
+	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
 	{name: "dp.dialect", kind: choice, standard: "postgres", choices: planner.Dialects, about: "The SQL that SELECTs are written in."},
 }
 
 // laterVariables are announced and not there yet.
-var laterVariables = map[string]bool{"dp.offgrid": true, "dp.freshness": true}
+var laterVariables = map[string]bool{"dp.freshness": true}
 
 // meant are variables that change what a session does.
 var meant = []variable{

@@ -30,9 +30,6 @@ type liveWatch struct {
 func (l *watches) of(id int64) *liveWatch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byID == nil {
-		l.byID = map[int64]*liveWatch{}
-	}
 	if l.byID[id] == nil {
 		l.byID[id] = &liveWatch{}
 	}
@@ -53,14 +50,13 @@ func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *planner.Measur
 		a.log.Error("run of alarms was not opened", "measure", m.Name, "error", err)
 		return 0, errInternal
 	}
+	a.watches.mu.Lock() // once it is saved others may ask it, who would take it for lost and begin a second instance
+	defer a.watches.mu.Unlock()
 	if id, err = a.save(ctx, receipt, drawn{noisy: asked.Opened()}); err != nil {
 		a.log.Error("run of alarms was not saved", "measure", m.Name, "error", err)
 		return 0, errLedger
 	}
-	live := a.watches.of(id)
-	live.mu.Lock()
-	defer live.mu.Unlock()
-	live.asked = asked
+	a.watches.byID[id] = &liveWatch{asked: asked}
 	return id, nil
 }
 

@@ -23,8 +23,49 @@ type batchReport struct {
 	Releases   []batchRelease   `json:"releases"`
 	Strategies []batchStrategy  `json:"strategies"`
 	Statements []batchStatement `json:"statements"`
+	Columns    []batchColumn    `json:"discretised_columns,omitempty"`
 
 	batch *planner.Batch
+}
+
+// batchColumn says what a finer and a coarser step of a discretised column would cost and gain.
+type batchColumn struct {
+	Table  string      `json:"table"`
+	Column string      `json:"column"`
+	Steps  []batchStep `json:"steps"`
+}
+
+type batchStep struct {
+	Step     string  `json:"step"`
+	Declared bool    `json:"declared,omitempty"`
+	Cells    int     `json:"cells,omitempty"`
+	RMSE     float64 `json:"rmse_of_ranges,omitempty"`
+	Rounding string  `json:"worst_rounding,omitempty"`
+	Rows     float64 `json:"worst_rounding_in_expected_rows,omitempty"`
+	Not      string  `json:"not,omitempty"`
+}
+
+// addBatch adds what the statements would cost together: for as much as they cost one by one, unless something else is asked.
+func (r *pricedReport) addBatch(o pricing, p *proxy.Pricer, scripts []pricedScript) error {
+	epsilon, err := p.Spend()
+	if o.epsilon != "" {
+		epsilon, err = privacy.ParseEpsilon(o.epsilon)
+	}
+	if err != nil {
+		return exitCode{2, fmt.Errorf("--epsilon: %w", err)}
+	}
+	if epsilon.Micro() == 0 {
+		return nil
+	}
+	batch, err := p.Batch(epsilon)
+	if err != nil {
+		return err
+	}
+	b := newBatchReport(batch, scripts, p.Dataset, batch.Cost)
+	if b.Answered > 0 {
+		r.Batch = b
+	}
+	return nil
 }
 
 type batchRelease struct {
@@ -54,13 +95,14 @@ type batchStatement struct {
 	Values    int     `json:"values,omitempty"`
 	RMSE      float64 `json:"rmse,omitempty"`
 	HalfWidth int64   `json:"half_width,omitempty"`
+	Sums      bool    `json:"sums,omitempty"`
 	Alone     string  `json:"alone_at_the_same_error,omitempty"`
 	Free      string  `json:"alone_answered_by,omitempty"`
 
 	words string
 }
 
-func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset) *batchReport {
+func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset, price privacy.Cost) *batchReport {
 	cost, unit := proxy.Amount(b.Cost, d.Accountant)
 	alone, _ := proxy.Amount(b.OneByOne, d.Accountant)
 	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
@@ -82,11 +124,18 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset)
 			r.Statements = append(r.Statements, r.statement(script, one, b.Statements[one.Select-1], d.Accountant))
 		}
 	}
+	for _, c := range b.Columns {
+		column := batchColumn{Table: c.Table.Name, Column: c.Name}
+		for _, s := range planner.StepChoices(c, price) {
+			column.Steps = append(column.Steps, batchStep(s))
+		}
+		r.Columns = append(r.Columns, column)
+	}
 	return r
 }
 
 func (r *batchReport) statement(script pricedScript, one proxy.Priced, s planner.BatchStatement, a privacy.Accountant) batchStatement {
-	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth}
+	out := batchStatement{File: script.name, Line: proxy.Line(script.text, one.From), Text: one.Text, Values: s.Values, RMSE: s.RMSE, HalfWidth: s.HalfWidth, Sums: s.Sums}
 	switch {
 	case s.Refusal != nil:
 		out.Refusal = s.Refusal.Message
@@ -117,14 +166,14 @@ func (r *batchReport) writeText(out io.Writer) error {
 		fmt.Fprintf(&b, "  release %d: %s (%s); %s\n    %s\n    %s\n", i+1, m.Name, m.Kind, m.words, m.Mechanism, m.Why)
 	}
 	if len(r.Strategies) > 0 {
-		b.WriteString("  Mean squared error of the statements' values at equal cost, in proportion to asking each alone at all of it:\n")
+		b.WriteString("  Mean squared error of the statements' values at this cost, each statement's in proportion to asking it alone:\n")
 	}
 	for _, s := range r.Strategies {
 		mark := ""
 		if s.Chosen {
 			mark = "  <- taken"
 		}
-		fmt.Fprintf(&b, "    %10.4g  %s%s\n", s.Error, s.Name, mark)
+		fmt.Fprintf(&b, "    %8.3f  %s%s\n", s.Error, s.Name, mark)
 	}
 	b.WriteString("  By statement:\n")
 	for _, s := range r.Statements {
@@ -132,8 +181,35 @@ func (r *batchReport) writeText(out io.Writer) error {
 		fmt.Fprintf(&b, "      %s\n", s.text())
 	}
 	fmt.Fprintf(&b, "  The batch costs %s; one by one the same errors cost %s: %.3g times as much.\n", r.batch.Cost, r.batch.OneByOne, r.Saving)
+	if len(r.Columns) > 0 {
+		fmt.Fprintf(&b, "  Steps of discretised columns: all ranges over one, by a range release for %s, and how far a bound between steps moves:\n", r.batch.Cost)
+	}
+	for _, c := range r.Columns {
+		fmt.Fprintf(&b, "    %s.%s\n", c.Table, c.Column)
+		for _, s := range c.Steps {
+			b.WriteString("      " + s.text() + "\n")
+		}
+	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+func (s batchStep) text() string {
+	text := "steps of " + s.Step
+	if s.Declared {
+		text += " (declared)"
+	}
+	if s.Cells == 0 {
+		return s.Step + ": " + s.Not
+	}
+	if text += fmt.Sprintf(": %d cells", s.Cells); s.Not != "" {
+		return text + ", " + s.Not
+	}
+	text += fmt.Sprintf(", RMSE %.4g rows; rounding below %s", s.RMSE, s.Rounding)
+	if s.Rows > 0 {
+		text += fmt.Sprintf(", some %.3g of the expected rows", s.Rows)
+	}
+	return text
 }
 
 // text says how a statement is answered.
@@ -147,6 +223,9 @@ func (s batchStatement) text() string {
 	text := "from release " + strings.Trim(strings.ReplaceAll(fmt.Sprint(s.Releases), " ", ", "), "[]")
 	if s.Values > 0 {
 		text += fmt.Sprintf("; RMSE %.4g over %d value%s, at most ±%d", s.RMSE, s.Values, ending(s.Values), s.HalfWidth)
+		if s.Sums {
+			text += ", and sums"
+		}
 	}
 	if s.Free != "" && s.words == (privacy.Cost{}).String() {
 		return text + "; one by one free, by " + s.Free

@@ -41,6 +41,8 @@ datasets:
           - {kind: range,     columns: [age],            epsilon: 0.5}
           - {kind: range,     columns: [income],         epsilon: 0.5}
           - {kind: histogram, columns: [sex, education, region], epsilon: 0.5}
+          # made-up rows: SELECT * FROM people shows them to whoever has paid (SELECT count(*) FROM dp.people_made_up pays)
+          - {kind: synthetic, name: people_made_up, columns: [{column: age, step: 10}, sex, education, region], epsilon: 1, rows: 2000}
       - name: visits                              # several rows a person
         source: main.visits
         unit: visits.person_id = people.person_id

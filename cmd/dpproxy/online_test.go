@@ -1,12 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// onlineFixture is the fixture with an online release, at most so many updates.
+// onlineFixture is the fixture with more releases.
 func onlineFixture(t *testing.T, without int, releases string) string {
 	t.Helper()
 	path := duckFixture(t, budgets{"10", "20"}, without)
@@ -20,33 +24,314 @@ func onlineFixture(t *testing.T, without int, releases string) string {
 	return path
 }
 
-const onlineRelease = "          - {kind: online, name: o, columns: [{column: age, step: 10}, hiv, city], epsilon: 1, updates: 6, insist: true}\n"
+// onlineRelease declares an online release of 234 cells with so many updates, which the histogram would beat.
+func onlineRelease(updates int, more string) string {
+	return fmt.Sprintf("          - {kind: online, name: o, columns: [{column: age, step: 10}, hiv, city], epsilon: 1, updates: %d%s}\n", updates, more)
+}
 
-const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{column: age, step: 10}, hiv, city], mechanism: mwem, epsilon: 1, rows: 500}\n"
-
-func TestMadeUpRowsThroughSQL(t *testing.T) {
-	p := serveProcess(t, onlineFixture(t, 0, onlineRelease+syntheticRelease))
-	w := p.connect("alice", "lab")
-	for _, q := range []string{
-		"SELECT * FROM people LIMIT 5", "SELECT * FROM dp.made", "SELECT count(*) FROM dp.made", "SET dp.epsilon=1", "SELECT * FROM people LIMIT 5",
-		"SELECT DISTINCT age FROM dp.made", "EXPLAIN SELECT count(*) FROM dp.made", "SELECT count(*), avg(age) FROM dp.made",
-		"SELECT * FROM people LIMIT 5",
-		"SELECT age, city FROM people WHERE age < 40 AND hiv ORDER BY age DESC LIMIT 3",
-		`SELECT "public"."people"."age" AS "age", "public"."people"."note" AS "note" FROM "public"."people" LIMIT 3`,
-		`SELECT * FROM (SELECT age, upper(city) AS c FROM people) AS virtual_table WHERE c <> 'C1' LIMIT 3`,
-		`SELECT age FROM people WHERE note = 'n1' LIMIT 3`,
-		`SELECT * FROM people LIMIT 0`,
-		`SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`,
-		`SELECT city, avg(age), count(*) FROM dp.made m GROUP BY 1 ORDER BY 1`,
-		`SELECT a.age FROM people a JOIN people b ON a.age = b.age LIMIT 3`,
-		`EXPLAIN SELECT * FROM people LIMIT 5`,
-		"SELECT * FROM dp.o LIMIT 5", "SELECT count(*) FROM people WHERE age < 40 AND city = 'c1' AND NOT hiv", "SELECT hiv, count(*) FROM dp.o GROUP BY 1",
-		"SELECT * FROM dp.releases", "SELECT spent FROM dp.budget",
-	} {
+// askAll asks until the release has stopped, or for so many questions, and returns the answers by statement.
+func askAll(t *testing.T, w *wire, questions int) map[string]string {
+	t.Helper()
+	told := map[string]string{}
+	for i := range questions {
+		q := fmt.Sprintf("SELECT count(*) FROM people WHERE age < %d AND city = 'c%d'", 10*(1+i%9), i%4)
 		a := w.ask(q)
-		t.Logf("%s\n%v %v\n%s", q, a.err, a.rows, strings.Join(a.notes, "\n"))
 		if a.err != nil {
-			t.Log(a.err.Hint)
+			if a.err.Code != "DP001" || !strings.Contains(a.err.Message, "online release o has stopped") {
+				t.Fatalf("%s: %v", q, a.err)
+			}
+			break
 		}
+		if len(a.notes) > 0 && strings.Contains(a.notes[0], "online release o") {
+			told[q] = a.rows[0][0]
+		}
+	}
+	return told
+}
+
+func explainText(t *testing.T, w *wire, q string) string {
+	t.Helper()
+	a := w.ask("EXPLAIN " + q)
+	if a.err != nil {
+		t.Fatalf("%s: %v", q, a.err)
+	}
+	var lines []string
+	for _, row := range a.rows {
+		lines = append(lines, row[0])
+	}
+	return strings.Join(lines, "\n")
+}
+
+func spentBy(t *testing.T, w *wire) string {
+	t.Helper()
+	return w.ask("SELECT spent FROM dp.budget").rows[0][0]
+}
+
+// TestOnlineReleaseThroughSQL: EXPLAIN names mechanism, reason, cost and both errors; the first use costs all of it, within
+// dp.epsilon; the same question has the same answer; then everything is free, until it stops, which is told; a stopped
+// release refuses, or lets be counted afresh where the policy says so; what it told stays.
+func TestOnlineReleaseThroughSQL(t *testing.T) {
+	for _, recount := range []bool{false, true} {
+		more := ", insist: true"
+		if recount {
+			more += ", stopped: count"
+		}
+		p := serveProcess(t, onlineFixture(t, 0, onlineRelease(4, more)))
+		w := p.connect("alice", "lab")
+		const q = "SELECT count(*) FROM people WHERE age < 40 AND city = 'c1'"
+		if text := explainText(t, w, q); !strings.Contains(text, "a fresh count") || !strings.Contains(text, "release o: ε 1 makes every count") {
+			t.Errorf("dear: %s", text)
+		}
+		w.ask("SET dp.epsilon = 1")
+		text := explainText(t, w, q)
+		for _, want := range []string{"online over public.people", "the policy insists on online release o: its answers are within ±", "a plain histogram of its 234 cells would be within ±", "multiplicative weights over 234 cells", "Cost: ε 1", "Expected error: n1: ±"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("EXPLAIN does not say %q:\n%s", want, text)
+			}
+		}
+		if a := w.ask("EXPLAIN (ALTERNATIVES) " + q); a.err != nil {
+			t.Error(a.err)
+		}
+		first := w.ask(q)
+		if first.err != nil || spentBy(t, w) != "1" || !strings.Contains(strings.Join(first.notes, ""), "first use of online release o: ε 1") {
+			t.Fatalf("%v, %q, spent %s", first.err, first.notes, spentBy(t, w))
+		}
+		if again := w.ask(q); again.err != nil || again.rows[0][0] != first.rows[0][0] || spentBy(t, w) != "1" {
+			t.Errorf("asked again: %v %v, spent %s", again.err, again.rows, spentBy(t, w))
+		}
+		w.ask("SET dp.epsilon = 0.1")
+		for i := range 60 { // group by group: whatever it answers costs nothing
+			a := w.ask(fmt.Sprintf("SELECT city, count(*) FROM people WHERE age < %d GROUP BY 1", 10*(1+i%11)))
+			if a.err != nil {
+				break
+			}
+			if strings.Contains(a.notes[0], "cost") {
+				break
+			}
+		}
+		a := w.ask("SELECT count(*) FROM people WHERE age BETWEEN 30 AND 69 AND city <> 'c2' AND NOT hiv")
+		if recount {
+			if a.err != nil || !strings.Contains(strings.Join(a.notes, ""), "online release o has stopped") || spentBy(t, w) == "1" {
+				t.Errorf("recounted: %v %q, spent %s", a.err, a.notes, spentBy(t, w))
+			}
+			continue
+		}
+		if a.err == nil || a.err.Code != "DP001" || spentBy(t, w) != "1" {
+			t.Errorf("stopped: %v %q, spent %s", a.err, a.notes, spentBy(t, w))
+		}
+		if rows := w.ask("SELECT * FROM people LIMIT 3"); rows.err != nil || len(rows.rows) != 3 || !strings.Contains(strings.Join(rows.notes, ""), "synthetic") {
+			t.Errorf("made-up rows of the hypothesis: %v %v %q", rows.err, rows.rows, rows.notes)
+		}
+		if a := w.ask("SELECT kind, paid FROM dp.releases WHERE name = 'o'"); a.err != nil || len(a.rows) != 1 || a.rows[0][1] != "t" {
+			t.Errorf("%v %v", a.err, a.rows)
+		}
+	}
+}
+
+// TestOnlineReleaseDrawnAsAHistogram: without insist the release that a histogram would beat is that histogram, for its cost,
+// and answers everything from then on; EXPLAIN gives both figures.
+func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
+	w := serveProcess(t, onlineFixture(t, 0, onlineRelease(4, ""))).connect("alice", "lab")
+	w.ask("SET dp.epsilon = 1")
+	const q = "SELECT count(*) FROM people WHERE age < 40 AND city = 'c1'"
+	if text := explainText(t, w, q); !strings.Contains(text, "drawn as a plain histogram, which gives less error") || !strings.Contains(text, "would be within ±") || !strings.Contains(text, "histogram of 234 cells") {
+		t.Error(text)
+	}
+	for _, q := range []string{q, "SELECT city, count(*) FROM people WHERE age < 70 GROUP BY 1", q} {
+		if a := w.ask(q); a.err != nil || spentBy(t, w) != "1" {
+			t.Errorf("%s: %v, spent %s", q, a.err, spentBy(t, w))
+		}
+	}
+}
+
+// TestOnlineReleaseSurvivesKills: killed again and again between questions, a proxy never tells another hard answer for the
+// same question, never charges again, and each life that asks takes one update; in the end the release has stopped.
+func TestOnlineReleaseSurvivesKills(t *testing.T) {
+	p := serveProcess(t, onlineFixture(t, 0, onlineRelease(12, ", insist: true")))
+	w := p.connect("alice", "lab")
+	w.ask("SET dp.epsilon = 1")
+	left := func() string {
+		text := explainText(t, w, "SELECT count(*) FROM people WHERE age < 20 AND hiv")
+		_, rest, found := strings.Cut(text, "with ")
+		if n, _, ok := strings.Cut(rest, " of 12 updates left"); found && ok {
+			return n
+		}
+		return "stopped"
+	}
+	const hardest = "SELECT count(*) FROM people WHERE hiv IS NULL"
+	w.ask("SELECT count(*) FROM people WHERE age < 20 AND hiv")
+	hard := ""
+	if a := w.ask(hardest); a.err == nil && strings.Contains(a.notes[0], ": 1 from the rows") {
+		hard = a.rows[0][0]
+	}
+	seen := []string{left()}
+	for range 14 {
+		p.stop(syscall.SIGKILL)
+		p.restart()
+		w = p.connect("alice", "lab")
+		a := w.ask(hardest)
+		if a.err != nil {
+			if a.err.Code != "DP001" {
+				t.Fatal(a.err)
+			}
+			break
+		}
+		if hard != "" && a.rows[0][0] != hard {
+			t.Errorf("the hard answer %s has become %s", hard, a.rows[0][0])
+		}
+		seen = append(seen, left())
+	}
+	if spent := spentBy(t, w); spent != "1" {
+		t.Errorf("spent %s", spent)
+	}
+	t.Log("updates left, life by life: ", seen)
+	if last := seen[len(seen)-1]; len(seen) > 14 || slices.Contains(seen[:len(seen)-1], "stopped") || last != "1" && last != "stopped" {
+		t.Errorf("updates left: %v", seen)
+	}
+}
+
+// TestOnlineReleaseIsHerOwn: whatever another analyst asks of the same declared release leaves every byte that she sees
+// equal, but for the noised cells: notices, EXPLAIN, her releases and her charges.
+func TestOnlineReleaseIsHerOwn(t *testing.T) {
+	var seen [2][]string
+	for i := range seen {
+		p := serveProcess(t, onlineFixture(t, 0, onlineRelease(3, ", insist: true")))
+		bob := p.connect("bob", "lab")
+		bob.ask("SET dp.epsilon = 1")
+		if i == 1 {
+			askAll(t, bob, 80)
+		}
+		w := p.connect("alice", "lab")
+		w.ask("SET dp.epsilon = 1")
+		const q = "SELECT count(*) FROM people WHERE age < 60 AND city = 'c1'"
+		for _, ask := range []string{"SELECT name, kind, paid FROM dp.releases ORDER BY 1", "EXPLAIN " + q, "SELECT user_name, spent FROM dp.budget"} {
+			a := w.ask(ask)
+			seen[i] = append(seen[i], fmt.Sprint(a.rows, a.err, a.notes))
+		}
+	}
+	if !slices.Equal(seen[0], seen[1]) {
+		t.Errorf("bob's questions show:\n%s\n%s", seen[0], seen[1])
+	}
+}
+
+// TestOnlineReleaseAtOnce: racing sessions of one analyst open the release once, at its cost, and take no more updates than
+// declared.
+func TestOnlineReleaseAtOnce(t *testing.T) {
+	p := serveProcess(t, onlineFixture(t, 0, onlineRelease(5, ", insist: true")))
+	done := make(chan string, 8)
+	for i := range cap(done) {
+		w := p.connect("alice", "lab")
+		go func() {
+			w.Send(simpleQuery("SET dp.epsilon = 1"))
+			if _, err := w.hear(); err != nil {
+				done <- err.Error()
+				return
+			}
+			for k := range 12 {
+				a, err := w.tryAsk(fmt.Sprintf("SELECT count(*) FROM people WHERE age < %d AND city = 'c%d'", 10*(1+(k+i)%9), k%4))
+				if err != nil || a.err != nil && a.err.Code != "DP001" {
+					done <- fmt.Sprint(err, a.err)
+					return
+				}
+			}
+			done <- ""
+		}()
+	}
+	for range cap(done) {
+		if text := <-done; text != "" {
+			t.Error(text)
+		}
+	}
+	if spent := spentBy(t, p.connect("alice", "lab")); spent != "1" {
+		t.Errorf("spent %s", spent)
+	}
+}
+
+// TestOnlineReleaseHasOneInstance: sessions that wait for another to open the release, and ask it at once, ask the one
+// instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told make all.
+func TestOnlineReleaseHasOneInstance(t *testing.T) {
+	const updates, racing = 40, 8
+	p := serveProcess(t, onlineFixture(t, 0, onlineRelease(updates, ", insist: true")))
+	told := regexp.MustCompile(`online release o: (\d) from the rows`)
+	for _, user := range []string{"alice", "bob"} {
+		var all []*wire
+		for range racing {
+			all = append(all, p.connect(user, "lab"))
+			all[len(all)-1].ask("SET dp.epsilon = 1")
+		}
+		done := make(chan string, racing)
+		for i, w := range all {
+			go func() {
+				a, err := w.tryAsk(fmt.Sprintf("SELECT count(*) FROM people WHERE age < %d AND city = 'c1'", 10*(1+i)))
+				done <- fmt.Sprint(err, a.err, a.notes)
+			}()
+		}
+		hard, left := 0, 0
+		for range racing {
+			text := <-done
+			m := told.FindStringSubmatch(text)
+			if m == nil {
+				t.Fatal(text)
+			}
+			if m[1] == "1" {
+				hard++
+			}
+		}
+		_, rest, _ := strings.Cut(explainText(t, all[0], "SELECT count(*) FROM people WHERE age < 20 AND hiv"), "with ")
+		fmt.Sscan(rest, &left)
+		if left+hard != updates || spentBy(t, all[0]) != "1" {
+			t.Errorf("%s: %d of %d updates left after %d hard answers, spent %s", user, left, updates, hard, spentBy(t, all[0]))
+		}
+	}
+}
+
+// TestMedianBasicThroughSQL: the median mechanism over small databases needs a public number of rows and δ, pays both, and
+// answers so many questions.
+func TestMedianBasicThroughSQL(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "20"}, 0)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(strings.NewReplacer("unit: {name: person, key: people.uid}", "unit: row", "neighbors: add-remove", "neighbors: replace-one\n    units: 4000000",
+		"epsilon: 10, delta: 0", "epsilon: 10, delta: 1e-5", "epsilon: 20, delta: 0", "epsilon: 20, delta: 1e-4", "max_epsilon: 1,", "max_epsilon: 2,",
+		"        max_rows_per_unit: 1\n", "", "expected_rows: 1000", "expected_rows: 4000000").Replace(string(data)), "        columns:")
+	text += `        columns:
+          - {name: city, type: text, domain: {values: [c0, c1, c2]}, outside: exclude, nulls: exclude}
+        releases:
+          - {kind: online, name: b, columns: [city], mechanism: median-basic, epsilon: 2, delta: 1e-6, updates: 8, queries: 150, insist: true}
+`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	duckExec(t, path, "CREATE OR REPLACE TABLE people AS SELECT i AS uid, 'c' || least(i % 5, 2) AS city FROM range(4000000) AS r(i)")
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	w.ask("SET dp.epsilon = 2")
+	if text := explainText(t, w, "SELECT count(*) FROM people WHERE city = 'c1'"); !strings.Contains(text, "median mechanism over small databases over 3 cells") || !strings.Contains(text, "δ") {
+		t.Error(text)
+	}
+	answered := 0
+	for i := range 200 {
+		a := w.ask(fmt.Sprintf("SELECT count(*) FROM people WHERE city IN ('c%d', 'c%d')", i%3, (i/3)%3))
+		if a.err != nil {
+			if a.err.Code != "DP001" {
+				t.Fatal(a.err)
+			}
+			break
+		}
+		if answered++; answered == 1 {
+			t.Log(a.rows, a.notes)
+		}
+	}
+	t.Log(answered, "answered")
+	if spent := spentBy(t, w); answered < 10 || spent != "2" {
+		t.Errorf("answered %d, spent %s", answered, spent)
+	}
+	p.stop(syscall.SIGKILL)
+	p.restart()
+	w = p.connect("alice", "lab")
+	if a := w.ask("SELECT city, count(*) FROM people GROUP BY 1"); a.err != nil && a.err.Code != "DP001" || spentBy(t, w) != "2" {
+		t.Errorf("%v, spent %s", a.err, spentBy(t, w))
 	}
 }

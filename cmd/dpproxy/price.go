@@ -27,6 +27,7 @@ type pricing struct {
 	path, user, dataset, dialect string
 	set                          []string
 	each, json, fresh            bool
+	epsilon                      string
 }
 
 func priceCommand() *cobra.Command {
@@ -37,7 +38,9 @@ func priceCommand() *cobra.Command {
 		Long: `Plans each statement of the files as a session of the user would, and charges nothing: it connects to no database and
 reads no row. Statements follow each other as in one session: SET applies to those behind it, and what one buys is free for
 the next; --each prices each by itself. The user's own releases and balance are read from the ledger where there is one.
-A file named - is standard input. Exits with 0 when every statement is answered within the budget, with 3 when not.`,
+A file named - is standard input. Behind it: what all statements would cost as a batch
+that dpproxy release buys, with which releases and errors, and what the steps of discretised columns cost and gain.
+Exits with 0 when every statement is answered within the budget, with 3 when not.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := logger(cmd)
@@ -53,6 +56,7 @@ A file named - is standard input. Exits with 0 when every statement is answered 
 	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
 	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: "+strings.Join(planner.Dialects, " or ")+" (default: the user's setting)")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of the session, such as dp.epsilon=0.05; may be repeated")
+	flags.StringVar(&o.epsilon, "epsilon", "", "what a batch of all statements may cost (default: as much as they cost one by one)")
 	flags.BoolVar(&o.each, "each", false, "price each statement by itself")
 	flags.BoolVar(&o.fresh, "fresh", false, "leave the ledger alone: no history, the whole budget")
 	flags.BoolVar(&o.json, "json", false, "print JSON")
@@ -94,6 +98,9 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 		}
 	}
 	report := priceReport(o, pricer, scripts)
+	if err := report.addBatch(o, pricer, scripts); err != nil {
+		return err
+	}
 	if o.json {
 		err = report.writeJSON(out)
 	} else {
@@ -124,6 +131,7 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 	if o.user == "" {
 		return nil, exitCode{2, errors.New("--user is missing: whose budget is it?")}
 	}
+	p = p.For(o.user)
 	d, err := o.chosen(p)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type pricedReport struct {
 	Unit       string            `json:"unit"` // of the amounts: epsilon or rho
 	Statements []pricedStatement `json:"statements"`
 	Total      pricedTotal       `json:"total"`
+	Batch      *batchReport      `json:"batch,omitempty"`
 
 	limit privacy.Cost
 }
@@ -153,8 +154,10 @@ func (r *pricedReport) writeText(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "Cost %s: %s, %.3g %% of %s's budget %s in dataset %s, of which %s is left. Nothing was charged.\n",
 		together, t.words, 100*t.Share, r.User, r.Budget, r.Dataset, r.Left)
-	_, err := io.WriteString(out, b.String())
-	return err
+	if _, err := io.WriteString(out, b.String()); err != nil || r.Batch == nil {
+		return err
+	}
+	return r.Batch.writeText(out)
 }
 
 func (s pricedStatement) write(b *strings.Builder) {

@@ -21,10 +21,9 @@ import (
 // releasing is what the command line asks of `dpproxy release`.
 type releasing struct {
 	pricing
-	users   []string
-	names   []string
-	epsilon string
-	trust   ledger.Options
+	users []string
+	names []string
+	trust ledger.Options
 }
 
 func releaseCommand() *cobra.Command {
@@ -152,7 +151,7 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	if err != nil {
 		return err
 	}
-	r := newBatchReport(batch, scripts, d)
+	r := newBatchReport(batch, scripts, d, batch.Cost)
 	if r.Answered == 0 {
 		return exitCode{3, errors.New("no statement of the reports counts anything that could be released: dpproxy price says why")}
 	}
@@ -183,14 +182,13 @@ func (b *builder) declared(ctx context.Context) error {
 			if known = append(known, r.Name); len(b.o.names) > 0 && !slices.Contains(b.o.names, r.Name) {
 				continue
 			}
-			m, err := planner.DeclaredMeasure(r)
+			plan, err := declaredPlan(b.dataset, r)
 			if err != nil {
 				return fmt.Errorf("release %s: %w", r.Name, err)
 			}
-			plan := (&planner.Batch{Dataset: b.dataset, Measures: []*planner.Measure{m}, Cost: m.Cost}).Plan()
-			fmt.Fprintf(b.out, "%s: %s over %s; %s\n", r.Name, r.Kind, t.Name, proxy.MechanismText(m))
+			fmt.Fprintf(b.out, "%s: %s over %s; %s\n", r.Name, r.Kind, t.Name, proxy.MechanismText(plan.Measures[0]))
 			for _, user := range b.o.users {
-				if b.buy(ctx, user, plan) {
+				if b.buyDeclared(ctx, user, r.Name) {
 					built++
 				} else {
 					failed++
@@ -210,6 +208,32 @@ func (b *builder) declared(ctx context.Context) error {
 		return exitCode{code: 3}
 	}
 	return nil
+}
+
+// declaredPlan is a plan that buys a release which the policy declares.
+func declaredPlan(d *policy.Dataset, r *policy.Release) (*planner.Plan, error) {
+	m, err := planner.DeclaredMeasure(r)
+	if err != nil {
+		return nil, err
+	}
+	return (&planner.Batch{Dataset: d, Measures: []*planner.Measure{m}, Cost: m.Cost}).Plan(), nil
+}
+
+// buyDeclared buys a declared release for one user, at her level of trust.
+func (b *builder) buyDeclared(ctx context.Context, user, name string) bool {
+	d := b.policy.For(user).Dataset(b.dataset.ID)
+	for _, t := range d.Tables {
+		for _, r := range t.All() {
+			if r.Name != name {
+				continue
+			}
+			if plan, err := declaredPlan(d, r); err == nil {
+				return b.buy(ctx, user, plan)
+			}
+		}
+	}
+	fmt.Fprintf(b.out, "    %s: does not have it at level %s\n", user, d.Level.Name)
+	return false
 }
 
 // buy buys a plan for one user, and says what it cost.

@@ -35,6 +35,11 @@ func standIn(name string, args []string) int {
 	ctx := context.Background()
 	listening := func(a net.Addr) { fmt.Fprintf(os.Stderr, "msg=listening address=%s\n", a) }
 	var err error
+	if strings.HasPrefix(name, "dies:") {
+		err = serveUntil(ctx, name, args[0], listening)
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	switch name {
 	case standInLateCharge:
 		var l *lateCharge

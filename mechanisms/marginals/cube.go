@@ -24,7 +24,7 @@ import (
 // Proof: a row is in one cell of each marginal. A column of the frame of n > 2 cells has n−1 once and −1 in the other n−1
 // rows; of two cells it is ±1. The rows of a residual are the Kronecker product of the frames, and norms of products are
 // products of norms. All of it is whole numbers.
-// Observe takes cells in [0, 2^40], which brings no two of them further apart, adds up exactly, in two halves of 20 bits
+// Observe takes cells within ±2^60, which brings no two of them further apart, adds up exactly, in three parts of 20 bits
 // each, and cuts at ±2^61 at last, which brings no two observations further apart.
 // Limits: a weight times 2^attributes times the cells is at most 2^40.
 type cube struct {
@@ -55,8 +55,8 @@ const (
 	MostCubeCells      = 1 << 18
 	MostCubeAttributes = 10
 	mostObservedBits   = 40
-	mostCell           = 1 << 40
-	halfBits           = 20
+	mostCell           = 1 << 60
+	partBits           = 20
 )
 
 func newCube(shape []int, cells int, list []ranges.Marginal) (*cube, error) {
@@ -237,29 +237,41 @@ func (c *cube) Sensitivity(neighbors privacy.Neighbors) privacy.Sensitivity {
 	return c.one
 }
 
-// Observe returns the weighted marginals and residuals of the cells.
+// Observe returns the weighted marginals and residuals of the cells, which may be below 0 where sums are.
 func (c *cube) Observe(cells []int64) []int64 {
-	high, low := make([]int64, c.cells), make([]int64, c.cells)
-	for i := range min(len(cells), c.cells) {
-		n := min(max(cells[i], 0), mostCell)
-		high[i], low[i] = n>>halfBits, n&(1<<halfBits-1)
+	var parts [3][]int64
+	for k := range parts {
+		parts[k] = make([]int64, c.cells)
 	}
-	upper, seen := c.linear(high), c.linear(low)
-	for i, n := range upper {
-		// Each half is within ±2^60: beyond 2^42 the sum is beyond 2^61, whatever the lower half is.
-		switch {
-		case n >= 1<<42:
-			seen[i] = ranges.MostObserved
-		case n <= -1<<42:
-			seen[i] = -ranges.MostObserved
-		default:
-			seen[i] = min(max(n<<halfBits+seen[i], -ranges.MostObserved), ranges.MostObserved)
+	for i := range min(len(cells), c.cells) {
+		n := min(max(cells[i], -mostCell), mostCell)
+		parts[0][i], parts[1][i], parts[2][i] = n>>(2*partBits), n>>partBits&(1<<partBits-1), n&(1<<partBits-1)
+	}
+	seen := c.linear(parts[0])
+	for _, part := range parts[1:] {
+		for i, n := range c.linear(part) {
+			seen[i] = shifted(seen[i], n)
 		}
+	}
+	for i, n := range seen {
+		seen[i] = min(max(n, -ranges.MostObserved), ranges.MostObserved)
 	}
 	return seen
 }
 
-// linear observes cells of at most 20 bits: no sum is beyond 2^20·w·2^attributes·cells ≤ 2^60.
+// shifted returns n·2^20 + m for |m| ≤ 2^60, cut at ±2^62 where |n| is above 2^42: it is beyond 2^61 then, and stays there
+// with whatever part comes next.
+func shifted(n, m int64) int64 {
+	switch {
+	case n >= 1<<42:
+		return 1 << 62
+	case n <= -1<<42:
+		return -1 << 62
+	}
+	return n<<partBits + m
+}
+
+// linear observes cells within ±2^20: no sum is beyond 2^20·w·2^attributes·cells ≤ 2^60.
 func (c *cube) linear(cells []int64) []int64 {
 	out := make([]int64, c.count)
 	for k, s := range c.sources {

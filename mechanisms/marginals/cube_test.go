@@ -3,6 +3,7 @@ package marginals
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"math/rand/v2"
 	"testing"
 
@@ -224,7 +225,7 @@ func TestCubeObservesExactly(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 7))
 	cells := make([]int64, s.Cells())
 	for i := range cells {
-		cells[i] = random.Int64N(mostCell)
+		cells[i] = random.Int64N(1 << 45)
 	}
 	for j, got := range s.Observe(cells) {
 		want := int64(0)
@@ -235,12 +236,16 @@ func TestCubeObservesExactly(t *testing.T) {
 			t.Fatalf("observation %d is %d, want %d", j, got, want)
 		}
 	}
-	for _, n := range []int64{math.MinInt64, -1, math.MaxInt64} {
+	for _, n := range []int64{math.MinInt64, -1 << 50, -1, 1 << 59, math.MaxInt64} {
 		cells[0] = n
 		for j, got := range s.Observe(cells) {
-			want := int64(b.At(j, 0)) * min(max(n, 0), mostCell)
-			for i, m := range cells[1:] {
-				want += int64(b.At(j, i+1)) * m
+			exact := new(big.Int)
+			for i, m := range cells {
+				exact.Add(exact, new(big.Int).Mul(big.NewInt(int64(b.At(j, i))), big.NewInt(min(max(m, -mostCell), mostCell))))
+			}
+			want := int64(ranges.MostObserved * exact.Sign())
+			if exact.CmpAbs(big.NewInt(ranges.MostObserved)) < 0 {
+				want = exact.Int64()
 			}
 			if got != want {
 				t.Fatalf("observation %d of %d is %d, want %d", j, n, got, want)

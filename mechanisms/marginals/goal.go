@@ -2,6 +2,7 @@ package marginals
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -43,6 +44,9 @@ func NewGoal(shape []int, wanted []Wanted, norm ranges.Norm, neighbors privacy.N
 	most := 0.0
 	for _, x := range g.losses {
 		most = math.Max(most, x)
+	}
+	if !(most > 0) || math.IsInf(most, 1) {
+		return nil, fmt.Errorf("what is wanted weighs %g, must weigh more than nothing", most)
 	}
 	g.workload = Workload{domain: d, loss: map[Set]float64{}}
 	for _, s := range maximal(sets) {
@@ -119,12 +123,14 @@ func (g *Goal) Error(d ranges.Description) float64 {
 		return math.Inf(1)
 	}
 	sum := 0.0
-	for a, loss := range g.losses {
-		at, ok := c.known[a]
-		if !ok {
-			return math.Inf(1)
+	for _, a := range g.workload.closure { // in order, so that the same goal says the same sum
+		if loss := g.losses[a]; loss > 0 {
+			at, ok := c.known[a]
+			if !ok {
+				return math.Inf(1)
+			}
+			sum += loss * c.variance[at]
 		}
-		sum += loss * c.variance[at]
 	}
 	return sum
 }

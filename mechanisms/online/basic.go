@@ -43,6 +43,8 @@ type Basic struct {
 	candidates *candidates
 	hard       int
 	asked      int64
+	aside      int64                   // how many questions count as asked in the state
+	save       func(step []byte) error // nil: nothing is restored
 	stopped    *Stopped
 }
 
@@ -82,12 +84,19 @@ func (b *Basic) Answer(q Query) (privacy.Released[Answer], error) {
 		b.stopped = &Stopped{NoRandomness}
 		return none, errors.Join(b.stopped, err)
 	}
-	b.asked++
+	if err := b.ask(); err != nil {
+		b.stopped = &Stopped{Undurable}
+		return none, errors.Join(b.stopped, err)
+	}
 	hard, value := b.observe(q, held, threshold, soft, fresh)
 	left := b.plan.spec.Hard - b.hard
 	if !hard {
 		// The median candidate's count, scaled from its rows to all rows.
 		return sealed.Release(Answer{Value: b.plan.scaled(median(held)), Left: left}), nil
+	}
+	if err := b.keepStep(Entry{q, value}); err != nil {
+		b.stopped = &Stopped{Undurable}
+		return none, errors.Join(b.stopped, err)
 	}
 	b.hard++
 	b.candidates.keep(q, func(rows int) bool { return b.plan.agrees(rows, value) })

@@ -45,17 +45,25 @@ func tailsOf(t *testing.T, p Plan) tails {
 	const reach = 400
 	x := tails{z: make([]float64, 2*reach+1), below: make([]float64, 4*reach+1), reach: reach}
 	for i := range x.z {
-		x.z[i] = float64(d.threshold.Mass(int64(i) - reach))
+		x.z[i] = side(d.threshold, int64(i)-reach)
 	}
 	sum := 0.0
 	for k := int64(-20 * reach); k < 2*reach; k++ {
 		if k >= -2*reach {
 			x.below[k+2*reach] = sum
 		}
-		sum += float64(d.comparison.Mass(k))
+		sum += side(d.comparison, k)
 	}
 	x.below[4*reach] = sum
 	return x
+}
+
+// side is the mass of noise of one side.
+func side(d noise.Distribution, k int64) float64 {
+	if k < 0 {
+		return 0
+	}
+	return float64(d.Mass(k)) / (.5 + float64(d.Mass(0))/2)
 }
 
 // probability of bits for gaps: hard[i] tells of query i.

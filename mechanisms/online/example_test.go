@@ -52,11 +52,11 @@ func Example() {
 	}
 	fmt.Println("a plain histogram would do:", better.Histogram(), better.HistogramCost)
 	// Output:
-	// opening it costs ε 0.129781
-	// [{0 1}] {40223 true 19}
-	// [{4 5}] {37409 true 18}
-	// [{0 1} {4 5}] {75633 false 18}
-	// [{0 4}] {51407 false 18}
+	// opening it costs ε 0.094864
+	// [{0 1}] {39777 true 19}
+	// [{4 5}] {36268 true 18}
+	// [{0 1} {4 5}] {74046 false 18}
+	// [{0 4}] {51754 false 18}
 	// a plain histogram would do: true ε 0.002167
 }
 
@@ -86,6 +86,6 @@ func ExampleStopped() {
 		fmt.Printf("%+v\n", a.Value())
 	}
 	// Output:
-	// {Value:952 Hard:true Left:0}
+	// {Value:949 Hard:true Left:0}
 	// the session is stopped: its hard answers are used up
 }

@@ -195,13 +195,6 @@ func (s *Session) State() State {
 	return s.state
 }
 
-// Cells returns the share of all rows that the hypothesis gives each cell. All of it is public.
-func (s *Session) Cells() []float64 {
-	s.lock.Lock()
-	defer s.lock.Unlock()
-	return s.hypothesis.shares()
-}
-
 // Left returns the updates left.
 func (s *Session) Left() int {
 	s.lock.Lock()

@@ -16,17 +16,17 @@ type shape struct {
 }
 
 // tuning is the part of a shape that privacy and the promised width leave free; it decides how many queries are hard. A
-// low threshold leaves more room for noise but doubts more; exact answers teach more but cost more.
+// low trust leaves more room for noise but doubts more; exact answers teach more but cost more.
 type tuning struct {
-	doubted  float64 // threshold : width
+	trusted  float64 // error : width of a hypothesis that is doubted needlessly with probability at most miss
 	answered float64 // width of a hard answer : width
 	learned  float64 // half of the slab that a hard answer leaves to a hypothesis : width
 }
 
 // The first is the published setting. The second was chosen on the synthetic rows of BenchmarkCovidLike.
 var (
-	published = tuning{doubted: .5, answered: 1, learned: .5}
-	tuned     = tuning{doubted: .65, answered: .6, learned: .2}
+	published = tuning{trusted: 0, answered: 1, learned: .5}
+	tuned     = tuning{trusted: .3, answered: .6, learned: .2}
 )
 
 func (r Rule) tuning() tuning {
@@ -38,9 +38,11 @@ func (r Rule) tuning() tuning {
 
 // shapeOf finds the cheapest shape with the target's miss.
 //
-// Derivation: a hypothesis that is off by at least the width passes if the difference of comparison noise and threshold
-// noise exceeds width − threshold; a hard answer is off by its own noise. Both tails are set to miss, which leaves the
-// ratio of the two scales, searched on a grid.
+// Derivation: the noise has one side, so that a hypothesis that is off by at least the width passes only if the threshold's
+// noise exceeds the comparison's by width − threshold, and one that is off by the trusted part is doubted only if the
+// comparison's exceeds the threshold's by threshold − trusted; a hard answer is off by its own noise. All three tails are
+// set to miss. For a threshold this gives a scale each, of which exceeds depends on both but weakly: iterated. The
+// threshold is searched on a grid.
 func shapeOf(s Spec, miss noise.Probability) shape {
 	best := shape{cost: math.Inf(1)}
 	updates, restarts := float64(s.Updates), float64(s.Restarts)
@@ -49,15 +51,15 @@ func shapeOf(s Spec, miss noise.Probability) shape {
 	if s.Accountant == privacy.ZCDP {
 		answer = tuning.answered / normalQuantile(float64(miss))
 	}
-	for i := range 121 {
-		ratio := math.Pow(10, -2+float64(i)*.02) // threshold scale : comparison scale
-		comparison := (1 - tuning.doubted) / reach(ratio, float64(miss))
-		m := shape{threshold: tuning.doubted, thresholdScale: ratio * comparison, comparisonScale: comparison, answerScale: answer}
+	for i := 1; i < 200; i++ {
+		at := tuning.trusted + (1-tuning.trusted)*float64(i)/200
+		threshold, comparison := oneSidedScales(1-at, at-tuning.trusted, float64(miss))
+		m := shape{threshold: at, thresholdScale: threshold, comparisonScale: comparison, answerScale: answer}
 		if s.Accountant == privacy.Pure {
-			m.cost = 1/m.thresholdScale + updates*(2/comparison+1/answer) + restarts*max(0, 1/m.thresholdScale-1/answer)
+			m.cost = 1/threshold + updates*(2/comparison+1/answer) + restarts*max(0, 1/threshold-1/answer)
 			m.cost *= 1e6
 		} else {
-			instance := 1/m.thresholdScale + 2/comparison
+			instance := 1/threshold + 2/comparison
 			m.cost = updates * (instance*instance/2 + 1/(2*answer*answer)) * 1e12
 		}
 		if m.cost < best.cost {
@@ -67,37 +69,27 @@ func shapeOf(s Spec, miss noise.Probability) shape {
 	return best
 }
 
-// reach returns the x with P(A + B > x) = miss for independent Laplace noise of scales ratio and 1.
-func reach(ratio, miss float64) float64 {
-	low, high := 0., 1.
-	for differenceTail(ratio, 1, high) > miss {
-		high *= 2
+// oneSidedScales returns scales a and b of exponential noises A and B with P(A − B > above) = P(B − A > below) = miss.
+func oneSidedScales(above, below, miss float64) (a, b float64) {
+	a, b = above, below
+	for range 60 {
+		a, b = above/math.Log(a/((a+b)*miss)+1e-9), below/math.Log(b/((a+b)*miss)+1e-9)
+		a, b = min(max(a, 1e-6*above), 4*above), min(max(b, 1e-6*below), 4*below)
 	}
-	for range 100 {
-		middle := (low + high) / 2
-		if differenceTail(ratio, 1, middle) > miss {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return high
+	return a, b
 }
 
-// differenceTail returns P(A + B > x), x ≥ 0, for independent Laplace noise of scales a and b: from the partial fractions
-// of 1/((1+a²u²)(1+b²u²)), and the limit where the scales are equal.
-func differenceTail(a, b, x float64) float64 {
-	if math.Abs(a-b) < 1e-4*b {
-		return (.5 + x/(4*b)) * math.Exp(-x/b)
-	}
-	return (a*a*math.Exp(-x/a) - b*b*math.Exp(-x/b)) / (2 * (a*a - b*b))
+// exceeds returns the least k ≥ 0 with P(A − B ≥ k) ≤ miss for independent geometric noises of scales a and b: from
+// Σ over B of P(A ≥ B + k) = exp(−k/a)·(1 − exp(−1/b))/(1 − exp(−1/a−1/b)).
+func exceeds(a, b, miss float64) float64 {
+	share := math.Expm1(-1/b) / math.Expm1(-1/a-1/b)
+	return math.Ceil(max(0, a*math.Log(share/miss)))
 }
 
 // normalQuantile returns the z with P(|Z| > z) = miss.
 func normalQuantile(miss float64) float64 { return math.Sqrt2 * math.Erfcinv(miss) }
 
 // Width returns how far off an answer may be, in rows: more with probability at most miss, each by itself, easy or hard.
-// The tails are those of continuous noise, which the discrete noise follows within one grid step.
 func (p Plan) Width(miss noise.Probability) int64 {
 	if !p.valid || checkMiss(miss) != nil {
 		return 0
@@ -106,8 +98,9 @@ func (p Plan) Width(miss noise.Probability) int64 {
 	if err != nil {
 		return 0
 	}
-	threshold, comparison := 1e6/float64(p.split.threshold.Micro()), 2e6/float64(p.split.comparison.Micro())
-	easy := float64(p.threshold) + comparison*float64(p.moves)*reach(threshold/comparison, float64(miss)) + 1
+	moves := float64(p.moves)
+	threshold, comparison := moves*1e6/float64(p.split.threshold.Micro()), moves*2e6/float64(p.split.comparison.Micro())
+	easy := float64(p.threshold) + exceeds(threshold, comparison, float64(miss)) // gap < threshold + (A − B)
 	hard := float64(d.answer.HalfWidthOfSum(1, miss))
 	return int64(math.Ceil(max(easy, hard) / float64(p.spec.Grid)))
 }

@@ -66,26 +66,18 @@ func (p Plan) Left(s State, restored bool) int {
 	return max(left, 0)
 }
 
-// Belief is the public hypothesis of a state, read without a session: also when that has stopped, or its process is gone.
-type Belief struct {
-	plan       Plan
-	hypothesis hypothesis
-}
-
-// Believe makes the hypothesis of a state.
-func Believe(p Plan, s State) (*Belief, error) {
+// Shares returns the share of all rows that the hypothesis of a state gives each cell: read without a session, also when that
+// has stopped, or its process is gone.
+func Shares(p Plan, s State) ([]float64, error) {
 	if !p.valid {
 		return nil, errUnplanned
 	}
-	b := &Belief{p, newHypothesis(p)}
+	h := newHypothesis(p)
 	for i := range s.entries {
 		if err := s.entries[i].Query.check(p.spec.Cells, p.spec.Grid); err != nil {
 			return nil, err
 		}
-		b.hypothesis.learn(s.entries[:i+1])
+		h.learn(s.entries[:i+1])
 	}
-	return b, nil
+	return h.shares(), nil
 }
-
-// Cells returns the share of all rows that the hypothesis gives each cell.
-func (b *Belief) Cells() []float64 { return b.hypothesis.shares() }

@@ -8,20 +8,23 @@ import (
 
 // instance is a sparse vector with fresh answers: above threshold, and what is asked of it.
 //
-// Claim: with s = Plan.moves, threshold noise of scale s/ε₁, comparison noise of scale 2s/ε₂ and answers that are
-// ε₃-DP (ρ₃-zCDP) for a change of s, an instance that stops after c hard answers is (ε₁ + c(ε₂+ε₃))-DP; with c = 1 its
-// bits are (ε₁+ε₂)-DP. Without a hard answer it is ε₁-DP, however many queries were easy; where the last hard bit is
-// seen but its answer is not, it is ε₃ less.
+// Claim: with s = Plan.moves, threshold noise of scale s/ε₁, comparison noise of scale 2s/ε₂, both of one side (geometric,
+// from 0 up), and answers that are ε₃-DP (ρ₃-zCDP) for a change of s, an instance that stops after c hard answers is
+// (ε₁ + c(ε₂+ε₃))-DP; with c = 1 its bits are (ε₁+ε₂)-DP. Without a hard answer it is ε₁-DP, however many queries were
+// easy; where the last hard bit is seen but its answer is not, it is ε₃ less.
 // Neighbours: one unit's rows absent, or different; Sensitivity: a query moves by at most s under both (Spec.check),
 // and so does the gap |q(D) − h|, one query for both signs, since h is a function of what has been said before.
-// Theorem: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017, their algorithm 7 with Δ = s.
+// Theorem: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017, their algorithm 7 with Δ = s; for noise of one
+// side package sparse, whose proof is this one.
 // Proof: fix the answers so far, and with them the queries, the guesses h_i and the gaps g_i(D), g_i(D'), which differ by
-// at most s. Let z be the threshold noise, y_i the comparison noise; i is hard iff g_i + y_i ≥ T + z. Map z to z + s and,
-// where i is hard, y_i to y_i + 2s. If i is easy on D with z, it is so on D' with z + s for the same y_i:
-// g_i' + y_i ≤ g_i + s + y_i < T + z + s. If hard, it stays hard: g_i' + y_i + 2s ≥ g_i + y_i + s ≥ T + z + s. The map
-// shifts integers by integers, so it is one-to-one on the support, and it changes the probability of z by at most the
-// factor exp(ε₁), of each of the c shifted y_i by exp(2s·ε₂/2s). A hard answer q(D) + fresh noise is independent of y_i
-// and z, which are never told; given the past it costs ε₃ (ρ₃) by adaptive composition.
+// at most s. Let z be the threshold noise, y_i the comparison noise; i is hard iff g_i + y_i ≥ T + z. Pair z on D with z+s
+// on D', which is in the support, too, and at least exp(−ε₁) times as likely: P(z+s) = exp(−ε₁)·P(z) for z ≥ 0. Given them:
+// if i is easy, g_i + y_i < T + z implies g_i' + y_i ≤ g_i + s + y_i < T + z + s, so easy is no less likely on D'. If hard,
+// y_i ≥ T + z − g_i becomes y_i ≥ T + z + s − g_i', which is at most 2s further up, and P(y ≥ t) ≤ exp(h·ε₂/2s)·P(y ≥ t+h)
+// for whole t and h ≥ 0: both are powers of exp(−ε₂/2s) where t ≥ 0, and where t < 0 the left is 1 and the right at least
+// exp(h·ε₂/2s)·exp(−(t+h)·ε₂/2s). So each of the c hard bits costs at most exp(ε₂), and z exp(ε₁), once. A hard answer
+// q(D) + fresh noise is independent of y_i and z, which are never told; given the past it costs ε₃ (ρ₃) by adaptive
+// composition. T, and whatever mean the noise has, is public and decides the error alone.
 // Limits: what is compared is never what is answered: y_i known, an answer equal to the compared value would tell z's
 // bound, and no ε at all would hold (the faults in the tests). The samplers' ends at ±2^63 are reached with probability
 // below exp(−2^20). Sums take time in proportion to the query's cells; whether an answer is hard is public.
@@ -36,13 +39,23 @@ type instance struct {
 // it does, before and regardless of the truth.
 func (n *instance) draw(random *noise.Reader) (comparison int64, err error) {
 	if !n.z.Valid() {
-		n.z = sealed.Seal(n.sources.threshold.Sample(random))
+		n.z = sealed.Seal(oneSided(n.sources.threshold, random))
 	}
 	if !n.answer.Valid() {
 		n.answer = sealed.Seal(n.sources.answer.Sample(random))
 	}
-	comparison = n.sources.comparison.Sample(random)
+	comparison = oneSided(n.sources.comparison, random)
 	return comparison, random.Err()
+}
+
+// oneSided draws discrete Laplace noise given that it is not negative, which is geometric. How often it draws depends on the
+// noise alone.
+func oneSided(d noise.Distribution, random *noise.Reader) int64 {
+	for {
+		if n := d.Sample(random); n >= 0 || random.Err() != nil {
+			return n
+		}
+	}
 }
 
 // hard tells whether gap + y ≥ threshold + z, in integers that cannot overflow.

@@ -1,0 +1,198 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// A shared release may be drawn at several levels of trust at once (docs/adr/0028). Each level is a saved release of its
+// own, which a user holds when she has paid for it; all are saved in one transaction, on the charge of whoever came first.
+// The cap pays the finest level once. The family names the levels that were drawn together: an item joins the draw of its
+// own family only.
+
+// soundLevels checks an item's levels by themselves.
+func (it *Item) soundLevels() error {
+	if len(it.Levels) == 0 {
+		return nil
+	}
+	if !it.Shared || it.Ladder != (Ladder{}) || it.Spec.Grows() || len(it.Levels) > mechanisms.MostLevels || it.level() < 0 {
+		return errors.New("ledger: such an item has no levels")
+	}
+	for i, l := range it.Levels {
+		c := amountsOf(l.Cost)
+		if c.eps < 0 || c.rho < 0 || c.delta != 0 || c.eps == 0 && c.rho == 0 || !hasNoise(l.Spec) || i > 0 && (l.Cost == it.Levels[i-1].Cost || !l.Cost.Fits(it.Levels[i-1].Cost)) {
+			return errors.New("ledger: malformed levels")
+		}
+	}
+	return nil
+}
+
+// level is the place of the item's own level; −1: it is none of them.
+func (it *Item) level() int {
+	own := specKey(it.Spec)
+	return slices.IndexFunc(it.Levels, func(l mechanisms.Level) bool { return l.Cost == it.Cost && specKey(l.Spec) == own })
+}
+
+// pool is what a draw of the item costs the cap.
+func (it *Item) pool() privacy.Cost {
+	if len(it.Levels) > 0 {
+		return it.Levels[0].Cost
+	}
+	return it.Cost
+}
+
+// family names the levels of an item; zero: it has none.
+func (it *Item) family() Digest {
+	if len(it.Levels) == 0 {
+		return Digest{}
+	}
+	var e encoder
+	for _, l := range it.Levels {
+		e.cost(l.Cost)
+		e.spec(l.Spec)
+	}
+	return sha256.Sum256(e.b)
+}
+
+// bodyPool marks behind a charge what the cap pays for it, bodyFamily behind a release the levels that it was drawn with.
+// Numbers are on disk: never change one.
+const (
+	bodyPool   int64 = 2
+	bodyFamily int64 = 3
+)
+
+// pool writes what the cap pays where that is not what the user pays.
+func (e *encoder) pool(pool, own privacy.Cost) {
+	if pool != own && !pool.IsZero() {
+		e.i64(bodyPool)
+		e.cost(pool)
+	}
+}
+
+// family writes the levels that a release was drawn with, and on whose save.
+func (e *encoder) family(family Digest, of int64) {
+	if family != (Digest{}) {
+		e.i64(bodyFamily)
+		e.digest(family)
+		e.i64(of)
+	}
+}
+
+// marked tells whether what is left of a row begins with a mark, and reads that.
+func (d *decoder) marked(mark int64) bool {
+	if d.err != nil || len(d.b) == 0 {
+		return false
+	}
+	ahead := *d
+	if ahead.i64() != mark || ahead.err != nil {
+		return false
+	}
+	*d = ahead
+	return true
+}
+
+// SaveLevels is Ledger's.
+func (f *file) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
+	if r == nil || r.state.Load() == 0 || r.flight == nil {
+		return 0, errors.New("ledger: not a receipt")
+	}
+	if len(levels) == 0 || len(levels) != len(r.item.Levels) {
+		return 0, errors.New("ledger: other levels than were paid for")
+	}
+	for _, l := range levels {
+		if !l.Valid() {
+			return 0, errors.New("ledger: nothing was released")
+		}
+	}
+	return f.stored(ctx, r, levels[r.item.level()], func(t *batch) (int64, error) { return f.saveLevels(t, r, levels) })
+}
+
+// saveLevels is the writer's part: the level that was paid for first, the others on its save.
+func (f *file) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
+	own := r.item.level()
+	body := func(i int) (saveBody, []byte) {
+		blob := encodeNoisy(levels[i].Value())
+		item := r.item
+		item.Cost, item.Spec = item.Levels[i].Cost, item.Levels[i].Spec
+		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: item, family: item.family()}
+		if i != own {
+			var e encoder
+			e.str("level")
+			e.digest(Digest(r.key))
+			e.i64(int64(i))
+			b.key = sha256.Sum256(e.b)
+		}
+		return b, blob
+	}
+	first, blob := body(own)
+	_, again := f.book.byCharge[r.charge]
+	id, err := f.save(t, r, first, blob)
+	if err != nil || again {
+		return id, err
+	}
+	for i := range levels {
+		if i == own {
+			continue
+		}
+		b, blob := body(i)
+		b.of = id
+		row, err := t.add(rowSave, r.ds, "", b.encode())
+		if err != nil {
+			return 0, err
+		}
+		if err := t.store.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, row.seq, -row.seq, b.key[:], blob); err != nil {
+			return 0, err
+		}
+	}
+	return id, nil
+}
+
+// applyLevel folds the save of a level that was not the one first paid for.
+func (b *book) applyLevel(r row, s saveBody) error {
+	first := b.releases[s.of]
+	if first == nil || first.Revoked || first.of != 0 || first.ds != r.ds || first.family != s.family || first.Item.Digest != s.item.Digest ||
+		b.byCharge[s.charge] != s.of || !s.item.Shared || r.holder != "" || s.at != first.Release.At.UnixNano() {
+		return fmt.Errorf("a level without its draw")
+	}
+	b.keep(r, s)
+	return nil
+}
+
+// root is the release on whose save a release's levels were saved; its own number where it has none.
+func (r *record) root() int64 {
+	if r.of != 0 {
+		return r.of
+	}
+	return r.ID
+}
+
+// levelsOf are the live releases that were drawn with one, and that one.
+func (b *book) levelsOf(rec *record) []*record {
+	if rec.family == (Digest{}) {
+		return []*record{rec}
+	}
+	return slices.DeleteFunc(slices.Clone(b.byMeasure[measureKey{rec.ds, rec.holder, rec.Item.Digest}]), func(o *record) bool { return o.root() != rec.root() })
+}
+
+// outgrow notes that of the levels of one draw that a user holds only the finest is read: they are no independent answers.
+func (b *book) outgrow(k holderKey, rec *record) {
+	if rec.family == (Digest{}) {
+		return
+	}
+	list, finest := slices.Clone(b.held[k]), -1
+	for i := range list {
+		if o := b.releases[list[i].ID]; o.family == rec.family && o.root() == rec.root() {
+			if list[i].Refined = true; finest < 0 || list[finest].Item.Cost.Fits(list[i].Item.Cost) {
+				finest = i
+			}
+		}
+	}
+	list[finest].Refined = false
+	b.held[k] = list
+}

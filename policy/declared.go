@@ -1,0 +1,67 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+)
+
+// ReleaseKind names what a declared release holds.
+type ReleaseKind uint8
+
+// The kinds of declared releases. The zero value is invalid.
+const (
+	RangeRelease ReleaseKind = 1 + iota
+	HistogramRelease
+	OnlineRelease    // counting queries, one after the other
+	SyntheticRelease // made-up rows
+)
+
+func (k ReleaseKind) String() string {
+	return [...]string{"invalid", "range", "histogram", "online", "synthetic"}[k]
+}
+
+// Release is a release that the policy declares; each user pays its cost once.
+type Release struct {
+	Table   *Table
+	Name    string // people_age, or as written
+	Kind    ReleaseKind
+	Columns []*Column
+	Cost    privacy.Cost
+	Epsilon privacy.Epsilon // as written; under zcdp the cost is ε²/2
+	Refresh time.Duration   // 0: never
+	Levels  []privacy.Cost  // of a draw that serves several levels of trust, falling: Cost is one of them; nil: there is one
+
+	// Of online and synthetic releases:
+	Widths    []int  // by column, how many of its regular cells make one of the release's
+	Mechanism string // as in the file
+	Updates   int    // online
+	Insist    bool   // online: used even where a histogram of its cells would be better
+	Recount   bool   // online: once it has stopped, questions are counted afresh
+	Rows      int    // how many made-up rows are shown
+	Queries   int64  // median-basic
+}
+
+// Cells returns, for each cell that the release has of its i-th column, the column's first cell in it.
+func (r *Release) Cells(i int) (from []int) {
+	d, width := r.Columns[i].Domain, 1
+	if r.Widths != nil {
+		width = r.Widths[i]
+	}
+	for c := 0; c < d.Size(); c++ {
+		if c >= d.Regular || c%width == 0 {
+			from = append(from, c)
+		}
+	}
+	return from
+}
+
+// All lists the releases that the policy declares over the table.
+func (t *Table) All() []*Release {
+	return append(append(t.Releases[:len(t.Releases):len(t.Releases)], t.Sessions...), t.Synthetics...)
+}
+
+// Grows tells whether a release is kept over time.
+func (r *Release) Grows() bool {
+	return r.Kind == RangeRelease && len(r.Columns) == 1 && r.Table.Grows(r.Columns[0])
+}
