@@ -207,7 +207,8 @@ func replayClient(t *testing.T, p *program, url, client string, report *strings.
 				continue // nor does PostgreSQL
 			}
 			asked++
-			if want.err == nil && got.err == nil && slices.Equal(want.results, got.results) && want.params == got.params {
+			if want.err != nil && got.err != nil && want.err.Code == got.err.Code ||
+				want.err == nil && got.err == nil && slices.Equal(want.results, got.results) && want.params == got.params {
 				same++
 				continue
 			}
