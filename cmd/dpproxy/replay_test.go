@@ -77,6 +77,7 @@ type outcome struct {
 	err     *pgconn.PgError
 	params  string
 	rows    string // exact, for comparisons of two proxies
+	notices string
 }
 
 var dollar = regexp.MustCompile(`\$\d`)
@@ -165,6 +166,9 @@ func pgConnect(t *testing.T, url string) *pgconn.PgConn {
 // TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ: what
 // PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
 func TestReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays every recorded statement to two servers")
+	}
 	for _, twin := range []string{"", "shop"} {
 		name := map[bool]string{true: "embedded", false: "twin"}[twin == ""]
 		t.Run(name, func(t *testing.T) {
