@@ -76,14 +76,20 @@ type Statement struct {
 	Text string // as written, without the separating semicolon
 	From int    // where the statement begins in the text of the message, in bytes
 
-	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what
+	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what; Close: empty is ALL
 	Values    []string // Set: its values; Begin, and Set of a transaction's modes: name, value, name, value, …
 	Default   bool     // Set … TO DEFAULT
 	Local     bool     // Set LOCAL
-	Prepared  string   // Deallocate: empty is ALL
+	Prepared  string   // Deallocate: empty is ALL; Prepare, Execute
 	Savepoint string   // Savepoint, ReleaseSavepoint, RollbackTo
 	Chain     bool     // Commit and Rollback AND CHAIN
 	Explain   *Explain // Explain: what is explained, and how
+
+	Inner         *Statement // Copy, Declare, Prepare: the Select that it holds
+	Copy          *Copy      // Copy: how its rows are written
+	Cursor        *Cursor    // Declare
+	Fetch         *Fetch     // Fetch
+	ArgumentCount int        // Execute
 
 	Assignments []Assignment // Select: what it sets
 
@@ -127,7 +133,13 @@ const (
 	KindReleaseSavepoint
 	KindRollbackTo
 	KindOther   // parsed, but never possible here: planner.Refuse gives the refusal
-	KindNothing // accepted, and nothing to do: CLOSE ALL, UNLISTEN; Name is the command tag
+	KindNothing // accepted, and nothing to do: UNLISTEN; Name is the command tag
+	KindCopy    // TO STDOUT
+	KindDeclare
+	KindFetch // and MOVE
+	KindClose
+	KindPrepare
+	KindExecute
 )
 
 // Refusal is why a statement is not answered. Nothing was charged and nothing was sent to the database.

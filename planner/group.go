@@ -84,6 +84,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	if refusal := g.findKeys(); refusal != nil {
 		return nil, refusal
 	}
+	g.combine()
 	if g.fanned != nil {
 		if refusal := g.fanned.told(locationOf(sel.FromClause[0])); refusal != nil {
 			return nil, refusal

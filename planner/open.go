@@ -23,6 +23,9 @@ type opening struct {
 	values map[*policy.Column][]string
 	wanted []*policy.Column
 	tables map[*policy.Table]*policy.Table
+
+	large    bool                     // keys with too many combinations are found
+	products map[string]*policy.Table // with a column of combinations
 }
 
 // finding are the keys of an open column: found, or, where measure is not nil, to be found.
@@ -54,6 +57,10 @@ func planOpen(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 			for _, v := range refusal.named {
 				o.values[v.column] = append(o.values[v.column], v.text)
 			}
+			continue
+		}
+		if refusal != nil && refusal.ID == tooManyCells.ID && !o.large && c.Dataset != nil && c.Dataset.Threshold {
+			o.large = true
 			continue
 		}
 		if refusal != nil || len(o.wanted) == len(o.found) {

@@ -71,9 +71,17 @@ func (s *Statement) classify() {
 	case *pg.Node_UnlistenStmt:
 		s.Kind, s.Name = KindNothing, "UNLISTEN"
 	case *pg.Node_ClosePortalStmt:
-		if s.refusal = cursors.at(-1); n.ClosePortalStmt.Portalname == "" {
-			s.Kind, s.Name, s.refusal = KindNothing, "CLOSE CURSOR ALL", nil
-		}
+		s.Kind, s.Name = KindClose, n.ClosePortalStmt.Portalname
+	case *pg.Node_DeclareCursorStmt:
+		s.declare(n.DeclareCursorStmt)
+	case *pg.Node_FetchStmt:
+		s.fetch(n.FetchStmt)
+	case *pg.Node_PrepareStmt:
+		s.prepare(n.PrepareStmt)
+	case *pg.Node_ExecuteStmt:
+		s.execute(n.ExecuteStmt)
+	case *pg.Node_CopyStmt:
+		s.copyTo(n.CopyStmt)
 	default:
 		s.refusal = otherStatement(s.node, s.Text)
 	}
@@ -83,6 +91,9 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 	s.Kind = KindExplain
 	inner := Statement{Text: explainedText(s.Text), source: s.source, node: e.Query}
 	inner.classify()
+	if inner.Kind == KindDeclare {
+		inner = *inner.Inner
+	}
 	if inner.Kind != KindSelect {
 		s.Kind, s.refusal = KindOther, explained.at(-1)
 		return
@@ -239,12 +250,6 @@ func otherStatement(n *pg.Node, text string) *Refusal {
 	switch n.GetNode().(type) {
 	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_TruncateStmt:
 		return writes.at(-1, verb)
-	case *pg.Node_CopyStmt:
-		return copies.at(-1)
-	case *pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt:
-		return cursors.at(-1)
-	case *pg.Node_PrepareStmt, *pg.Node_ExecuteStmt:
-		return preparations.at(-1)
 	case *pg.Node_AlterRoleStmt:
 		if setsPassword(n.GetAlterRoleStmt()) {
 			return definitions.at(-1, verb).hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")

@@ -68,17 +68,18 @@ var (
 
 // Statements that never run here.
 var (
-	writes       = &reason{"read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`}
-	definitions  = &reason{"no-definitions", "42501", "%s is not permitted: nothing can be created or changed here", "The data owner changes tables and rights in the database and in the policy file.", `CREATE TABLE t (a int)`}
-	copies       = &reason{"no-copy", "42501", "COPY is not permitted: it would move rows", `Ask for aggregates: SELECT count(*) FROM … GROUP BY ….`, `COPY people TO STDOUT`}
-	cursors      = &reason{"no-cursor", "DP002", "SQL cursors are not available yet", "Send the SELECT itself; through the protocol it may be fetched in parts.", `DECLARE c CURSOR FOR SELECT count(*) FROM people`}
-	preparations = &reason{"no-sql-prepare", "DP002", "PREPARE and EXECUTE as SQL statements are not available yet", "Use your driver's prepared statements, which go through the protocol.", `PREPARE q AS SELECT count(*) FROM people`}
-	otherKind    = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `LISTEN channel`}
-	twoPhase     = &reason{"no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`}
-	intoTable    = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
-	rowLocks     = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
-	explained    = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
-	explainArg   = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT … or EXPLAIN (FORMAT JSON) SELECT ….", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
+	writes        = &reason{"read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`}
+	definitions   = &reason{"no-definitions", "42501", "%s is not permitted: nothing can be created or changed here", "The data owner changes tables and rights in the database and in the policy file.", `CREATE TABLE t (a int)`}
+	copies        = &reason{"no-copy", "42501", "COPY %s is not permitted", "Only COPY (SELECT …) TO STDOUT is answered; psql's \\copy writes what it brings to a file of yours.", `COPY people FROM STDIN`}
+	copyOption    = &reason{"copy-option", "22023", "%s", "FORMAT text, csv or binary, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are known.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT xml)`}
+	copySyntax    = &reason{"copy-options-conflict", "42601", "%s", "Give each option once, and to binary none but its format.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT binary, DELIMITER ';')`}
+	cursorOptions = &reason{"cursor-options", "42P11", "a cursor cannot be %s at once", "Leave one of them out.", `DECLARE c SCROLL NO SCROLL CURSOR FOR SELECT count(*) FROM people`}
+	otherKind     = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `LISTEN channel`}
+	twoPhase      = &reason{"no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`}
+	intoTable     = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
+	rowLocks      = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
+	explained     = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
+	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT … or EXPLAIN (FORMAT JSON) SELECT ….", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
 )
 
 // Names.
@@ -148,7 +149,7 @@ var (
 	unsupported    = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
 	rowSubquery    = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
 	offGrid        = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
-	tooManyCells   = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
+	tooManyCells   = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other. Where the data owner sets large_products: threshold, GROUP BY of plain columns shows the combinations that enough units have.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
 	construct      = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
 	rowsCombined   = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`}
 	epsilonSmall   = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
@@ -165,7 +166,7 @@ var (
 func catalogue() []*reason {
 	return []*reason{
 		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
-		writes, definitions, copies, cursors, preparations, otherKind, twoPhase, intoTable, rowLocks, explained, explainArg,
+		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, twoPhase, intoTable, rowLocks, explained, explainArg,
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,

@@ -97,6 +97,9 @@ func (v *sheeter) positionOf(q *question) int {
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
 func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
 	c := q.table.Columns[column]
+	if len(c.Product) > 0 {
+		return UnitKey{Column: c}, nil // its parts together tell its cells
+	}
 	var over []*expr
 	for _, k := range keys {
 		if e := q.keys[k]; slices.Equal(e.cols, []int{column}) {

@@ -39,6 +39,10 @@ func (c *checker) dataset(f *datasetT, at place) {
 		checkName(f.Unit.Name, at.key("unit").key("name"), "name of the unit")
 		unitKey(d, f, at.key("unit").key("key"))
 	}
+	d.Threshold = f.Large == "threshold"
+	if d.Threshold && f.Unit.Row {
+		at.key("large_products").problem("large_products: threshold needs a unit that is a key: combinations are shown that enough units have")
+	}
 	d.Cap = allowance(f.Cap, d.Accountant, at.key("cap").within("cap", ""))
 	levels(d, f, at.key("levels"))
 	c.budgets(d, f, at.key("budgets"))

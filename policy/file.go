@@ -84,6 +84,7 @@ type datasetT struct {
 	Tables      []tableT           `yaml:"tables" jsonschema:"required" jsonschema_description:"What analysts see. Nothing else exists for them."`
 	Population  later              `yaml:"population"`
 	NullUnit    string             `yaml:"null_unit" jsonschema:"enum=exclude,enum=each,default=exclude" jsonschema_description:"Rows whose unit is NULL: left out, or each a unit of its own (assumed). A table may say otherwise."`
+	Large       string             `yaml:"large_products" jsonschema:"enum=refuse,enum=threshold,default=refuse" jsonschema_description:"GROUP BY of plain columns with more than 2^20 combinations: refused, or those combinations are found and shown that enough units have, which needs a delta."`
 	Limits      later              `yaml:"limits"`
 	Timing      later              `yaml:"timing"`
 }

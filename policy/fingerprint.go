@@ -69,6 +69,9 @@ func (t *Table) Fingerprint() []byte {
 		}
 		if c.Open != nil {
 			line("open", fmt.Sprint(MostKeyLength), fmt.Sprint(c.NullKey))
+			for _, part := range c.Product {
+				line("of", part.Name)
+			}
 		}
 		if d := c.Domain; d.Ordered() {
 			line("steps", d.canonical(d.Min), d.canonical(d.Max), d.step())

@@ -1,6 +1,9 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // MostKeyLength is the number of characters that the values of an open column are cut to.
 const MostKeyLength = 128
@@ -69,4 +72,18 @@ func (t *Table) With(found map[*Column]Found) *Table {
 	move(own.Columns, t.Columns)
 	move(own.Keys, t.Keys)
 	return &own
+}
+
+// WithProduct returns the table with one more open column, whose values are the combinations of the cells of some columns,
+// written as numbers with commas.
+func (t *Table) WithProduct(columns []*Column) *Table {
+	own := t.With(nil)
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	col := &Column{Table: own, Name: "combinations of " + strings.Join(names, ", "), Type: Text, Typmod: -1, Nulls: NullExclude, Outside: OutsideOther, Product: columns}
+	col.Open, col.Domain = col, openDomain(col, nil)
+	own.Columns = append(own.Columns, col)
+	return own
 }

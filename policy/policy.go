@@ -68,6 +68,7 @@ type Dataset struct {
 	Levels      []TrustLevel      // most trusted first; the whole is not among them
 	Level       *TrustLevel       // of those for whom the policy is written; nil: the whole. See For
 	Defaults    Defaults
+	Threshold   bool // large_products: threshold
 	Buying      Buying
 	Tables      []*Table
 }
@@ -160,10 +161,6 @@ type View struct {
 	Line, Column int // of the text in the policy file
 }
 
-// Analysed tells a table that is a SELECT over other tables of the dataset: its columns have no domains of their own, and
-// no SQL reads it.
-func (t *Table) Analysed() bool { return t.View.Text != "" && !t.View.Trusted }
-
 // Source is a base relation of the private database.
 type Source struct{ Schema, Name string }
 
@@ -177,15 +174,16 @@ type Column struct {
 	Domain  *Domain // never nil in a private table; nil in a public one
 	Nulls   NullRule
 	Outside OutsideRule
-	Snap    bool    // offgrid: snap
-	Extreme bool    // extremes: min and max are answered
-	Join    bool    // one of Table.Keys: rows may be joined by it, and nothing else
-	Unit    bool    // of Keys: it names the row's unit
-	Open    *Column // keys: discover: the policy's own column; its values are public once they are found (docs/adr/0018)
-	NullKey bool    // of an open column whose keys were found: NULL is one of them
-	Hidden  bool    // of Keys: the policy does not list it, so that catalogs do not show it
-	Refers  *Column // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
-	Comment string  // description for the catalog
+	Snap    bool      // offgrid: snap
+	Product []*Column // of an open column made by WithProduct: those whose combinations are its values
+	Extreme bool      // extremes: min and max are answered
+	Join    bool      // one of Table.Keys: rows may be joined by it, and nothing else
+	Unit    bool      // of Keys: it names the row's unit
+	Open    *Column   // keys: discover: the policy's own column; its values are public once they are found (docs/adr/0018)
+	NullKey bool      // of an open column whose keys were found: NULL is one of them
+	Hidden  bool      // of Keys: the policy does not list it, so that catalogs do not show it
+	Refers  *Column   // of Keys: the key whose values it holds: that in another table through which units are found, or, in a derived table, an input's; nil: none
+	Comment string    // description for the catalog
 }
 
 // NullRule says what a NULL becomes.

@@ -144,6 +144,12 @@ func brief(msg pgproto3.BackendMessage) string {
 		return fmt.Sprintf("T%d", len(m.Fields))
 	case *pgproto3.DataRow:
 		return "D"
+	case *pgproto3.CopyOutResponse:
+		return "H"
+	case *pgproto3.CopyData:
+		return "d"
+	case *pgproto3.CopyDone:
+		return "c"
 	case *pgproto3.CommandComplete:
 		return "C(" + string(m.CommandTag) + ")"
 	case *pgproto3.ReadyForQuery:

@@ -10,8 +10,8 @@ import (
 // command is a statement with what a session must know to run it itself.
 type command struct {
 	planner.Statement
-	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of DEALLOCATE, or what DISCARD
-	// drops. It is empty for ALL.
+	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of PREPARE, EXECUTE and DEALLOCATE,
+	// the cursor of CLOSE, or what DISCARD drops. It is empty for ALL.
 	name     string
 	value    string // of SET
 	standard bool   // SET … TO DEFAULT
@@ -33,9 +33,6 @@ func (k *command) own() bool {
 	}
 	return true
 }
-
-// returnsRows tells whether the command has columns.
-func (k *command) returnsRows() bool { return k.Kind == planner.KindShow || !k.own() }
 
 // parseCommands reads the text of a message in PostgreSQL's SQL.
 func parseCommands(text string) ([]command, *planner.Refusal) {
@@ -76,7 +73,7 @@ func commandOf(s planner.Statement) command {
 		if s.Name == "all" {
 			k.name = ""
 		}
-	case planner.KindDeallocate:
+	case planner.KindDeallocate, planner.KindPrepare, planner.KindExecute:
 		k.name = s.Prepared
 	case planner.KindSavepoint, planner.KindReleaseSavepoint, planner.KindRollbackTo:
 		k.name = s.Savepoint

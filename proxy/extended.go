@@ -33,7 +33,12 @@ type portal struct {
 	run     bool
 	result  Result
 	names   objectNames
-	next    int // row that comes next
+	at      int // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
+
+	binary  bool // FETCH brings its rows in binary
+	forward bool // NO SCROLL
+	hold    bool // it outlives its transaction
+	fresh   bool // which has not ended yet
 }
 
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
@@ -43,8 +48,8 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	if m.Name == "" {
 		delete(c.statements, "")
 	}
-	if len(c.statements) >= c.server.config.Limits.Statements {
-		return failure("53400", "too many prepared statements in this session").withHint("DEALLOCATE those that are not needed.")
+	if err := c.mayPrepare(); err != nil {
+		return err
 	}
 	commands, err := c.read(m.Query)
 	if err != nil {
@@ -72,6 +77,13 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	return nil
 }
 
+func (c *session) mayPrepare() error {
+	if len(c.statements) >= c.server.config.Limits.Statements {
+		return failure("53400", "too many prepared statements in this session").withHint("DEALLOCATE those that are not needed.")
+	}
+	return nil
+}
+
 // infer finds the types of a statement's parameters and columns.
 func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	k := stmt.command
@@ -79,22 +91,45 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	switch {
 	case k.Kind == planner.KindOther && k.refusal != nil:
 		return k.refusal
-	case k.own():
-		if k.returnsRows() {
-			stmt.columns = showColumns(k)
-		}
-		return nil
+	case k.Kind == planner.KindDeclare:
+		err := c.inferAsked(ctx, stmt, k.Inner)
+		stmt.columns = nil
+		return err
+	case !k.own():
+		return c.inferAsked(ctx, stmt, &k.Statement)
+	case k.Kind == planner.KindShow:
+		stmt.columns = showColumns(k)
+	case k.Kind == planner.KindFetch || k.Kind == planner.KindExecute:
+		stmt.columns = c.namedColumns(k)
 	}
+	return nil
+}
+
+// namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that name,
+// which its execution will say.
+func (c *session) namedColumns(k *command) []sandbox.Column {
+	if k.Kind == planner.KindExecute {
+		if stmt := c.statements[k.name]; stmt != nil {
+			return stmt.columns
+		}
+	} else if p := c.portals[k.Fetch.Name]; p != nil && !k.Fetch.Move {
+		return p.columns
+	}
+	return nil
+}
+
+// inferAsked has the pipeline describe what it will be asked.
+func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner.Statement) error {
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), k.Statement, stmt.given)
+	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
 	if ctx.Err() != nil {
 		return interrupted(ctx)
 	}
 	if refusal != nil {
 		return refusal
 	}
-	k.ParamTypes = d.Params
+	asked.ParamTypes = d.Params
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {
 		stmt.params[i] = onWire(t)
@@ -113,6 +148,10 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 	}
 	if err := c.check(stmt.command.Kind); err != nil {
 		return err
+	}
+	if k := stmt.command; k.Kind == planner.KindFetch || k.Kind == planner.KindExecute {
+		stmt.columns = c.namedColumns(k)
+		return nil
 	}
 	if stmt.policy == c.policy && stmt.epoch == c.settings.epoch {
 		return nil
@@ -135,11 +174,8 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if stmt == nil {
 		return missingStatement(m.PreparedStatement)
 	}
-	if m.DestinationPortal != "" && c.portals[m.DestinationPortal] != nil {
-		return failure("42P03", fmt.Sprintf("cursor %q already exists", m.DestinationPortal))
-	}
-	if len(c.portals) >= c.server.config.Limits.Portals {
-		return failure("53400", "too many open portals in this session")
+	if err := c.mayOpen(m.DestinationPortal); err != nil {
+		return err
 	}
 	err := c.cancelable(func(ctx context.Context) error { return c.renew(ctx, stmt) })
 	if err != nil {
@@ -164,11 +200,26 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		p.params = append(p.params, v)
 	}
 	c.enter()
-	c.opened++
-	p.number = c.opened
-	c.portals[m.DestinationPortal] = p
+	c.open(m.DestinationPortal, p)
 	c.back.Send(&pgproto3.BindComplete{})
 	return nil
+}
+
+func (c *session) mayOpen(name string) error {
+	if name != "" && c.portals[name] != nil {
+		return failure("42P03", fmt.Sprintf("cursor %q already exists", name))
+	}
+	if len(c.portals) >= c.server.config.Limits.Portals {
+		return failure("53400", "too many open portals in this session").withHint("CLOSE those that are not needed.")
+	}
+	return nil
+}
+
+// open gives a portal its name, under which the protocol and the statements of cursors find it.
+func (c *session) open(name string, p *portal) {
+	c.opened++
+	p.number, p.fresh = c.opened, true
+	c.portals[name] = p
 }
 
 func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
@@ -185,7 +236,7 @@ func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
 			oids[i] = uint32(t)
 		}
 		c.back.Send(&pgproto3.ParameterDescription{ParameterOIDs: oids})
-		c.describeColumns(stmt.command, stmt.columns, nil)
+		c.describeColumns(stmt.columns, nil)
 		return nil
 	}
 	if m.ObjectType != 'P' {
@@ -195,17 +246,17 @@ func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
 	if p == nil {
 		return missingPortal(m.Name)
 	}
-	if p.stmt.command != nil && p.stmt.command.returnsRows() {
+	if p.columns != nil {
 		if err := c.check(p.stmt.command.Kind); err != nil {
 			return err
 		}
 	}
-	c.describeColumns(p.stmt.command, p.columns, p.formats)
+	c.describeColumns(p.columns, p.formats)
 	return nil
 }
 
-func (c *session) describeColumns(k *command, columns []sandbox.Column, formats []int16) {
-	if k == nil || !k.returnsRows() {
+func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
+	if columns == nil {
 		c.back.Send(&pgproto3.NoData{})
 		return
 	}
@@ -226,15 +277,18 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 		if err := c.check(k.Kind); err != nil {
 			return err
 		}
-		if !k.returnsRows() {
-			return failure("55000", fmt.Sprintf("portal %q cannot be run anymore", m.Portal))
+		if !p.result.Rows.Valid() || k.Kind == planner.KindCopy {
+			return failure("55000", fmt.Sprintf("portal %q cannot be run", m.Portal))
 		}
 	} else if err := c.draw(ctx, p); err != nil {
 		return err
 	}
-	if !k.returnsRows() {
+	if !p.result.Rows.Valid() {
 		c.complete(p.result.Tag)
 		return nil
+	}
+	if k.Kind == planner.KindCopy {
+		return c.sendCopy(ctx, k.Copy, p.result)
 	}
 	return c.fetch(p, int64(m.MaxRows))
 }
@@ -250,10 +304,13 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	if err != nil {
 		return err
 	}
-	if p.stmt.command.returnsRows() && !sameShape(p.columns, p.result.Columns) {
+	if p.stmt.command.Kind == planner.KindCopy || !p.result.Rows.Valid() {
+		return nil
+	}
+	if !sameShape(p.columns, p.result.Columns) {
 		return failure("0A000", "cached plan must not change result type").withHint("Prepare the statement again.")
 	}
-	p.names, err = c.namesFor(ctx, p)
+	p.names, err = c.namesFor(ctx, p.result.Columns, p.formats)
 	return err
 }
 
@@ -264,19 +321,20 @@ func sameShape(a, b []sandbox.Column) bool {
 // fetch sends the next rows of a portal, all where most is 0.
 func (c *session) fetch(p *portal, most int64) error {
 	total := len(p.result.Rows.Value().Data)
+	from := min(p.at, total)
 	to := total
-	if most > 0 && most <= int64(total-p.next) {
-		to = p.next + int(most)
+	if most > 0 && most <= int64(total-from) {
+		to = from + int(most)
 	}
-	from := p.next
 	if err := c.sendRows(c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
 		return err
 	}
-	p.next = to
 	if most > 0 && int64(to-from) == most {
+		p.at = to
 		c.back.Send(&pgproto3.PortalSuspended{}) // also where these were the last rows: that shows at the next Execute
 		return nil
 	}
+	p.at = total + 1
 	c.complete(countedTag(p.result.Tag, to-from))
 	return nil
 }

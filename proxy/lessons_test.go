@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -88,7 +89,8 @@ func (l *lesson) rows(sql, portal string, most int) {
 		}
 	}
 	m, _ := l.take("CommandComplete", "PortalSuspended", "EmptyQueryResponse")
-	n, err := strconv.Atoi(strings.TrimPrefix(strings.Trim(m.rest, `"`), "SELECT "))
+	words := strings.Fields(strings.Trim(m.rest, `"`) + " -")
+	n, err := strconv.Atoi(words[max(len(words)-2, 0)])
 	if m.kind == "PortalSuspended" {
 		n = most
 	} else if err != nil {
@@ -119,14 +121,14 @@ func (l *lesson) learn(m recorded, skipping bool) (failing bool) {
 	case m.kind == "Query":
 		return l.learnQuery(m)
 	case m.kind == "Parse":
-		l.statements[v.Name] = v.SQL
-		l.change(v.SQL, func(x *fixture) {
+		l.statements[v.Name] = l.asked(v.SQL)
+		l.change(l.asked(v.SQL), func(x *fixture) {
 			for _, oid := range v.OIDs {
 				x.params = append(x.params, onWire(policy.Type(oid)))
 			}
 		})
 		l.take("ParseComplete")
-		return l.failed(v.SQL, true)
+		return l.failed(l.asked(v.SQL), true)
 	case m.kind == "Bind":
 		l.portals[v.Portal], l.fetched[v.Portal] = l.statements[v.Stmt], 0
 		l.take("BindComplete")
@@ -154,24 +156,81 @@ func (l *lesson) learn(m recorded, skipping bool) (failing bool) {
 		if l.failed(l.portals[v.Portal], false) {
 			return true
 		}
-		l.rows(l.portals[v.Portal], v.Portal, int(v.Max))
+		if m, ok := l.take("CommandComplete"); !ok || strings.Trim(m.rest, `"`) != "DECLARE CURSOR" {
+			if ok {
+				l.replies = slices.Insert(l.replies, 0, m)
+			}
+			l.rows(l.portals[v.Portal], v.Portal, int(v.Max))
+		}
 	case m.kind == "Close":
 		l.take("CloseComplete")
 	}
 	return l.failed("", true)
 }
 
+// asked is the SELECT that a statement holds, or that its cursor was declared for.
+func (l *lesson) asked(sql string) string {
+	commands, _ := lenientParse(sql)
+	if len(commands) != 1 {
+		return sql
+	}
+	switch k := commands[0]; {
+	case k.Kind == planner.KindDeclare:
+		l.portals[k.Cursor.Name], l.fetched[k.Cursor.Name] = k.Inner.Text, 0
+		return k.Inner.Text
+	case k.Kind == planner.KindFetch:
+		return l.portals[k.Fetch.Name]
+	case k.Inner != nil:
+		return k.Inner.Text
+	}
+	return sql
+}
+
+// declared takes what DECLARE is answered with.
+func (l *lesson) declared() bool {
+	_, ok := l.take("CommandComplete")
+	return ok
+}
+
+// copied learns the rows of a COPY.
+func (l *lesson) copied(sql string) bool {
+	m, ok := l.take("CopyOutResponse")
+	if !ok {
+		return false
+	}
+	raw, err := hex.DecodeString(strings.Trim(m.rest, `"`))
+	if err != nil || len(raw) < 3 {
+		return false
+	}
+	l.change(sql, func(x *fixture) {
+		for x.columns = nil; len(x.columns) < int(raw[2]); {
+			x.columns = append(x.columns, column("c", policy.Text))
+		}
+	})
+	for ok {
+		_, ok = l.take("CopyData", "CopyDone")
+	}
+	l.rows(sql, "simple", 0)
+	return true
+}
+
 func (l *lesson) learnQuery(m recorded) bool {
 	text, _ := sqlOf(m)
 	commands, _ := lenientParse(text)
 	for _, k := range commands {
-		if l.failed(k.Text, true) {
+		text, portal := l.asked(k.Text), "simple"
+		if l.failed(text, true) {
 			break
 		}
-		l.columns(k.Text)
-		l.fetched["simple"] = 0
-		if len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" && !l.failed(k.Text, true) {
-			l.rows(k.Text, "simple", 0)
+		l.columns(text)
+		if l.fetched["simple"] = 0; k.Kind == planner.KindFetch {
+			portal = k.Fetch.Name
+		}
+		if l.copied(text) || k.Kind == planner.KindDeclare && l.declared() {
+			continue
+		}
+		if len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" && !l.failed(text, true) {
+			l.rows(text, portal, 0)
 		}
 	}
 	for len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" {

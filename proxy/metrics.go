@@ -59,6 +59,8 @@ var kindNames = map[planner.StatementKind]string{
 	planner.KindReset: "reset", planner.KindDiscard: "discard", planner.KindDeallocate: "deallocate",
 	planner.KindBegin: "begin", planner.KindCommit: "commit", planner.KindRollback: "rollback",
 	planner.KindSavepoint: "savepoint", planner.KindReleaseSavepoint: "release", planner.KindRollbackTo: "rollback-to",
+	planner.KindCopy: "copy", planner.KindDeclare: "declare", planner.KindFetch: "fetch", planner.KindClose: "close",
+	planner.KindPrepare: "prepare", planner.KindExecute: "execute",
 }
 
 func (m *Metrics) ran(kind planner.StatementKind) {

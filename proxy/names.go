@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // nameTables list the objects of each type that is written as a name in text and as an oid in binary.
@@ -27,17 +28,17 @@ func (n objectNames) oid(t policy.Type, name string) (int64, bool) {
 	return oid, ok
 }
 
-// namesFor reads what a portal needs to write its named objects in binary: the sandbox gives their names alone. Catalogs
+// namesFor reads what is needed to write named objects of columns in binary: the sandbox gives their names alone. Catalogs
 // hold what the policy says and nothing of the private data, so this is free.
-func (c *session) namesFor(ctx context.Context, p *portal) (objectNames, error) {
+func (c *session) namesFor(ctx context.Context, columns []sandbox.Column, formats []int16) (objectNames, error) {
 	var names objectNames
-	for i, column := range p.result.Columns {
+	for i, column := range columns {
 		t := column.Type
 		if element, ok := elements[t]; ok {
 			t = element
 		}
 		text := nameTables[t]
-		if text == "" || format(p.formats, i) != 1 || names[t] != nil {
+		if text == "" || format(formats, i) != 1 || names[t] != nil {
 			continue
 		}
 		if names == nil {

@@ -108,13 +108,17 @@ func (c *session) answer(ctx context.Context, k *command) error {
 	if err != nil {
 		return err
 	}
-	if !k.returnsRows() {
+	if !result.Rows.Valid() {
 		c.complete(result.Tag)
 		return nil
 	}
-	c.back.Send(rowDescription(result.Columns, nil))
+	if k.Kind == planner.KindCopy {
+		return c.sendCopy(ctx, k.Copy, result)
+	}
+	formats, names := c.cursorFormats(k)
+	c.back.Send(rowDescription(result.Columns, formats))
 	rows := len(result.Rows.Value().Data)
-	if err := c.sendRows(c.encoder(result, nil, nil), result, 0, rows); err != nil {
+	if err := c.sendRows(c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
 	}
 	c.complete(countedTag(result.Tag, rows))

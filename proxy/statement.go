@@ -33,19 +33,20 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	}
 	c.enter()
 	c.server.metrics.ran(k.Kind)
+	switch k.Kind {
+	case planner.KindCopy:
+		return c.copyRows(ctx, k, params)
+	case planner.KindDeclare:
+		return c.declare(ctx, k, params)
+	case planner.KindFetch:
+		return c.fetchCursor(ctx, k)
+	case planner.KindPrepare:
+		return Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
+	case planner.KindExecute:
+		return c.executeNamed(ctx, k, params)
+	}
 	if !k.own() {
-		assigned, f := c.assigned(k, params)
-		if f != nil {
-			return Result{}, f
-		}
-		result, err := c.ask(ctx, k.Statement, params)
-		if err == nil && !result.Rows.Valid() {
-			err = errEncode // nothing was released: there is nothing to show
-		}
-		for i := 0; err == nil && i < len(assigned); i++ {
-			err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
-		}
-		return result, err
+		return c.selectRows(ctx, k.Statement, params)
 	}
 	if k.Kind == planner.KindShow {
 		return c.show(k)
@@ -54,10 +55,26 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	return Result{Tag: tag}, err
 }
 
+// selectRows has the pipeline answer a statement, and sets what it sets.
+func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+	assigned, f := c.assigned(stmt, params)
+	if f != nil {
+		return Result{}, f
+	}
+	result, err := c.ask(ctx, stmt, params)
+	if err == nil && !result.Rows.Valid() {
+		err = errEncode // nothing was released: there is nothing to show
+	}
+	for i := 0; err == nil && i < len(assigned); i++ {
+		err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
+	}
+	return result, err
+}
+
 // assigned are the variables that a SELECT sets, checked before anything is charged.
-func (c *session) assigned(k *command, params []policy.Value) ([]planner.Assignment, *Failure) {
+func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *Failure) {
 	var list []planner.Assignment
-	for _, a := range k.Assignments {
+	for _, a := range stmt.Assignments {
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
 			if !ok {
@@ -106,6 +123,8 @@ func (c *session) control(k *command) (tag string, err error) {
 		return "RELEASE", c.releaseSavepoint(k.name)
 	case planner.KindRollbackTo:
 		return "ROLLBACK", c.rollbackTo(k.name)
+	case planner.KindClose:
+		return c.closeCursor(k.Name)
 	case planner.KindNothing:
 		return k.Name, nil
 	}

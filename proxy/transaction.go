@@ -3,7 +3,7 @@ package proxy
 import "fmt"
 
 // transaction is the state of a transaction block, as far as it means something over noisy answers: settings are restored
-// by ROLLBACK, errors end the block, portals die with it. Budget never comes back.
+// by ROLLBACK, errors end the block, portals die with it but for cursors WITH HOLD. Budget never comes back.
 type transaction struct {
 	block      bool // BEGIN was given
 	failed     bool // the block, after an error
@@ -51,6 +51,19 @@ func (c *session) abort() {
 		c.settings.restore(state)
 	case c.tx.implicit:
 		c.settings.restore(c.tx.start)
+		c.endPortals(false)
+	}
+}
+
+// endPortals closes what ends with a transaction: all portals but the cursors WITH HOLD, and of these the ones that it
+// opened, unless it commits.
+func (c *session) endPortals(commit bool) {
+	for name, p := range c.portals {
+		if !p.hold || p.fresh && !commit {
+			delete(c.portals, name)
+		} else {
+			p.fresh = false
+		}
 	}
 }
 
@@ -61,7 +74,7 @@ func (c *session) endImplicit() {
 	}
 	c.tx.implicit = false
 	c.settings.endTransaction()
-	clear(c.portals)
+	c.endPortals(true)
 }
 
 // finish ends the block or implicit transaction.
@@ -72,7 +85,7 @@ func (c *session) finish(commit bool) {
 		c.settings.restore(c.tx.start)
 	}
 	c.tx = transaction{}
-	clear(c.portals)
+	c.endPortals(commit)
 }
 
 func (c *session) begin(characteristics [][2]string) error {

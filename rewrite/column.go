@@ -19,6 +19,9 @@ func (w *writer) raw(c *policy.Column) string {
 	if name, ok := w.tally[c]; ok {
 		return name
 	}
+	if len(c.Product) > 0 {
+		return w.combination(c)
+	}
 	column := "t." + w.name(c.Source)
 	if c.Open != nil {
 		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
@@ -71,6 +74,8 @@ func (w *writer) isNaN(c *policy.Column, raw string) string {
 func (w *writer) kept(c *policy.Column) []string {
 	nulls, outside := c.Nulls == policy.NullExclude, c.Outside == policy.OutsideExclude
 	switch {
+	case len(c.Product) > 0:
+		return nil // the rules of its parts leave no row without a combination
 	case c.Domain == nil:
 		w.fail("a column without a domain")
 		return nil

@@ -64,3 +64,25 @@ func (w *writer) foundValues(c *policy.Column) string {
 	}
 	return rows + " ON " + w.operate(w.raw(c), "=", alias+".v")
 }
+
+// combination writes the numbers of the cells of several columns as one text.
+func (w *writer) combination(c *policy.Column) string {
+	text := ""
+	for i, part := range c.Product {
+		number := w.cast(w.cast(w.cell(part, "("+w.normalised(part)+")"), "int4"), "text")
+		if i == 0 {
+			text = number
+			continue
+		}
+		text = w.operate(w.operate(text, "||", w.comma()), "||", number)
+	}
+	return text
+}
+
+// comma is that text.
+func (w *writer) comma() string {
+	if w.dialect == DuckDB {
+		return "','"
+	}
+	return "','::pg_catalog.text"
+}

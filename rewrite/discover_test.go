@@ -165,6 +165,10 @@ func foundMeasures(t *testing.T) []*planner.Measure {
 		for _, text := range []string{groupStatements[0], `SELECT count(*) FROM visits WHERE ward NOT IN ('A', 'it''s \3')`, `SELECT ward, count(DISTINCT who) FROM visits GROUP BY 1`} {
 			list = append(list, openPlan(t, p, text, held).Measures[0])
 		}
+		p = largePolicy(t, bounds)
+		find = openPlan(t, p, largeStatement, holdsKeys{}).Finds[0]
+		held = holdsKeys{digest: find.Digest, noisy: mechanisms.Noisy{Keys: []string{"=0,1,2", "=1,2,3"}, Observations: []int64{2, 1}}}
+		list = append(list, find, openPlan(t, p, largeStatement, held).Measures[0])
 	}
 	return list
 }

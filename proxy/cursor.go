@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Cursors. DECLARE draws the answer, pays for it and keeps it; FETCH and MOVE go about in what was kept, in any direction,
+// and neither draw nor pay. A cursor is a portal, so messages of the extended protocol find it by its name as well.
+
+// declare opens a cursor. Everything that can be refused is refused before the answer is drawn.
+func (c *session) declare(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+	if !k.Cursor.Hold && !c.tx.block && !c.several {
+		return Result{}, outsideBlock("DECLARE CURSOR")
+	}
+	if err := c.mayOpen(k.Cursor.Name); err != nil {
+		return Result{}, err
+	}
+	p := &portal{stmt: &prepared{command: &command{Statement: *k.Inner}}, params: params, run: true,
+		binary: k.Cursor.Binary, forward: k.Cursor.NoScroll, hold: k.Cursor.Hold}
+	var err error
+	p.result, err = c.selectRows(ctx, *k.Inner, params)
+	told := Result{Tag: "DECLARE CURSOR", Notices: p.result.Notices}
+	if err != nil {
+		return told, err
+	}
+	p.columns = p.result.Columns
+	c.open(k.Cursor.Name, p)
+	if p.binary {
+		p.names, err = c.namesFor(ctx, p.columns, inBinary)
+	}
+	return told, err
+}
+
+// inBinary is the format of all columns of a BINARY cursor.
+var inBinary = []int16{1}
+
+// cursorFormats are the formats in which a simple query sends the rows of a command.
+func (c *session) cursorFormats(k *command) ([]int16, objectNames) {
+	if k.Kind == planner.KindFetch {
+		if p := c.portals[k.Fetch.Name]; p != nil && p.binary {
+			return inBinary, p.names
+		}
+	}
+	return nil, nil
+}
+
+// fetchCursor runs FETCH or MOVE.
+func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
+	p := c.portals[k.Fetch.Name]
+	if p == nil {
+		return Result{}, missingCursor(k.Fetch.Name)
+	}
+	if !p.run { // a portal that Bind opened
+		if p.stmt.command == nil || p.columns == nil {
+			return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+		}
+		if err := c.draw(ctx, p); err != nil {
+			return Result{}, err
+		}
+	}
+	if !p.result.Rows.Valid() {
+		return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+	}
+	step, ok := p.step(k.Fetch)
+	if !ok {
+		return Result{}, failure("55000", "cursor can only scan forward").withHint("Declare it with SCROLL option to enable backward scan.")
+	}
+	p.at = step.to
+	count := strconv.Itoa(step.rows())
+	if k.Fetch.Move {
+		return Result{Tag: "MOVE " + count}, nil
+	}
+	rows := privacy.PostProcess(p.result.Rows, func(r sandbox.Rows) sandbox.Rows {
+		data := slices.Clone(r.Data[step.low:step.high])
+		if step.back {
+			slices.Reverse(data)
+		}
+		return sandbox.Rows{Columns: r.Columns, Data: data}
+	})
+	return Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
+}
+
+func missingCursor(name string) *Failure {
+	return failure("34000", fmt.Sprintf("cursor %q does not exist", name))
+}
+
+func (c *session) closeCursor(name string) (string, error) {
+	if name == "" {
+		clear(c.portals)
+		return "CLOSE CURSOR ALL", nil
+	}
+	if c.portals[name] == nil {
+		return "", missingCursor(name)
+	}
+	delete(c.portals, name)
+	return "CLOSE CURSOR", nil
+}
+
+// cursorStep is what one FETCH passes: rows low up to, not including, high, counted from 0, and where it ends.
+type cursorStep struct {
+	low, high int
+	back      bool // the last comes first
+	to        int
+}
+
+func (s cursorStep) rows() int { return s.high - s.low }
+
+// step finds what a FETCH passes from where the portal stands, and tells whether the cursor may go there.
+func (p *portal) step(f *planner.Fetch) (cursorStep, bool) {
+	total := len(p.result.Rows.Value().Data)
+	n := f.Count
+	switch f.Direction {
+	case planner.FetchBackward:
+		return p.walk(-n, total)
+	case planner.FetchAbsolute:
+		to := int64(total) + 1 + n
+		if n >= 0 {
+			to = min(n, int64(total)+1)
+		}
+		s := jump(max(to, 0), total)
+		return s, !p.forward || n >= 0 && p.at == 0 || n > int64(p.at)
+	case planner.FetchRelative:
+		if n == 0 {
+			return p.walk(0, total)
+		}
+		to := int64(p.at) + max(min(n, int64(total)+1), -int64(total)-1)
+		return jump(max(min(to, int64(total)+1), 0), total), !p.forward || n > 0
+	}
+	return p.walk(n, total)
+}
+
+// walk passes so many rows forward, or backward where n is negative; none is the row that it stands on once more.
+func (p *portal) walk(n int64, total int) (cursorStep, bool) {
+	on := p.at > 0 && p.at <= total
+	switch {
+	case n == 0 && on:
+		return cursorStep{low: p.at - 1, high: p.at, to: p.at}, !p.forward
+	case n == 0:
+		at := min(p.at, total)
+		return cursorStep{low: at, high: at, to: p.at}, true
+	case n > 0:
+		from := min(p.at, total)
+		if n > int64(total-from) {
+			return cursorStep{low: from, high: total, to: total + 1}, true
+		}
+		return cursorStep{low: from, high: from + int(n), to: from + int(n)}, true
+	}
+	last := max(p.at-1, 0) // rows before the one it stands on
+	if n < -int64(last) {
+		return cursorStep{high: last, back: true}, !p.forward
+	}
+	return cursorStep{low: last + int(n), high: last, back: true, to: last + int(n) + 1}, !p.forward
+}
+
+// jump goes to one row, before the first (0), or behind the last.
+func jump(to int64, total int) cursorStep {
+	at := int(to)
+	if at == 0 || at > total {
+		edge := min(max(at-1, 0), total)
+		return cursorStep{low: edge, high: edge, to: at}
+	}
+	return cursorStep{low: at - 1, high: at, to: at}
+}

@@ -1,0 +1,26 @@
+-- PostgreSQL
+SELECT s.k, (pg_catalog.count(*))::pg_catalog.int8 AS units
+FROM (SELECT g.k, pg_catalog.row_number() OVER (PARTITION BY g.u ORDER BY pg_catalog.hashtextextended(((((g.u)::pg_catalog.text OPERATOR(pg_catalog.||) ' '::pg_catalog.text) OPERATOR(pg_catalog.||) COALESCE(g.k, ' ')) COLLATE pg_catalog."C"), 0), g.k) AS d
+  FROM (SELECT DISTINCT b.u, b.k
+  FROM (SELECT t."who" AS u,
+        ((((((COALESCE(((pg_catalog.array_position(ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text], (t."ward" COLLATE pg_catalog."C")) OPERATOR(pg_catalog.-) 1)), 4))::pg_catalog.int4)::pg_catalog.text OPERATOR(pg_catalog.||) ','::pg_catalog.text) OPERATOR(pg_catalog.||) ((COALESCE(((CASE WHEN (t."minutes" OPERATOR(pg_catalog.>=) '-5'::pg_catalog.int8) AND (t."minutes" OPERATOR(pg_catalog.<=) '99999'::pg_catalog.int8) THEN t."minutes" WHEN false THEN '-5'::pg_catalog.int8 END) OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8), 100005))::pg_catalog.int4)::pg_catalog.text) OPERATOR(pg_catalog.||) ','::pg_catalog.text) OPERATOR(pg_catalog.||) ((COALESCE(((CASE WHEN (t."day" OPERATOR(pg_catalog.>=) '2025-01-01'::pg_catalog.date) AND (t."day" OPERATOR(pg_catalog.<=) '2025-03-31'::pg_catalog.date) THEN t."day" WHEN false THEN '2025-01-01'::pg_catalog.date END) OPERATOR(pg_catalog.-) '2025-01-01'::pg_catalog.date), 90))::pg_catalog.int4)::pg_catalog.text) AS k
+   FROM "clinic"."visits" AS t
+   WHERE t."who" IS NOT NULL
+     AND ((t."ward" COLLATE pg_catalog."C") IS NULL OR ((t."ward" COLLATE pg_catalog."C") OPERATOR(pg_catalog.=) ANY (ARRAY[$1::pg_catalog.text, $2::pg_catalog.text, $3::pg_catalog.text, $4::pg_catalog.text])))) AS b) AS g) AS s
+WHERE s.d <= 2
+GROUP BY s.k
+-- arguments ["A" "B" "C" "D"]
+
+-- DuckDB
+SELECT s.k, CAST(count(*) AS BIGINT) AS units
+FROM (SELECT g.k, row_number() OVER (PARTITION BY g.u ORDER BY hash(g.u, g.k), g.k) AS d
+  FROM (SELECT DISTINCT b.u, b.k
+  FROM (SELECT t."who" AS u,
+        ((((CAST(CAST(COALESCE(((list_position([CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR), CAST($4 AS VARCHAR)], TRY_CAST(t."ward" AS VARCHAR)) - 1)), 4) AS INTEGER) AS VARCHAR) || ',') || CAST(CAST(COALESCE(((CASE WHEN (TRY_CAST(t."minutes" AS BIGINT) >= CAST('-5' AS BIGINT)) AND (TRY_CAST(t."minutes" AS BIGINT) <= CAST('99999' AS BIGINT)) THEN TRY_CAST(t."minutes" AS BIGINT) WHEN false THEN CAST('-5' AS BIGINT) END) - CAST('-5' AS BIGINT)), 100005) AS INTEGER) AS VARCHAR)) || ',') || CAST(CAST(COALESCE(((CASE WHEN (TRY_CAST(t."day" AS DATE) >= CAST('2025-01-01' AS DATE)) AND (TRY_CAST(t."day" AS DATE) <= CAST('2025-03-31' AS DATE)) THEN TRY_CAST(t."day" AS DATE) WHEN false THEN CAST('2025-01-01' AS DATE) END) - CAST('2025-01-01' AS DATE)), 90) AS INTEGER) AS VARCHAR)) AS k
+   FROM "private"."clinic"."visits" AS t
+   WHERE t."who" IS NOT NULL
+     AND (TRY_CAST(t."ward" AS VARCHAR) IS NULL OR (TRY_CAST(t."ward" AS VARCHAR) IN (CAST($1 AS VARCHAR), CAST($2 AS VARCHAR), CAST($3 AS VARCHAR), CAST($4 AS VARCHAR))))) AS b) AS g) AS s
+WHERE s.d <= 2
+GROUP BY s.k
+-- arguments ["A" "B" "C" "D"]
+
