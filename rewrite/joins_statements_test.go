@@ -199,6 +199,8 @@ var sumStatements = []string{
 	`SELECT ward, sum(cost) FILTER (WHERE minutes > 2), sum(CASE WHEN minutes > 2 THEN cost ELSE 0 END) FROM visits GROUP BY 1`,
 	`SELECT sum(CASE WHEN ward = 'A' THEN 10 WHEN ward = 'B' THEN -3 ELSE 2 END), avg(minutes * minutes), sum(minutes * 2 + 1) FROM visits`,
 	`SELECT corr(minutes, cost), covar_samp(minutes, cost), regr_slope(minutes, cost), regr_intercept(minutes, cost), regr_r2(cost, minutes), regr_count(minutes, cost) FROM visits`,
+	`SELECT covar_pop(minutes, cost), regr_avgx(minutes, cost), regr_avgy(minutes, cost), regr_sxx(minutes, cost), regr_sxy(minutes, cost), regr_syy(minutes, cost) FROM visits`,
+	`SELECT ward, stddev_samp(minutes), var_samp(cost) FROM visits GROUP BY 1`,
 	`SELECT p.sex, sum(v.minutes), avg(v.cost), sum(p.age) FROM people p JOIN visits v ON p.person_id = v.who GROUP BY 1`,
 	`SELECT ward, grouping(ward) AS g, sum(minutes), count(*), avg(minutes), count(DISTINCT who), count(DISTINCT ward) FROM visits GROUP BY ROLLUP (ward)`,
 	`SELECT sum(minutes) FILTER (WHERE ward = 'A'), sum(minutes) FILTER (WHERE ward = 'B'), count(*) FILTER (WHERE ward = 'A'), count(*), sum(minutes) FROM visits`,

@@ -9,8 +9,11 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // released are the statements whose releases are audited as black boxes: each aggregate, each form of join, each aggregate
@@ -52,10 +55,16 @@ var released = []struct {
 	{"sums per unit", `SELECT avg(s) FROM (SELECT who, sum(minutes) AS s FROM visits GROUP BY who) t`, false, false},
 	{"HAVING per unit", `SELECT count(*) FROM (SELECT who FROM calls GROUP BY who HAVING sum(paid) > 50) t`, false, false},
 	{"view", viewStatements[0], true, false},
+	{"shares", `SELECT kind, count(*) * 100.0 / sum(count(*)) OVER () FROM calls GROUP BY 1`, true, false},
+	{"join with a public table that multiplies", matchStatements[1], true, false},
+	{"sub-query that is correlated", joinStatements[12], false, false},
+	{"view with an aggregate", viewStatements[4], false, false},
 	{"percentile", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits`, true, false},
 	{"percentiles of groups", `SELECT ward, percentile_disc(0.7) WITHIN GROUP (ORDER BY minutes) FROM visits GROUP BY 1`, true, true},
 	{"percentile per unit", `SELECT percentile_disc(0.6) WITHIN GROUP (ORDER BY n) FROM (SELECT who, count(*) AS n FROM visits GROUP BY who) t`, false, false},
+	{"median", `SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY minutes) FROM visits`, true, false},
 	{"min", `SELECT min(minutes) FROM visits`, true, false},
+	{"max", `SELECT max(room) FROM visits`, true, false},
 	{"mode", `SELECT mode() WITHIN GROUP (ORDER BY ward) FROM visits`, true, false},
 }
 
@@ -123,8 +132,8 @@ func (db database) farthest(t *testing.T, r *rand.Rand, m measured, replace bool
 	return best
 }
 
-// loss is the largest logarithm of a likelihood ratio of two databases' releases, and in how many places they differ; of a
-// choice, the number of rows that they differ by.
+// loss is the largest logarithm of a likelihood ratio of two databases' releases (its mean, where noise is Gaussian: their ρ),
+// and in how many places they differ; of a choice, the number of rows that they differ by.
 func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places float64) {
 	t.Helper()
 	spec := m.measure.Spec
@@ -133,16 +142,30 @@ func (m measured) loss(t *testing.T, sides [2][]privacy.Group) (loss, places flo
 	}
 	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
 	for j := range a {
-		n := spec.Noise
-		if spec.Sums != nil {
-			n = spec.Sums[j/(len(a)/spec.Counters)].Noise
-		}
 		if a[j] != b[j] {
 			places++
-			loss += math.Abs(float64(a[j]-b[j])) * float64(n.Den) / float64(n.Num)
+			loss += ratio(noiseAt(spec, j, len(a)), 0, float64(a[j]-b[j]))
 		}
 	}
-	return loss, max(places, 1)
+	return -loss, max(places, 1)
+}
+
+// noiseAt is the noise of an observation, of so many.
+func noiseAt(spec mechanisms.Spec, at, of int) mechanisms.Noise {
+	if spec.Sums != nil {
+		return spec.Sums[at/(of/spec.Counters)].Noise
+	}
+	return spec.Noise
+}
+
+// ratio is the logarithm of the likelihood of the one database over that of the other, negated, by how far an observation is
+// from what each would be without noise.
+func ratio(n mechanisms.Noise, toOne, toOther float64) float64 {
+	scale := float64(n.Den) / float64(n.Num)
+	if n.Kind == mechanisms.DiscreteLaplace {
+		return (math.Abs(toOne) - math.Abs(toOther)) * scale
+	}
+	return (toOne*toOne - toOther*toOther) / 2 * scale
 }
 
 // apart is how many rows two databases' cells differ by.
@@ -160,40 +183,87 @@ func apart(sides [2][]privacy.Group) float64 {
 	return float64(sum)
 }
 
+// bounding is a way to bound a unit's rows: the policy, the database that is asked, and the δ of the claim.
+type bounding struct {
+	name  string
+	rules *policy.Policy
+	db    database
+	delta float64
+}
+
+// boundings are the relations of neighbours, rows and groups, ε and ρ, each on an engine, at full length on both and
+// over all statements.
+func boundings(t *testing.T) (list []bounding) {
+	oneGroup := strings.NewReplacer("max_rows_per_unit: 4\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n",
+		"max_rows_per_unit: 3\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n").Replace(neighbourPolicy)
+	names := []string{"replace-one", "add-remove, rho", "add-remove, one group", "add-remove", "replace-one, groups", "replace-one, groups, rho", "add-remove, groups"}
+	dbs := []database{postgresDatabase(t), duckDatabase(t)}
+	for n, name := range names[:stattest.Length(3, len(names))] {
+		for e, db := range dbs {
+			if stattest.Length(0, 1) == 0 && e != n%2 {
+				continue
+			}
+			all := variants(t, db.dialect)
+			all["add-remove, one group"] = parsedFor(t, oneGroup, db.dialect)
+			plain, rho := strings.CutSuffix(name, ", rho")
+			b := bounding{name + ", " + db.dialect.String(), all[plain], db, 0}
+			if rho {
+				b.rules.Datasets[0].Accountant, b.delta = privacy.ZCDP, 0.01
+			}
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// paid is the ε, at the δ of the claim, that a measure costs; unit is the loss of a pair that is as far apart as is claimed.
+func (b bounding) paid(t *testing.T, m *planner.Measure) (paid, unit float64) {
+	t.Helper()
+	if b.delta == 0 {
+		return m.Cost.Epsilon.Float(), m.Cost.Epsilon.Float()
+	}
+	e, err := accounting.LeastEpsilon(m.Cost.Rho, privacy.AttoDelta(int64(b.delta*1e18)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Float(), m.Cost.Rho.Float()
+}
+
 // TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart of
-// those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid. The guesser knows
-// both databases, and is told the logarithm of the likelihood ratio, which is all that a release says about them; of a choice
-// he is told what was chosen. One judgement of a release that keeps its claim fails with a probability of at most 1e-7; the
-// test prints how much that is of all. The same releases with bounding switched off, with sensitivity halved (bounds twice
-// as high as claimed) and with half of their noise are caught.
+// those drawn, under each rule that bounds a unit's rows: nobody tells them apart by more than is paid, ε, or what a ρ
+// converts to. The guesser knows both databases, and is told the logarithm of the likelihood ratio, which is all that a
+// release says about them; of a choice he is told what was chosen. One judgement of a release that keeps its claim fails with
+// a probability of at most 1e-7; the test prints how much that is of all. The same releases with bounding switched off, with
+// sensitivity halved (bounds twice as high as claimed) and with half of their noise are caught.
 func TestAuditReleases(t *testing.T) {
 	const seed, alarm = 909, stattest.Alarm(1e-7)
 	t.Logf("seed %d", seed)
 	answers := stattest.Length(5000, 200_000)
-	db := duckDatabase(t)
-	all, judged, caught := variants(t, db.dialect), 0, map[string]map[string]bool{}
-	all["add-remove, one group"] = parsedFor(t, strings.NewReplacer("max_rows_per_unit: 4\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n",
-		"max_rows_per_unit: 3\n", "max_groups_per_unit: 1\n        max_rows_per_group: 3\n").Replace(neighbourPolicy), db.dialect)
-	names := []string{"replace-one", "add-remove, one group", "add-remove", "replace-one, groups", "add-remove, groups"}
-	for _, name := range names[:stattest.Length(2, 5)] {
+	judged, caught := 0, map[string]map[string]bool{}
+	for _, b := range boundings(t) {
 		attained := 0
 		for i, s := range released {
+			if b.delta > 0 && i%stattest.Length(4, 1) > 0 {
+				continue
+			}
 			catch := func(fault string, is bool) {
 				if caught[fault] == nil {
 					caught[fault] = map[string]bool{}
 				}
 				caught[fault][s.what] = caught[fault][s.what] || is
 			}
-			for _, m := range measures(t, all[name], db.dialect, []string{s.text}, privacy.MicroEpsilon(1_000_000)) {
-				pairs := db.farthest(t, rand.New(rand.NewPCG(seed, uint64(i))), m, strings.HasPrefix(name, "replace-one"))
-				paid := m.measure.Cost.Epsilon.Float()
-				judge := func(spec mechanisms.Spec, p pair) float64 { return m.epsilon(t, spec, p.sides, answers, alarm) }
+			for _, m := range measures(t, b.rules, b.db.dialect, []string{s.text}, privacy.MicroEpsilon(1_000_000)) {
+				pairs := b.db.farthest(t, rand.New(rand.NewPCG(seed, uint64(i))), m, strings.HasPrefix(b.name, "replace-one"))
+				paid, unit := b.paid(t, m.measure)
+				judge := func(spec mechanisms.Spec, p pair) float64 {
+					return m.epsilon(t, spec, p.sides, answers, b.delta, alarm)
+				}
 				judged++
 				if got := judge(m.measure.Spec, pairs[sound.name]); got > paid {
-					t.Errorf("%s: %s: %s\nε is at least %.4f, paid are %.4f", name, s.what, m.statement, got, paid)
+					t.Errorf("%s: %s: %s\nε is at least %.4f, paid are %.4f", b.name, s.what, m.statement, got, paid)
 				}
 				if m.measure.Spec.Choice == nil {
-					if pairs[sound.name].score > 0.9*paid {
+					if pairs[sound.name].score > 0.9*unit {
 						attained++
 					}
 					catch("half of the noise", judge(halfNoise(m.measure.Spec), pairs[sound.name]) > paid)
@@ -205,8 +275,15 @@ func TestAuditReleases(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d releases on neighbours that are as far apart as is claimed", name, attained)
+		t.Logf("%s: %d releases on neighbours that are as far apart as is claimed", b.name, attained)
 	}
+	allCaught(t, caught)
+	t.Logf("%d sound releases judged: the probability that any is accused is at most %.1g", judged, float64(judged)*float64(alarm))
+}
+
+// allCaught holds the faults that were caught, by form, against those that must be.
+func allCaught(t *testing.T, caught map[string]map[string]bool) {
+	t.Helper()
 	for fault, whats := range caught {
 		found := 0
 		for _, s := range released {
@@ -223,7 +300,6 @@ func TestAuditReleases(t *testing.T) {
 			t.Errorf("%s is caught in %d of %d forms", fault, found, len(whats))
 		}
 	}
-	t.Logf("%d sound releases judged: the probability that any is accused is at most %.1g", judged, float64(judged)*float64(alarm))
 }
 
 func count(is bool) int {
@@ -235,7 +311,12 @@ func count(is bool) int {
 
 // halfNoise halves the noise of a spec, as a mistake in calibration would.
 func halfNoise(s mechanisms.Spec) mechanisms.Spec {
-	less := func(n mechanisms.Noise) mechanisms.Noise { n.Den *= 2; return n }
+	less := func(n mechanisms.Noise) mechanisms.Noise {
+		if n.Den *= 2; n.Kind != mechanisms.DiscreteLaplace {
+			n.Den *= 2 // of a variance
+		}
+		return n
+	}
 	if s.Sums == nil {
 		s.Noise = less(s.Noise)
 		return s
@@ -248,7 +329,7 @@ func halfNoise(s mechanisms.Spec) mechanisms.Spec {
 }
 
 // epsilon is a lower bound of what the releases of two databases tell about which of them it is.
-func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy.Group, answers int, alarm stattest.Alarm) float64 {
+func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy.Group, answers int, delta float64, alarm stattest.Alarm) float64 {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{7})
 	each := func(groups []privacy.Group, see func(observations []int64)) {
@@ -262,25 +343,20 @@ func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy
 		}
 	}
 	if spec.Choice != nil {
-		return m.epsilonOfChoice(t, sides, each, alarm)
+		return m.epsilonOfChoice(t, sides, each, delta, alarm)
 	}
 	a, b := m.observed(t, sides[0]), m.observed(t, sides[1])
-	width := len(a) / spec.Counters
 	var ratios [2][]float64
 	for i, groups := range sides {
 		each(groups, func(observations []int64) {
-			ratio := 0.0
+			sum := 0.0
 			for j, x := range observations {
-				n := spec.Noise
-				if spec.Sums != nil {
-					n = spec.Sums[j/width].Noise
-				}
-				ratio += (math.Abs(float64(x-a[j])) - math.Abs(float64(x-b[j]))) * float64(n.Den) / float64(n.Num)
+				sum += ratio(noiseAt(spec, j, len(a)), float64(x-a[j]), float64(x-b[j]))
 			}
-			ratios[i] = append(ratios[i], math.Round(ratio*1e9)/1e9)
+			ratios[i] = append(ratios[i], math.Round(sum*1e9)/1e9)
 		})
 	}
-	bound, err := stattest.Audit{One: ratios[0], Other: ratios[1]}.Epsilon(alarm)
+	bound, err := stattest.Audit{One: ratios[0], Other: ratios[1], Delta: delta}.Epsilon(alarm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +364,7 @@ func (m measured) epsilon(t *testing.T, spec mechanisms.Spec, sides [2][]privacy
 }
 
 // epsilonOfChoice is the same of choices, whose answers have no order.
-func (m measured) epsilonOfChoice(t *testing.T, sides [2][]privacy.Group, each func([]privacy.Group, func([]int64)), alarm stattest.Alarm) float64 {
+func (m measured) epsilonOfChoice(t *testing.T, sides [2][]privacy.Group, each func([]privacy.Group, func([]int64)), delta float64, alarm stattest.Alarm) float64 {
 	t.Helper()
 	outcomes := map[string]int{}
 	var chosen [2][]int
@@ -301,7 +377,7 @@ func (m measured) epsilonOfChoice(t *testing.T, sides [2][]privacy.Group, each f
 			chosen[i] = append(chosen[i], outcomes[key])
 		})
 	}
-	bound, err := stattest.Choices{One: chosen[0], Other: chosen[1]}.Epsilon(alarm)
+	bound, err := stattest.Choices{One: chosen[0], Other: chosen[1], Delta: delta}.Epsilon(alarm)
 	if err != nil {
 		t.Fatal(err)
 	}
