@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -29,7 +30,12 @@ var catalogArguments = map[string][]policy.Type{
 
 // inferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
-func (b *binder) inferInTree() { b.inferIn(b.top) }
+func (b *binder) inferInTree() {
+	b.inferIn(b.top)
+	for _, n := range b.top.TargetList {
+		b.inferAs(n.GetResTarget().GetVal(), policy.Text) // a column of no other type
+	}
+}
 
 func (b *binder) inferIn(sel *pg.SelectStmt) {
 	if sel == nil {
@@ -94,8 +100,8 @@ func (b *binder) inferPair(a *pg.A_Expr) {
 	pattern := len(operator) > 0 && patternOperators[operator[len(operator)-1]]
 	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
 		t := catalogColumnType(pair[1])
-		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && t == oidType {
-			t = oidArrayType
+		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY || a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL {
+			t = arrayOf(t)
 		}
 		if pattern && t == nameType {
 			t = policy.Text
@@ -113,16 +119,28 @@ func (b *binder) inferAs(n *pg.Node, t policy.Type) {
 	}
 }
 
-// catalogColumnType is the type of an expression by its look: a cast, a constant, or a catalog column's usual name.
-func catalogColumnType(n *pg.Node) policy.Type {
-	if c := n.GetTypeCast(); c != nil {
-		return namedType(c.TypeName)
+func arrayOf(t policy.Type) policy.Type {
+	if t == oidType {
+		return oidArrayType
 	}
+	return arrayTypes[t]
+}
+
+// catalogColumnType is the type of an expression by its look: a number, a count, a cast, or a catalog column's usual name.
+func catalogColumnType(n *pg.Node) policy.Type {
 	switch n.GetAConst().GetVal().(type) {
 	case *pg.A_Const_Ival:
 		return policy.Int4
+	case *pg.A_Const_Fval:
+		return policy.NumericType
 	case *pg.A_Const_Boolval:
 		return policy.Bool
+	}
+	if f := n.GetFuncCall(); f != nil && slices.Equal(stringsOf(f.Funcname), []string{"count"}) {
+		return policy.Int8
+	}
+	if c := n.GetTypeCast(); c != nil {
+		return namedType(c.TypeName)
 	}
 	names := stringsOf(n.GetColumnRef().GetFields())
 	if len(names) == 0 {
@@ -151,8 +169,5 @@ func namedType(t *pg.TypeName) policy.Type {
 	if len(t.ArrayBounds) == 0 || typ == 0 {
 		return typ
 	}
-	if typ == oidType {
-		return oidArrayType
-	}
-	return arrayTypes[typ]
+	return arrayOf(typ)
 }
