@@ -151,7 +151,7 @@ func TestMechanismsDocument(t *testing.T) {
 		}
 		return session.run(statement)
 	}
-	written := replay(string(text), answer, func(statement, wanted, out string) {
+	written := answeredAnew(string(text), answer, func(statement, wanted, out string) {
 		if *update {
 			return
 		}

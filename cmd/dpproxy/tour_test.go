@@ -38,7 +38,7 @@ func TestTour(t *testing.T) {
 	}
 	p := demoProcess(t, t.TempDir(), rows)
 	session := psql(t, p.address, "analyst", "demo")
-	written := replay(tour, session.run, func(statement, wanted, out string) {
+	written := answeredAnew(tour, session.run, func(statement, wanted, out string) {
 		if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*update {
 			t.Errorf("%s\nnow prints:\n%s", statement, out)
 		}
@@ -50,8 +50,8 @@ func TestTour(t *testing.T) {
 	}
 }
 
-// replay answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands there.
-func replay(text string, answer func(statement string) string, compare func(statement, wanted, out string)) string {
+// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands there.
+func answeredAnew(text string, answer func(statement string) string, compare func(statement, wanted, out string)) string {
 	var written strings.Builder
 	fenced := false
 	lines := strings.SplitAfter(text, "\n")
