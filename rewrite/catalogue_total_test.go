@@ -41,7 +41,7 @@ var worstDuck = map[string][]string{
 // readAs are the types of columns, and of text that was read from files, that each declared type is read from in DuckDB:
 // package backend refuses others, because not every such cast can be tried (a TIMESTAMP's as a TIMESTAMP WITH TIME ZONE).
 var readAs = map[string][]string{
-	"BOOLEAN": {"BOOLEAN", "VARCHAR"}, "UUID": {"UUID", "VARCHAR"}, "DATE": {"DATE", "VARCHAR"}, "TIMESTAMP WITH TIME ZONE": {"TIMESTAMP WITH TIME ZONE", "VARCHAR"},
+	"BOOLEAN": {"BOOLEAN", "VARCHAR"}, "HUGEINT": {"VARCHAR", "DECIMAL(38,9)", "HUGEINT", "BIGINT"}, "UUID": {"UUID", "VARCHAR"}, "DATE": {"DATE", "VARCHAR"}, "TIMESTAMP WITH TIME ZONE": {"TIMESTAMP WITH TIME ZONE", "VARCHAR"},
 	"BIGINT": {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UINTEGER", "UBIGINT", "VARCHAR", "DECIMAL(38,9)", "DECIMAL(18,2)"}, "FLOAT": {"FLOAT", "VARCHAR"}, "DOUBLE": {"DOUBLE", "FLOAT", "VARCHAR"},
 	"DECIMAL": {"DECIMAL(38,9)", "DECIMAL(18,2)", "TINYINT", "INTEGER", "BIGINT", "HUGEINT", "VARCHAR"}, "VARCHAR": {"VARCHAR", "ENUM('a', '')", "UUID"},
 	"TIMESTAMP": {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "VARCHAR"},
