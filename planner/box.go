@@ -23,11 +23,13 @@ type box struct {
 	wide  []bool     // by column: low and high differ
 	below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
 	other []bool     // by column: the cell stands for values that nobody knows
+
+	granules map[*expr]*expr // of EXTRACTs
 }
 
 func newBox(t *policy.Table, env scalar.Env) *box {
 	n := len(t.Columns)
-	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n)}
+	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n), granules: map[*expr]*expr{}}
 }
 
 // set puts one column into a cell.
@@ -127,12 +129,10 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 		return same(e.Type(), low, high) && b.steadyAtTurns(e, low), nil
 	}
 	if e.form == formExtract {
-		unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), e.args[1].Expr)
-		if err != nil {
+		granule := b.granule(e)
+		if granule == nil {
 			return false, nil
 		}
-		granule := node(formOther, "date_trunc", unit, e.pos, constantExpr(e.want, policy.Text, e.pos), e.args[1])
-		granule.order(b.env, "date_trunc")
 		return b.steady(granule)
 	}
 	if e.form == formColumn || len(e.args) == 0 {
@@ -144,6 +144,19 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 		}
 	}
 	return true, nil
+}
+
+// granule is the unit within which EXTRACT cannot change, made once; nil: date_trunc has none.
+func (b *box) granule(e *expr) *expr {
+	granule, known := b.granules[e]
+	if !known {
+		if unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), e.args[1].Expr); err == nil {
+			granule = node(formOther, "date_trunc", unit, e.pos, constantExpr(e.want, policy.Text, e.pos), e.args[1])
+			granule.order(b.env, "date_trunc")
+		}
+		b.granules[e] = granule
+	}
+	return granule
 }
 
 // steadyAtTurns looks at both sides of each change of a clock inside the box.

@@ -3,6 +3,8 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -38,7 +40,46 @@ func offered(r *policy.Release) string {
 	if level := r.Table.Dataset.Level; level != nil && r.Levels != nil {
 		why += "; you have it at level " + level.Name + ": with more noise on top, for " + level.Share.String() + " of its ε"
 	}
-	return why
+	return why + stale(r.Table, r.Columns)
+}
+
+// stale says that a release over the column by which rows are added does not grow, where it is so (privacy rule 19).
+func stale(t *policy.Table, columns []*policy.Column) string {
+	if t.Appends == nil || len(columns) != 1 || columns[0] != t.Appends.Column || t.Grows(columns[0]) {
+		return ""
+	}
+	return "; it does not grow, since rows_per_unit_total is not given: days after today are in none but another one, which costs as much again"
+}
+
+// LevelNotes says which releases of a policy are not there for analysts at a level of trust.
+func LevelNotes(p *policy.Policy) (notes []string) {
+	for _, d := range p.Datasets {
+		if len(d.Levels) == 0 {
+			continue
+		}
+		for _, t := range d.Tables {
+			for _, r := range t.All() {
+				if names := unshown(d, r); len(names) > 0 {
+					notes = append(notes, fmt.Sprintf("dataset %s: release %s is not there at level %s", d.ID, r.Name, strings.Join(names, ", ")))
+				}
+			}
+		}
+	}
+	return notes
+}
+
+// unshown are the levels at which a release cannot be shown.
+func unshown(d *policy.Dataset, r *policy.Release) (names []string) {
+	var shown []mechanisms.Level
+	if r.Levels != nil {
+		shown, _ = releaseLevels(r, identity(r.Table, r.Columns).cells)
+	}
+	for i, l := range d.Levels {
+		if !slices.ContainsFunc(shown, func(s mechanisms.Level) bool { return s.Cost == r.Levels[i+1] }) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
 }
 
 func hint(r *policy.Release) string {

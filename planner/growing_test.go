@@ -167,11 +167,19 @@ func TestGrowingByThePolicy(t *testing.T) {
 	if c, _ = growingContext(t, "rows_per_unit_total", "max_rows_per_unit"); grows(c, shut) {
 		t.Error("it grows without a bound for life")
 	}
+	if why := mustBuild(t, c, shut).Measures[0].Why; !strings.Contains(why, "it does not grow, since rows_per_unit_total is not given") {
+		t.Errorf("EXPLAIN says of it: %s", why)
+	}
 	old, bought := growingContext(t)
 	bought.take(t, old, shut)
 	c.Holdings = bought
 	if p := mustBuild(t, c, shut); p.Cost.IsZero() {
 		t.Error("a release that grew is read without a bound for life")
+	}
+	longer, _ := growingContext(t, "max: 2024-12-31", "max: 2025-12-31")
+	longer.Holdings = bought
+	if p := mustBuild(t, longer, shut); p.Cost.IsZero() || p.Measures[0].Growth == nil {
+		t.Error("a longer horizon is another release, charged anew")
 	}
 	if old.Now = time.Date(2024, 1, 2, 23, 0, 0, 0, time.UTC); mustBuild(t, old, open).Measures[0].Growth != nil {
 		t.Error("read before any day is closed")

@@ -203,6 +203,11 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 	if e.form == formIsNull && e.args[0].form == formColumn && c.Open == nil {
 		return nulls(c), true, nil
 	}
+	if c.Domain.Regular > 16 {
+		if t, ok := l.byParts(e); ok {
+			return t, true, nil
+		}
+	}
 	var holds, fails spansOf
 	for cell := 0; cell < c.Domain.Size(); cell++ {
 		l.box.set(i, cell)
@@ -218,6 +223,37 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 		}
 	}
 	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+}
+
+// byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long
+// domain; false where a part fails, or varies within a cell, though the whole might not.
+func (l *lowerer) byParts(e *expr) (truth, bool) {
+	if e.form != formAnd && e.form != formOr && e.form != formNot {
+		return truth{}, false
+	}
+	holds, fails := make([]Pred, len(e.args)), make([]Pred, len(e.args))
+	for i, a := range e.args {
+		t, ok := truth{}, true
+		if a.isConstant() {
+			v, refusal := a.value(nil)
+			t, ok = truthOf(v), refusal == nil
+		} else if of, steady, refusal := l.overCells(a); refusal != nil || !steady {
+			ok = false
+		} else {
+			t = of
+		}
+		if !ok {
+			return truth{}, false
+		}
+		holds[i], fails[i] = t.holds, t.fails
+	}
+	switch e.form {
+	case formNot:
+		return truth{fails[0], holds[0]}, true
+	case formAnd:
+		return truth{allOf(holds...), anyOf(fails...)}, true
+	}
+	return truth{anyOf(holds...), allOf(fails...)}, true
 }
 
 // nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.

@@ -33,7 +33,7 @@ func (v *solver) classify(p *part) *Refusal {
 	}
 	seen := map[string]int32{}
 	cells := make([]int, len(p.columns))
-	for at := range p.class {
+	for at := v.byRuns(p, seen); at < len(p.class); at++ {
 		decode(at, p.sizes, cells)
 		if refusal := v.classifyOne(p, at, cells, seen); refusal != nil {
 			return refusal
@@ -86,36 +86,51 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 		p.class[at] = -1
 		return nil
 	}
+	values, refusal := v.keysOf(p)
+	if refusal != nil {
+		return refusal
+	}
+	p.place(at, at+1, values, seen, func(int) bool { return admitted })
+	return nil
+}
+
+// keysOf evaluates the part's keys on the box.
+func (v *solver) keysOf(p *part) ([]policy.Value, *Refusal) {
 	values := make([]policy.Value, len(p.keys))
 	for i, k := range p.keys {
 		value, refusal := v.key(v.s.keys[k])
 		if refusal != nil {
-			return refusal
+			return nil, refusal
 		}
 		if k >= len(v.s.keys)-v.s.conditions {
 			value = value == true
 		}
 		values[i] = value
 	}
+	return values, nil
+}
+
+// place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
+func (p *part) place(from, to int, values []policy.Value, seen map[string]int32, admitted func(at int) bool) {
 	name := keyText(values)
-	if !admitted {
-		p.class[at] = -1
-		id, known := p.outside[name]
-		if !known {
-			id = int32(len(p.outside))
-			p.outside[name] = id
-		}
-		p.beyond[at] = id
-		return nil
-	}
 	class, known := seen[name]
-	if !known {
-		class = int32(len(seen))
-		seen[name] = class
-		p.values = append(p.values, values)
+	beyond, left := p.outside[name]
+	for at := from; at < to; at++ {
+		if !admitted(at) {
+			if !left {
+				beyond, left = int32(len(p.outside)), true
+				p.outside[name] = beyond
+			}
+			p.class[at], p.beyond[at] = -1, beyond
+			continue
+		}
+		if !known {
+			class, known = int32(len(seen)), true
+			seen[name] = class
+			p.values = append(p.values, values)
+		}
+		p.class[at] = class
 	}
-	p.class[at] = class
-	return nil
 }
 
 // admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.

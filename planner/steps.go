@@ -15,8 +15,8 @@ type StepChoice struct {
 	Declared bool
 	Cells    int
 	RMSE     float64 // of all ranges over the column at the price, in rows
-	Rounding string  // the most that a bound between two steps moves: less than that, in the column's unit
-	Rows     float64 // the same in rows where the policy's expected ones are spread evenly; 0: it expects none
+	Rounding string  // the most that a bound between two steps moves, in the column's unit, in words
+	Rows     float64 // the same in rows where the policy's expected ones are spread evenly; 0: none, or it expects none
 	Not      string  // why there is no such step
 }
 
@@ -51,10 +51,7 @@ func stepChoice(c *policy.Column, tenths int64, cost privacy.Cost) StepChoice {
 	cells = (cells*10 + tenths - 1) / tenths
 	extra := int64(c.Domain.Size() - c.Domain.Regular)
 	out.Step, out.Cells = stepText(&scaled), int(cells+extra)
-	out.Rounding = out.Step
-	if rows := c.Table.ExpectedRows; rows > 0 {
-		out.Rows = float64(rows) / float64(cells)
-	}
+	out.Rounding, out.Rows = worstRounding(&scaled, float64(c.Table.ExpectedRows)/float64(cells))
 	if out.Cells > mostSteps {
 		out.Not = "more cells than a release has"
 		return out
@@ -66,4 +63,23 @@ func stepChoice(c *policy.Column, tenths int64, cost privacy.Cost) StepChoice {
 	}
 	out.RMSE = spec.RMSE(mechanisms.AllRanges)
 	return out
+}
+
+// worstRounding is the most that a bound within a step moves when it snaps, to the step's start: as many rows are counted on the wrong
+// side of it where each step has so many. Whole numbers and dates have values between two steps only where a step is of several.
+func worstRounding(d *policy.Domain, rows float64) (string, float64) {
+	step := d.Step.Whole
+	if d.Step.Decimal.Coefficient != nil || step < 1 {
+		return "less than " + stepText(d), rows
+	}
+	within := *d
+	within.Step.Whole = step - 1
+	switch d.Min.(type) {
+	case int64, policy.Date:
+		if step == 1 {
+			return "nothing", 0
+		}
+		return "at most " + stepText(&within), rows * float64(step-1) / float64(step)
+	}
+	return "less than " + stepText(d), rows
 }

@@ -45,10 +45,9 @@ func levels(d *Dataset, f *datasetT, at place) {
 			here.problem("share is %.40s, must be a number of at most six decimal places between 0 and 1", f.Levels[name])
 			continue
 		}
-		for _, other := range d.Levels {
-			if other.Share == share {
-				here.problem("share is that of level %s: one level is enough", other.Name)
-			}
+		if at := slices.IndexFunc(d.Levels, func(l TrustLevel) bool { return l.Share == share }); at >= 0 {
+			here.problem("share is that of level %s: one level is enough", d.Levels[at].Name)
+			continue
 		}
 		d.Levels = append(d.Levels, TrustLevel{name, share})
 	}

@@ -63,6 +63,9 @@ func (p *Policy) Notes() []string {
 			}
 			say("%s: room for %s default questions%s", budgetOf(user), defaultsIn(b.Cost, d), window)
 		}
+		for _, l := range d.Levels {
+			say("level %s: declared releases for %s of their ε, with more noise on top; whoever first buys one at any level, the cap pays the whole", l.Name, l.Share)
+		}
 		if d.Neighbors == privacy.ReplaceOne {
 			say("replace-one: the number of units, %d, is published", d.Units)
 		}

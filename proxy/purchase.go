@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
@@ -28,6 +29,9 @@ func MechanismText(m *planner.Measure) string {
 	price := m.Cost
 	if m.Refines() {
 		price.Epsilon = m.Ladder.Level
+	}
+	if m.Spec.Strategy.Kind == mechanisms.Marginals {
+		return marginalsText(m)
 	}
 	return mechanismText(m.Spec, price, m.Contribution())
 }

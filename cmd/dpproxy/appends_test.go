@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -224,5 +225,51 @@ func TestDashboardOfThreeYears(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestADayAddsItsOwnNodes: when a day closes, its nodes are drawn and nothing else: what was known stays as it was, number by
+// number, nobody is charged, and the same day draws once, whoever asks (privacy rule 19).
+func TestADayAddsItsOwnNodes(t *testing.T) {
+	for _, accountant := range []string{"pure", "zcdp"} {
+		path, _ := duckHires(t, accountant)
+		d := &dashboard{t: t, path: path, now: date(hiresFirst).AddDate(0, 0, 80).Add(13 * time.Hour)}
+		d.open()
+		const sofar = "SELECT count(*) FROM hires WHERE hired >= DATE '2024-01-01'"
+		var known []int64
+		var id int64
+		spent := ""
+		for day := 80; day < 100; day++ {
+			d.now = date(hiresFirst).AddDate(0, 0, day).Add(13 * time.Hour)
+			d.ask("alice", sofar)
+			if day == 80 {
+				id, spent = d.house.ledger.Holdings("alice", "firm")[0].ID, d.spent("alice")
+			}
+			release, err := d.house.ledger.Load(context.Background(), "alice", id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			now, spec := release.Noisy.Value().Observations, release.Item.Spec
+			if len(now) != spec.Known(day) || !slices.Equal(now[:len(known)], known) {
+				t.Fatalf("%s, day %d: %d observations of %d, or what was known is another", accountant, day, len(now), spec.Known(day))
+			}
+			if added := spec.Known(day) - spec.Known(day-1); day > 80 && len(now)-len(known) != added || added < 1 || added > 3 {
+				t.Errorf("%s, day %d added %d nodes, must be %d", accountant, day, len(now)-len(known), added)
+			}
+			known = slices.Clone(now)
+			if day%2 == 0 {
+				if d.ask("bob", sofar); day == 80 && len(d.house.ledger.Holdings("bob", "firm")) != 1 {
+					t.Error("bob has not bought it")
+				}
+			}
+			again, err := d.house.ledger.Load(context.Background(), "alice", id)
+			if err != nil || !slices.Equal(again.Noisy.Value().Observations, known) {
+				t.Errorf("%s, day %d was drawn twice, %v", accountant, day, err)
+			}
+		}
+		if got := d.spent("alice"); got != spent {
+			t.Errorf("%s: alice has spent %s, and %s after the first day", accountant, got, spent)
+		}
+		d.house.close()
 	}
 }

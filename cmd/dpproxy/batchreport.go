@@ -1,7 +1,7 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,6 +15,7 @@ import (
 // batchReport says how reports are answered as a whole, beside asking one by one; `dpproxy release` prints it for what it
 // buys, `dpproxy price` for what it would.
 type batchReport struct {
+	Users      []string         `json:"users"` // each of whom pays the cost once; the dataset's cap is charged once
 	Unit       string           `json:"unit"`
 	Cost       string           `json:"cost"`
 	OneByOne   string           `json:"one_by_one_at_the_same_error"`
@@ -45,27 +46,30 @@ type batchStep struct {
 	Not      string  `json:"not,omitempty"`
 }
 
-// addBatch adds what the statements would cost together: for as much as they cost one by one, unless something else is asked.
-func (r *pricedReport) addBatch(o pricing, p *proxy.Pricer, scripts []pricedScript) error {
+// batch is what the statements would cost together: as much as they cost one by one, unless something else is asked; nil where
+// there is nothing to buy.
+func (o pricing) batch(p *proxy.Pricer, scripts []pricedScript) (*batchReport, error) {
+	if o.epsilon == "" && p.Spent().IsZero() {
+		return nil, nil
+	}
 	epsilon, err := p.Spend()
 	if o.epsilon != "" {
 		epsilon, err = privacy.ParseEpsilon(o.epsilon)
 	}
 	if err != nil {
-		return exitCode{2, fmt.Errorf("--epsilon: %w", err)}
+		return nil, exitCode{2, fmt.Errorf("--epsilon: %w", err)}
 	}
 	if epsilon.Micro() == 0 {
-		return nil
+		return nil, exitCode{2, errors.New("--epsilon is 0, must be greater")}
 	}
 	batch, err := p.Batch(epsilon)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b := newBatchReport(batch, scripts, p.Dataset, batch.Cost)
-	if b.Answered > 0 {
-		r.Batch = b
+	if b := newBatchReport(batch, scripts, p.Dataset, o.users); b.Answered > 0 {
+		return b, nil
 	}
-	return nil
+	return nil, nil
 }
 
 type batchRelease struct {
@@ -102,10 +106,10 @@ type batchStatement struct {
 	words string
 }
 
-func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset, price privacy.Cost) *batchReport {
+func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset, users []string) *batchReport {
 	cost, unit := proxy.Amount(b.Cost, d.Accountant)
 	alone, _ := proxy.Amount(b.OneByOne, d.Accountant)
-	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
+	r := &batchReport{Unit: unit, Cost: cost, OneByOne: alone, Users: users, batch: b, Releases: []batchRelease{}, Statements: []batchStatement{}}
 	if !b.Cost.IsZero() {
 		r.Saving = proxy.Share(b.OneByOne, b.Cost)
 	}
@@ -126,7 +130,7 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset,
 	}
 	for _, c := range b.Columns {
 		column := batchColumn{Table: c.Table.Name, Column: c.Name}
-		for _, s := range planner.StepChoices(c, price) {
+		for _, s := range planner.StepChoices(c, b.Cost) {
 			column.Steps = append(column.Steps, batchStep(s))
 		}
 		r.Columns = append(r.Columns, column)
@@ -152,13 +156,6 @@ func (r *batchReport) statement(script pricedScript, one proxy.Priced, s planner
 	return out
 }
 
-func (r *batchReport) writeJSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(r)
-}
-
 func (r *batchReport) writeText(out io.Writer) error {
 	var b strings.Builder
 	b.WriteString("As a batch:\n")
@@ -180,9 +177,9 @@ func (r *batchReport) writeText(out io.Writer) error {
 		fmt.Fprintf(&b, "    %s:%d: %s\n", s.File, s.Line, quoted(s.Text))
 		fmt.Fprintf(&b, "      %s\n", s.text())
 	}
-	fmt.Fprintf(&b, "  The batch costs %s; one by one the same errors cost %s: %.3g times as much.\n", r.batch.Cost, r.batch.OneByOne, r.Saving)
+	fmt.Fprintf(&b, "  The batch costs %s; one by one the same errors cost %s, %.3g times as much. %s\n", r.batch.Cost, r.batch.OneByOne, r.Saving, r.saved())
 	if len(r.Columns) > 0 {
-		fmt.Fprintf(&b, "  Steps of discretised columns: all ranges over one, by a range release for %s, and how far a bound between steps moves:\n", r.batch.Cost)
+		fmt.Fprintf(&b, "  Steps of discretised columns: the error of ranges over one, by a range release for %s, and how far at worst a bound between two steps\n  moves where it snaps (offgrid: snap), with the rows that this takes from one side to the other if the expected ones are spread evenly:\n", r.batch.Cost)
 	}
 	for _, c := range r.Columns {
 		fmt.Fprintf(&b, "    %s.%s\n", c.Table, c.Column)
@@ -205,9 +202,9 @@ func (s batchStep) text() string {
 	if text += fmt.Sprintf(": %d cells", s.Cells); s.Not != "" {
 		return text + ", " + s.Not
 	}
-	text += fmt.Sprintf(", RMSE %.4g rows; rounding below %s", s.RMSE, s.Rounding)
+	text += fmt.Sprintf(", RMSE %s rows; a bound moves by %s", figure(s.RMSE), s.Rounding)
 	if s.Rows > 0 {
-		text += fmt.Sprintf(", some %.3g of the expected rows", s.Rows)
+		text += fmt.Sprintf(", about %s rows", figure(s.Rows))
 	}
 	return text
 }
@@ -231,6 +228,26 @@ func (s batchStatement) text() string {
 		return text + "; one by one free, by " + s.Free
 	}
 	return text + "; one by one as exact: " + s.words
+}
+
+// saved says what the batch saves.
+func (r *batchReport) saved() string {
+	alone, cost, text := r.batch.OneByOne, r.batch.Cost, "It saves nothing."
+	if cost.Fits(alone) {
+		text = "It saves " + privacy.Cost{Epsilon: privacy.MicroEpsilon(alone.Epsilon.Micro() - cost.Epsilon.Micro()), Rho: privacy.PicoRho(alone.Rho.Pico() - cost.Rho.Pico())}.String() + "."
+	}
+	if len(r.Users) > 1 {
+		text += fmt.Sprintf("\n  Each of %s pays it once, the dataset's cap once for all of them.", strings.Join(r.Users, ", "))
+	}
+	return text
+}
+
+// figure is a number for reading: four digits, and no exponent.
+func figure(x float64) string {
+	if x >= 1000 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 // quoted is a statement on one line, cut.

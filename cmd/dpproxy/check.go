@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -60,7 +61,7 @@ func check(cmd *cobra.Command, path string) error {
 	for _, w := range p.Warnings() {
 		fmt.Fprintln(out, "warning:", w)
 	}
-	for _, n := range p.Notes() {
+	for _, n := range append(p.Notes(), planner.LevelNotes(p)...) {
 		fmt.Fprintln(out, "note:", n)
 	}
 	if fatal > 0 {

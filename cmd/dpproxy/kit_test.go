@@ -238,17 +238,21 @@ func (w *wire) tryAsk(sql string) (answer, error) {
 // extended asks by the extended protocol, with binary results.
 func (w *wire) extended(sql string) answer {
 	w.t.Helper()
+	a, err := w.tryExtended(sql)
+	if err != nil {
+		w.t.Fatalf("%.200s: %v", sql, err)
+	}
+	return a
+}
+
+func (w *wire) tryExtended(sql string) (answer, error) {
 	w.Send(&pgproto3.Parse{Query: sql})
 	w.Send(&pgproto3.Describe{ObjectType: 'S'})
 	w.Send(&pgproto3.Bind{ResultFormatCodes: []int16{1}})
 	w.Send(&pgproto3.Describe{ObjectType: 'P'})
 	w.Send(&pgproto3.Execute{})
 	w.Send(&pgproto3.Sync{})
-	a, err := w.hear()
-	if err != nil {
-		w.t.Fatalf("%.200s: %v", sql, err)
-	}
-	return a
+	return w.hear()
 }
 
 // hear sends what is waiting and reads to ReadyForQuery.

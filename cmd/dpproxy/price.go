@@ -25,6 +25,7 @@ import (
 // pricing is what the command line asks of `dpproxy price`.
 type pricing struct {
 	path, user, dataset, dialect string
+	users                        []string
 	set                          []string
 	each, json, fresh            bool
 	epsilon                      string
@@ -40,6 +41,7 @@ reads no row. Statements follow each other as in one session: SET applies to tho
 the next; --each prices each by itself. The user's own releases and balance are read from the ledger where there is one.
 A file named - is standard input. Behind it: what all statements would cost as a batch
 that dpproxy release buys, with which releases and errors, and what the steps of discretised columns cost and gain.
+With several users each is priced by herself, and the batch is what all of them would pay for once.
 Exits with 0 when every statement is answered within the budget, with 3 when not.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +54,7 @@ Exits with 0 when every statement is answered within the budget, with 3 when not
 	}
 	policyFlag(cmd, &o.path)
 	flags := cmd.Flags()
-	flags.StringVar(&o.user, "user", "", "whose settings, history and budget to plan with")
+	flags.StringArrayVar(&o.users, "user", nil, "whose settings, history and budget to plan with; may be repeated, for a batch that several pay for")
 	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
 	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: "+strings.Join(planner.Dialects, " or ")+" (default: the user's setting)")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of the session, such as dp.epsilon=0.05; may be repeated")
@@ -74,9 +76,19 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 	if err != nil {
 		return err
 	}
-	pricer, err := o.pricer(ctx, p, log)
+	if len(o.users) == 0 {
+		return exitCode{2, errors.New("--user is missing: whose budget is it?")}
+	}
+	d, err := o.datasetOfAll(p)
 	if err != nil {
 		return err
+	}
+	o.dataset = d.ID
+	scripts := make([]pricedScript, len(files))
+	for i, name := range files { // all of them before any work: a wrong name is told at once
+		if scripts[i], err = readScript(name, in); err != nil {
+			return err
+		}
 	}
 	engine, err := pricingEngine(ctx, p, log)
 	if err != nil {
@@ -84,29 +96,50 @@ func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.
 	}
 	if engine != nil {
 		defer engine.Close()
-		pricer.Engine = engine
 	}
-	scripts := make([]pricedScript, len(files))
-	for i, name := range files { // all of them before any work: a wrong name is told at once
-		if scripts[i], err = readScript(name, in); err != nil {
+	reports := make([]*pricedReport, len(o.users))
+	var first *proxy.Pricer
+	for i := len(o.users) - 1; i >= 0; i-- { // the first one's session plans the batch, as that of dpproxy release
+		o.user = o.users[i]
+		if first, err = o.pricer(ctx, p, log); err != nil {
 			return err
 		}
-	}
-	for i := range scripts {
-		if scripts[i].statements, err = pricer.Script(ctx, scripts[i].text); err != nil {
-			return err
+		if engine != nil {
+			first.Engine = engine
 		}
+		for i := range scripts {
+			if scripts[i].statements, err = first.Script(ctx, scripts[i].text); err != nil {
+				return err
+			}
+		}
+		reports[i] = priceReport(o, first, scripts)
 	}
-	report := priceReport(o, pricer, scripts)
-	if err := report.addBatch(o, pricer, scripts); err != nil {
+	if reports[len(reports)-1].Batch, err = o.batch(first, scripts); err != nil {
 		return err
 	}
-	if o.json {
-		err = report.writeJSON(out)
-	} else {
-		err = report.writeText(out)
+	return o.print(reports, out)
+}
+
+// print prints what each user would pay. Of several users' reports the last one has the batch.
+func (o pricing) print(reports []*pricedReport, out io.Writer) error {
+	dear := 0
+	for _, r := range reports {
+		dear += r.Total.Refused + r.Total.OverBudget
 	}
-	if err == nil && report.Total.Refused+report.Total.OverBudget > 0 {
+	var err error
+	switch {
+	case o.json && len(reports) == 1:
+		err = asJSON(reports[0], out)
+	case o.json:
+		err = asJSON(reports, out)
+	default:
+		for _, r := range reports {
+			if err == nil {
+				err = r.writeText(out)
+			}
+		}
+	}
+	if err == nil && dear > 0 {
 		return exitCode{code: 3}
 	}
 	return err
@@ -128,9 +161,6 @@ func readScript(name string, in io.Reader) (pricedScript, error) {
 
 // pricer makes the session that prices.
 func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger) (*proxy.Pricer, error) {
-	if o.user == "" {
-		return nil, exitCode{2, errors.New("--user is missing: whose budget is it?")}
-	}
 	p = p.For(o.user)
 	d, err := o.chosen(p)
 	if err != nil {
@@ -185,6 +215,23 @@ func (o pricing) chosen(p *policy.Policy) (*policy.Dataset, error) {
 		return nil, exitCode{2, fmt.Errorf("%s has no budget in any dataset", o.user)}
 	}
 	return nil, exitCode{2, fmt.Errorf("%s has budgets in %s: name one by --dataset", o.user, strings.Join(names, ", "))}
+}
+
+// datasetOfAll is the dataset in which all users have budgets.
+func (o pricing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
+	var chosen *policy.Dataset
+	for _, user := range o.users {
+		o.user = user
+		d, err := o.chosen(p)
+		if err != nil {
+			return nil, err
+		}
+		if chosen != nil && d != chosen {
+			return nil, exitCode{2, fmt.Errorf("%s has a budget in %s, %s in %s: name one dataset by --dataset", o.users[0], chosen.ID, user, d.ID)}
+		}
+		chosen = d
+	}
+	return chosen, nil
 }
 
 // remember reads the user's own releases and balance. A ledger that cannot be read is told, and priced without.

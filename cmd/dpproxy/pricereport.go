@@ -126,11 +126,12 @@ func (r *pricedReport) add(s pricedScript, one proxy.Priced, p *proxy.Pricer) {
 	r.Statements = append(r.Statements, out)
 }
 
-func (r *pricedReport) writeJSON(out io.Writer) error {
+// asJSON prints reports for programs.
+func asJSON(report any, out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(r)
+	return e.Encode(report)
 }
 
 // longestQuoted is how much of a statement the text form repeats.
@@ -154,6 +155,9 @@ func (r *pricedReport) writeText(out io.Writer) error {
 	}
 	fmt.Fprintf(&b, "Cost %s: %s, %.3g %% of %s's budget %s in dataset %s, of which %s is left. Nothing was charged.\n",
 		together, t.words, 100*t.Share, r.User, r.Budget, r.Dataset, r.Left)
+	if t.Answered > 0 && t.Free == t.Answered && r.Batch == nil {
+		b.WriteString("As a batch there is nothing to gain: what is answered is free.\n")
+	}
 	if _, err := io.WriteString(out, b.String()); err != nil || r.Batch == nil {
 		return err
 	}

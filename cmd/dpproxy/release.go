@@ -21,7 +21,6 @@ import (
 // releasing is what the command line asks of `dpproxy release`.
 type releasing struct {
 	pricing
-	users []string
 	names []string
 	trust ledger.Options
 }
@@ -111,23 +110,6 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 	return o.plan(ctx, b.policy, b.dataset, scripts, log, func(r *batchReport) error { return b.reports(ctx, r) })
 }
 
-// datasetOfAll is the dataset in which all users have budgets.
-func (o releasing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
-	var chosen *policy.Dataset
-	for _, user := range o.users {
-		o.user = user
-		d, err := o.chosen(p)
-		if err != nil {
-			return nil, err
-		}
-		if chosen != nil && d != chosen {
-			return nil, exitCode{2, fmt.Errorf("%s has a budget in %s, %s in %s: name one dataset by --dataset", o.users[0], chosen.ID, user, d.ID)}
-		}
-		chosen = d
-	}
-	return chosen, nil
-}
-
 // plan plans the reports and passes them on; without a receiver it only tells what is wrong.
 func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, then func(*batchReport) error) error {
 	epsilon, err := privacy.ParseEpsilon(o.epsilon)
@@ -151,7 +133,7 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	if err != nil {
 		return err
 	}
-	r := newBatchReport(batch, scripts, d, batch.Cost)
+	r := newBatchReport(batch, scripts, d, o.users)
 	if r.Answered == 0 {
 		return exitCode{3, errors.New("no statement of the reports counts anything that could be released: dpproxy price says why")}
 	}
@@ -280,7 +262,7 @@ func (b *builder) reports(ctx context.Context, r *batchReport) error {
 		failed = !b.buy(ctx, user, plan) || failed
 	}
 	if b.o.json {
-		if err := r.writeJSON(said); err != nil {
+		if err := asJSON(r, said); err != nil {
 			return err
 		}
 	}

@@ -157,7 +157,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	for _, w := range p.Warnings() {
 		log.Warn("policy: " + w)
 	}
-	for _, n := range p.Notes() {
+	for _, n := range append(p.Notes(), planner.LevelNotes(p)...) {
 		log.Info("policy: " + n)
 	}
 	h := &house{log: log}
