@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -17,7 +18,12 @@ const (
 
 // inferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
-func (b *binder) inferInTree() { b.inferIn(b.top) }
+func (b *binder) inferInTree() {
+	b.inferIn(b.top)
+	for _, n := range b.top.TargetList {
+		b.inferAs(n.GetResTarget().GetVal(), policy.Text) // a column of no other type
+	}
+}
 
 func (b *binder) inferIn(sel *pg.SelectStmt) {
 	if sel == nil {
@@ -71,8 +77,8 @@ func (b *binder) inferNode(n *pg.Node) {
 func (b *binder) inferPair(a *pg.A_Expr) {
 	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
 		t := catalogColumnType(pair[1])
-		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && t == oidType {
-			t = oidArrayType
+		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY || a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL {
+			t = arrayOf(t)
 		}
 		b.inferAs(pair[0], t)
 		for _, item := range pair[0].GetList().GetItems() {
@@ -87,8 +93,24 @@ func (b *binder) inferAs(n *pg.Node, t policy.Type) {
 	}
 }
 
-// catalogColumnType is the type of an expression by its look: a cast, or a catalog column's usual name.
+func arrayOf(t policy.Type) policy.Type {
+	if t == oidType {
+		return oidArrayType
+	}
+	return arrayTypes[t]
+}
+
+// catalogColumnType is the type of an expression by its look: a number, a count, a cast, or a catalog column's usual name.
 func catalogColumnType(n *pg.Node) policy.Type {
+	switch c := n.GetAConst(); {
+	case c.GetIval() != nil:
+		return policy.Int4
+	case c.GetFval() != nil:
+		return policy.NumericType
+	}
+	if f := n.GetFuncCall(); f != nil && slices.Equal(stringsOf(f.Funcname), []string{"count"}) {
+		return policy.Int8
+	}
 	if c := n.GetTypeCast(); c != nil {
 		return namedType(c.TypeName)
 	}
@@ -119,8 +141,5 @@ func namedType(t *pg.TypeName) policy.Type {
 	if len(t.ArrayBounds) == 0 || typ == 0 {
 		return typ
 	}
-	if typ == oidType {
-		return oidArrayType
-	}
-	return arrayTypes[typ]
+	return arrayOf(typ)
 }

@@ -97,12 +97,13 @@ func (p *parameters) note(e *expr, t policy.Type) {
 	p.types[e.parameter-1] = t
 }
 
-// inferred are the types of all parameters; those that nothing tells are text, as in PostgreSQL.
+// inferred are the types of all parameters. Those that nothing tells are unknown: a client is told text, as by
+// PostgreSQL, and what it sends stands there as a literal without a type, which an engine reads as it needs.
 func (p *parameters) inferred() []policy.Type {
 	out := make([]policy.Type, max(p.seen, len(p.types)))
 	for i := range out {
 		if out[i] = p.typeOf(i + 1); out[i] == 0 {
-			out[i] = policy.Text
+			out[i] = policy.Unknown
 		}
 	}
 	return out

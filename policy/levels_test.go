@@ -54,3 +54,18 @@ func TestPolicyOfALevel(t *testing.T) {
 		}
 	}
 }
+
+// TestWarningOfTheWhole: everybody being at the whole by default is warned of.
+func TestWarningOfTheWhole(t *testing.T) {
+	p := leveled(t, "pure")
+	const warning = "* names no level"
+	if w := fmt.Sprint(p.Warnings()); strings.Contains(w, warning) {
+		t.Error(w)
+	}
+	b := p.Datasets[0].Budgets["*"]
+	b.Level = ""
+	p.Datasets[0].Budgets["*"] = b
+	if w := fmt.Sprint(p.Warnings()); !strings.Contains(w, warning) {
+		t.Error(w)
+	}
+}

@@ -102,6 +102,9 @@ func (p *Policy) Notes() []string {
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {
 	p.budgetWarnings(d, say)
+	if b, ok := d.Budgets["*"]; ok && b.Level == "" && len(d.Levels) > 0 {
+		say("budgets: * names no level: whoever has no budget of her own has declared releases as exactly as the most trusted")
+	}
 	for _, t := range d.Tables {
 		if !t.Public {
 			tableWarnings(t, say)

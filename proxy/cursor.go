@@ -71,6 +71,7 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
 	}
 	step, ok := p.step(k.Fetch)
 	if !ok {
+		p.result = Result{} // as in PostgreSQL, it cannot be run any more
 		return Result{}, failure("55000", "cursor can only scan forward").withHint("Declare it with SCROLL option to enable backward scan.")
 	}
 	p.at = step.to

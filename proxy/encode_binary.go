@@ -16,6 +16,8 @@ const (
 	microsTo2000 = daysTo2000 * 86_400 * microsPerSecond
 )
 
+const quietNaN = 0x7ff8000000000000
+
 // binary appends the binary form of a value.
 func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
 	be := binary.BigEndian
@@ -35,6 +37,9 @@ func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte,
 		case policy.Float4:
 			return be.AppendUint32(dst, math.Float32bits(float32(v))), nil
 		case policy.Float8:
+			if math.IsNaN(v) {
+				return be.AppendUint64(dst, quietNaN), nil // Go's own has another bit
+			}
 			return be.AppendUint64(dst, math.Float64bits(v)), nil
 		}
 	case string:

@@ -17,6 +17,7 @@ type prepared struct {
 	command *command      // nil: the empty statement
 	given   []policy.Type // as Parse named them
 	params  []policy.Type
+	told    []policy.Type    // the same, as Describe found them: unknown where nothing tells
 	columns []sandbox.Column // nil: no rows
 	policy  *policy.Policy   // params and columns hold under this policy
 	epoch   uint64           // and these settings
@@ -129,7 +130,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner
 	if refusal != nil {
 		return refusal
 	}
-	asked.ParamTypes = d.Params
+	asked.ParamTypes, stmt.told = d.Params, d.Params
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {
 		stmt.params[i] = onWire(t)
@@ -158,7 +159,7 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 	}
 	params := stmt.params
 	if len(params) > 0 {
-		stmt.given = params
+		stmt.given = stmt.told
 	}
 	if err := c.infer(ctx, stmt); err != nil {
 		return err

@@ -131,8 +131,11 @@ func (c *session) complete(tag string) {
 
 // countedTag adds the number of rows where PostgreSQL does.
 func countedTag(tag string, rows int) string {
-	if tag == "" || tag == "SELECT" {
+	switch {
+	case tag == "" || tag == "SELECT":
 		return "SELECT " + strconv.Itoa(rows)
+	case strings.HasPrefix(tag, "FETCH "):
+		return "FETCH " + strconv.Itoa(rows) // of this part
 	}
 	return tag
 }

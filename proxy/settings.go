@@ -85,9 +85,15 @@ func (s *settings) limits() dpLimits {
 	return l
 }
 
-// value is the value in force of a variable by lower-case name.
+// value is the value in force of a variable by lower-case name. What a transaction does not set of its own modes is as
+// new transactions have it.
 func (s *settings) value(name string) string {
-	for _, layer := range []values{s.state.local, s.state.session, s.started, s.given} {
+	if v, ok := s.state.local[name]; !ok && ofTransaction(name) {
+		return s.value("default_" + name)
+	} else if ok {
+		return v
+	}
+	for _, layer := range []values{s.state.session, s.started, s.given} {
 		if v, ok := layer[name]; ok {
 			return v
 		}
@@ -96,6 +102,11 @@ func (s *settings) value(name string) string {
 		return v.standard
 	}
 	return ""
+}
+
+// ofTransaction tells the modes of a transaction, which end with it however they are set.
+func ofTransaction(name string) bool {
+	return name == "transaction_isolation" || name == "transaction_read_only" || name == "transaction_deferrable"
 }
 
 // canonical finds the lower-case name of a variable that can be set, or says why it cannot be.
@@ -195,7 +206,7 @@ func (s *settings) set(name, value string, local bool) *Failure {
 	if f != nil {
 		return f
 	}
-	if local {
+	if local || ofTransaction(name) {
 		s.state.local = s.state.local.with(name, value)
 	} else {
 		s.state.session = s.state.session.with(name, value)

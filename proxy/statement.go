@@ -112,11 +112,19 @@ func (c *session) control(k *command) (tag string, err error) {
 		}
 		return tag, c.begin(k.modes)
 	case planner.KindCommit:
+		if k.chain && !c.tx.block {
+			return "", outsideBlock("COMMIT AND CHAIN")
+		}
+		modes := c.modes(k)
 		tag = c.commit()
-		return tag, c.chain(k)
+		return tag, c.chain(k, modes)
 	case planner.KindRollback:
+		if k.chain && !c.tx.block {
+			return "", outsideBlock("ROLLBACK AND CHAIN")
+		}
+		modes := c.modes(k)
 		c.rollback()
-		return "ROLLBACK", c.chain(k)
+		return "ROLLBACK", c.chain(k, modes)
 	case planner.KindSavepoint:
 		return "SAVEPOINT", c.savepoint(k.name)
 	case planner.KindReleaseSavepoint:
@@ -134,13 +142,23 @@ func (c *session) control(k *command) (tag string, err error) {
 	return "", failure("0A000", "this statement is not available")
 }
 
-// chain begins the next transaction of COMMIT AND CHAIN.
-func (c *session) chain(k *command) error {
+// modes are those of the transaction that AND CHAIN ends.
+func (c *session) modes(k *command) (out [][2]string) {
+	for name, value := range c.settings.state.local {
+		if k.chain && ofTransaction(name) {
+			out = append(out, [2]string{name, value})
+		}
+	}
+	return out
+}
+
+// chain begins the next transaction of AND CHAIN, with the modes of the last.
+func (c *session) chain(k *command, modes [][2]string) error {
 	if !k.chain {
 		return nil
 	}
 	c.enter()
-	return c.begin(nil)
+	return c.begin(modes)
 }
 
 func (c *session) assign(k *command) error {

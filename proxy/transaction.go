@@ -42,7 +42,8 @@ func (c *session) enter() {
 // abort is what an error does to the transaction.
 func (c *session) abort() {
 	switch {
-	case c.tx.block && !c.tx.failed:
+	case c.tx.block && c.tx.failed:
+	case c.tx.block:
 		c.tx.failed = true
 		state := c.tx.start
 		if n := len(c.tx.savepoints); n > 0 {

@@ -222,3 +222,24 @@ func TestLevelsAreOneDraw(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseCommandAtLevels: `dpproxy release` charges each user her level; `dpproxy check` says what levels do not have,
+// and `dpproxy price` prices at hers.
+func TestReleaseCommandAtLevels(t *testing.T) {
+	path := duckTrust(t, "pure")
+	out := dpproxy(t, "", "release", "--policy", path, "--user", "carol", "--user", "alice", "--user", "bob", "--name", "people_age")
+	for _, want := range []string{"carol: charged ε 0.05", "alice: charged ε 0.5", "bob: charged ε 0.25"} {
+		if !strings.Contains(out.stdout, want) {
+			t.Errorf("not said: %q\n%s%s", want, out.stdout, out.stderr)
+		}
+	}
+	if got := dpproxy(t, "", "release", "--policy", path, "--user", "bob", "--name", "people_age_ward_synthetic"); got.code == 0 || !strings.Contains(got.stdout, "bob: does not have it at level staff") {
+		t.Errorf("made-up rows for the staff: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := dpproxy(t, "", "check", "--policy", path); !strings.Contains(got.stdout, "release people_age_ward_synthetic is not there at level staff, guests") {
+		t.Errorf("check:\n%s%s", got.stdout, got.stderr)
+	}
+	if got := dpproxy(t, "SELECT age, count(*) FROM people GROUP BY age;", "price", "--fresh", "--policy", path, "--user", "carol", "-"); !strings.Contains(got.stdout, "Cost together: ε 0.05") {
+		t.Errorf("price:\n%s%s", got.stdout, got.stderr)
+	}
+}
