@@ -93,6 +93,12 @@ users:
           - {name: d, type: date, domain: {min: 2024-01-01, max: 2024-12-31, step: 1 day}, nulls: exclude, outside: exclude}
           - {name: v, type: integer, domain: {min: 0, max: 9, step: 1}, nulls: exclude, outside: exclude}
 %[8]s`, names, neighbors, accountant, pick("0", "1"), pick("0", "1024"), rows, pick("true", "false"), of, delta)
+	return openSides(t, text, rows, change)
+}
+
+// openSides opens a policy over a database and over its neighbour, and the first as it is without dpproxy.
+func openSides(t *testing.T, text string, rows int, change string) (sides [2]*promised, truth *sql.DB) {
+	t.Helper()
 	for i, changed := range []string{"", change} {
 		dir := t.TempDir()
 		db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
@@ -224,6 +230,30 @@ type told struct {
 
 var plusMinus = regexp.MustCompile(`^±(\d+) a value`)
 
+// fresh is how far a row of a fresh count is off, and how far EXPLAIN says that it is.
+func (e told) fresh(t *testing.T, truth *sql.DB, q question, rows [][]policy.Value, row int) (off, width float64, ok bool) {
+	t.Helper()
+	for _, l := range e.Plan.Leaves {
+		if l.From != "a fresh count" || l.Kind == "range" {
+			return 0, 0, false
+		}
+	}
+	at := len(e.Plan.Columns) - 1
+	if e.Plan.Columns[0].Name == "n" {
+		at = 0
+	}
+	k := plusMinus.FindStringSubmatch(e.Plan.Columns[at].Error)
+	if k == nil {
+		return 0, 0, false
+	}
+	row %= len(rows)
+	width, err := strconv.ParseFloat(k[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return float64(rows[row][at].(int64)) - trueCount(t, truth, q.sql, row, at), width, true
+}
+
 // judged counts answers that are further off than EXPLAIN says, and those that are as far off as it says or further.
 type judged struct{ asked, beyond, reached int }
 
@@ -299,24 +329,11 @@ func TestExplainIsKept(t *testing.T) {
 					continue
 				}
 				bought++
-				fresh := true
-				for _, l := range says[0].Plan.Leaves {
-					fresh = fresh && l.From == "a fresh count" && l.Kind != "range"
+				if off, width, ok := says[0].fresh(t, truth, q, rows, u); ok {
+					fair.see(off, width)
+					small.see(off, float64(int(width/2)))
+					large.see(off, 2*width)
 				}
-				at := len(says[0].Plan.Columns) - 1
-				if says[0].Plan.Columns[0].Name == "n" {
-					at = 0
-				}
-				k := plusMinus.FindStringSubmatch(says[0].Plan.Columns[at].Error)
-				if !fresh || k == nil {
-					continue
-				}
-				row := u % len(rows)
-				width, _ := strconv.ParseFloat(k[1], 64)
-				off := float64(rows[row][at].(int64)) - trueCount(t, truth, q.sql, row, at)
-				fair.see(off, width)
-				small.see(off, float64(int(width/2)))
-				large.see(off, 2*width)
 			}
 		}
 	}
