@@ -205,7 +205,7 @@ func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
 		variance float64
 	}
 	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuse} {
+	for i, from := range []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny} {
 		if i == 1 && current != nil { // answers that were kept are of earlier days
 			return current, nil
 		}
@@ -217,7 +217,7 @@ func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
 			m := c.way.measure
 			old := ch.isStale(c.holding, m.Declared)
 			have := best[old]
-			if !m.Held || m.Spec.Choice != nil || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
+			if !m.Held || m.Spec.Choice != nil || m.Spec.Online != nil && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
 				continue
 			}
 			best[old] = own

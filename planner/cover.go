@@ -63,22 +63,14 @@ func cover(s, m *solved) *reading {
 	if !ok || s.table != m.table || s.summed() != nil || m.filter != nil {
 		return nil
 	}
-	combinations := 1
-	for _, p := range m.parts {
-		if combinations *= len(p.class); combinations > maxCells {
-			return nil
-		}
-	}
 	for _, c := range columns {
 		if !slices.ContainsFunc(m.grain, func(g int) bool { return m.table.Columns[g] == c }) {
 			return nil
 		}
 	}
 	w := newWalk(s, m)
-	for at := 0; at < combinations; at++ {
-		if !w.visit(at) {
-			return nil
-		}
+	if !w.all() {
+		return nil
 	}
 	r := w.reading()
 	if r.open = w.open; len(w.open) > 0 {

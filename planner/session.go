@@ -33,9 +33,12 @@ func cellsOf(r *policy.Release) *solved {
 					p.class[cell] = int32(at)
 				}
 			}
-			s.cells = s.cells / p.classes * len(from)
 			p.classes = len(from)
 		}
+	}
+	s.cells = 1
+	for _, p := range s.parts {
+		s.cells *= p.classes
 	}
 	return s
 }
@@ -63,9 +66,22 @@ type onlineRelease struct {
 	cells   *solved
 	measure *Measure // not held, at the release's cost
 	spec    mechanisms.Spec
-	own     int64 // half-widths at the dataset's confidence: of an answer of the session,
-	plain   int64 // and of a plain histogram's worst one
-	drawn   bool  // as a plain histogram
+	own     int64           // half-widths at the dataset's confidence: of an answer of the session,
+	plain   int64           // and of a plain histogram's worst one
+	rival   mechanisms.Spec // that histogram
+	drawn   bool            // as a plain histogram
+}
+
+// beaten tells whether the histogram would answer a question at least as exactly as a session that is opened for it: of few
+// cells it adds up little noise. The policy may insist all the same.
+func (o *onlineRelease) beaten(r *reading) (here int64, beaten bool) {
+	if o.drawn || o.Insist {
+		return 0, false
+	}
+	for c := range r.spans {
+		here = max(here, largestError(o.rival, r.looked(c), o.Table.Dataset.Defaults.Confidence).HalfWidth)
+	}
+	return here, here <= o.own
 }
 
 // onlineReleases remembers them: *policy.Release → *onlineRelease or error.
@@ -96,12 +112,12 @@ func readOnline(r *policy.Release) (*onlineRelease, error) {
 	if o.own, o.plain, err = o.spec.Rival(r.Table.Dataset.Defaults.Confidence); err != nil {
 		return nil, err
 	}
+	if o.rival, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), privacy.Cost{Epsilon: r.Cost.Epsilon, Rho: r.Cost.Rho}); err != nil {
+		return nil, err
+	}
 	kind := policy.OnlineRelease.String()
 	if o.drawn = !r.Insist && o.plain <= o.own; o.drawn {
-		kind = policy.HistogramRelease.String()
-		if o.spec, err = mechanisms.Plain(1, o.cells.cells, r.Table.ContributionTo(o.cells.cells), r.Cost); err != nil {
-			return nil, err
-		}
+		kind, o.spec = policy.HistogramRelease.String(), o.rival
 	}
 	m := o.cells.measure(kind, r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
@@ -191,7 +207,7 @@ func (ch *chooser) reuseAny(q *asking) []candidate {
 			continue
 		}
 		m := *o.measure
-		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding}
+		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
 		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Online.Updates, o.figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
@@ -221,10 +237,26 @@ func (ch *chooser) openSession(q *asking) (list []candidate) {
 		if priced := (privacy.Cost{Epsilon: o.Cost.Epsilon, Rho: o.Cost.Rho}); !priced.Fits(q.share) { // δ is the budget's alone
 			c.not = "dearer than dp.epsilon lets this question be"
 			ch.hints.add(fmt.Sprintf("release %s: ε %s makes every count by %s free; SET dp.epsilon = %s", o.Name, o.Epsilon, columnNames(o.Columns), o.Epsilon))
+		} else if here, beaten := o.beaten(o.reading); beaten {
+			c.not = fmt.Sprintf("a plain histogram of its cells would answer this within ±%d at the same cost: %s", here, o.figures())
+			ch.hints.add("online release " + o.Name + " is not opened for this: " + c.not)
+		} else if better := ch.declaredBetter(q, c); better != nil && !o.Insist {
+			c.not = "release " + better.way.measure.Name + " is no dearer and more exact"
 		}
 		list = append(list, c)
 	}
 	return list
+}
+
+// declaredBetter is a release of the policy, of another kind, that answers a question more exactly than an online one and
+// costs no more.
+func (ch *chooser) declaredBetter(q *asking, online candidate) *candidate {
+	quiet := *ch // what is noted is noted when it is chosen
+	best := least(quiet.declared(q))
+	if best == nil || best.variance > online.variance || !best.way.measure.Cost.Fits(online.way.measure.Cost) {
+		return nil
+	}
+	return best
 }
 
 // stopped refuses a question that a stopped session of hers would answer, where the policy does not let it be counted

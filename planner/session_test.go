@@ -147,6 +147,63 @@ func TestOnlineReleasesThatAHistogramBeats(t *testing.T) {
 	}
 }
 
+// TestOnlineReleasesAreOpenedWhereTheyWin: of a release that the worst question of a histogram is worse than, questions of
+// many cells open a session, and those that the histogram would answer more exactly do not; once paid, it answers both.
+func TestOnlineReleasesAreOpenedWhereTheyWin(t *testing.T) {
+	c := testContext(t, instancePolicy(t, "{kind: online, name: o, columns: [sex, {column: income, step: 1000}, active, age], epsilon: 1, updates: 2}"))
+	c.Settings.Epsilon = epsilon(t, "1")
+	const ranged = "SELECT count(*) FROM people WHERE age >= 30" // a range release answers this, for less
+	const many, few = "SELECT count(*) FROM people WHERE income >= 1000", "SELECT sex, count(*) FROM people WHERE income < 2000 AND active GROUP BY 1"
+	p, refusal := planSession(t, c, few)
+	if refusal != nil || p.Measures[0].Spec.Online != nil || !strings.Contains(strings.Join(p.Notes, " "), "online release o is not opened for this: a plain histogram of its cells would answer this within ±") {
+		t.Errorf("few cells: %v %+v %q", refusal, p.Measures[0], p.Notes)
+	}
+	if p, refusal = planSession(t, c, ranged); refusal != nil || p.Measures[0].Kind != "range" {
+		t.Errorf("%v %+v", refusal, p.Measures[0])
+	}
+	if p, refusal = planSession(t, c, many); refusal != nil || p.Measures[0].Spec.Online == nil || !strings.Contains(p.Measures[0].Why, "would be within ±") {
+		t.Fatalf("many cells: %v %+v", refusal, p.Measures[0])
+	}
+	c.Holdings.(*shelf).buy(p)
+	for _, q := range []string{few, many} {
+		if p, refusal = planSession(t, c, q); refusal != nil || !p.Cost.IsZero() {
+			t.Errorf("%s: %v %+v", q, refusal, p.Measures[0])
+		}
+	}
+}
+
+// TestOnlineReleasesHeldAreExactEnough: where dp.max_error is wide enough, what a session that she holds answers is free.
+func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
+	c := testContext(t, instancePolicy(t, onlineText))
+	c.Settings.Epsilon = epsilon(t, "1")
+	left := 20
+	c.Left = func(int64) int { return left }
+	const q = "SELECT count(*) FROM people WHERE income < 50000"
+	p, refusal := planSession(t, c, q)
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	c.Holdings.(*shelf).buy(p)
+	for _, by := range []struct {
+		most   float64
+		left   int
+		online bool
+		stops  bool
+	}{{1000, 20, true, false}, {100, 20, false, false}, {1000, 0, false, true}} {
+		c.Settings.MaxError, left = by.most, by.left
+		p, refusal := planSession(t, c, q)
+		if by.stops {
+			if refusal == nil || refusal.ID != sessionStopped.ID {
+				t.Errorf("%+v: %v", by, refusal)
+			}
+			continue
+		}
+		if refusal != nil || (p.Measures[0].Spec.Online != nil) != by.online || p.Cost.IsZero() != by.online {
+			t.Errorf("%+v: %v %+v", by, refusal, p)
+		}
+	}
+}
+
 // TestMadeUpValues: of each cell, values that lie in it, spread over wider ones; the cells of NULL and 'other' are shown as that.
 func TestMadeUpValues(t *testing.T) {
 	p := instancePolicy(t, "{kind: synthetic, name: y, columns: [{column: income, step: 10000}, sex, active], epsilon: 1, rows: 10}")

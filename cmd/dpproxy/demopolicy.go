@@ -43,6 +43,8 @@ datasets:
           - {kind: histogram, columns: [sex, education, region], epsilon: 0.5}
           # made-up rows: SELECT * FROM people shows them to whoever has paid (SELECT count(*) FROM dp.people_made_up pays)
           - {kind: synthetic, name: people_made_up, columns: [{column: age, step: 10}, sex, education, region], epsilon: 1, rows: 2000}
+          # counts over any combination, one after the other: 20 answers come from the rows, the others from a public guess
+          - {kind: online, name: people_online, columns: [{column: age, step: 5}, {column: income, step: 10000}, sex, education, region], epsilon: 1, updates: 20}
       - name: visits                              # several rows a person
         source: main.visits
         unit: visits.person_id = people.person_id

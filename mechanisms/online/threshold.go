@@ -15,7 +15,8 @@ import (
 // Neighbours: one unit's rows absent, or different; Sensitivity: a query moves by at most s under both (Spec.check),
 // and so does the gap |q(D) − h|, one query for both signs, since h is a function of what has been said before.
 // Theorem: Dwork, Naor, Reingold, Rothblum, Vadhan 2009; Lyu, Su, Li 2017, their algorithm 7 with Δ = s; for noise of one
-// side package sparse, whose proof is this one.
+// side package sparse, whose proof is this one, and Liu, Wang, Liu, Li, Chen 2024. The claim is sharp: worst_test.go finds
+// inputs that reach exp(ε₁ + c·ε₂) exactly.
 // Proof: fix the answers so far, and with them the queries, the guesses h_i and the gaps g_i(D), g_i(D'), which differ by
 // at most s. Let z be the threshold noise, y_i the comparison noise; i is hard iff g_i + y_i ≥ T + z. Pair z on D with z+s
 // on D', which is in the support, too, and at least exp(−ε₁) times as likely: P(z+s) = exp(−ε₁)·P(z) for z ≥ 0. Given them:

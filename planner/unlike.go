@@ -1,0 +1,130 @@
+package planner
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mostPlain is up to how many combinations each is looked at, without a thought whether some are alike. Tests set it.
+var mostPlain = 1 << 12
+
+// all assigns all combinations; false: the measure does not answer the question, or there are too many to find out. Of cells
+// of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of it.
+func (w *walk) all() bool {
+	combinations := combinationsOf(w.sizes)
+	if combinations <= mostPlain {
+		for at := range combinations {
+			if !w.visit(at) {
+				return false
+			}
+		}
+		return true
+	}
+	lists, sizes := w.unlike(), make([]int, len(w.sizes))
+	for i, list := range lists {
+		sizes[i] = len(list)
+	}
+	if combinations = combinationsOf(sizes); combinations > maxCells {
+		return false
+	}
+	at := make([]int, len(sizes))
+	for n := range combinations {
+		decode(n, sizes, at)
+		for i, list := range lists {
+			w.cells[i] = list[at[i]]
+		}
+		if !w.assign() {
+			return false
+		}
+	}
+	return true
+}
+
+// combinationsOf is the product of sizes, or more than maxCells.
+func combinationsOf(sizes []int) int {
+	n := 1
+	for _, size := range sizes {
+		if n *= size; n > maxCells {
+			return maxCells + 1
+		}
+	}
+	return n
+}
+
+// unlike lists, for each column, one of each kind of its cells. Two are of a kind if the measure has them in one class, every
+// predicate of the question says the same of both, and every part of the question has them in one class, under the same
+// counters: assign, which looks at no more of a cell, does the same then. Columns of parts with several keep all cells.
+func (w *walk) unlike() [][]int {
+	lists := make([][]int, len(w.sizes))
+	column := 0
+	for _, p := range w.m.parts {
+		for _, c := range p.columns {
+			lists[column] = w.kinds(column, w.m.table.Columns[c], p)
+			column++
+		}
+	}
+	return lists
+}
+
+func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
+	parts, alone := []*part{of}, len(of.columns) == 1
+	for n, p := range w.s.parts {
+		if slices.Contains(w.places[n], at) {
+			parts, alone = append(parts, p), alone && len(p.columns) == 1
+		}
+	}
+	preds := inCells(w.s.filter, column, nil)
+	for _, p := range w.s.counts {
+		preds = inCells(p, column, preds)
+	}
+	seen := map[string]bool{}
+	for cell := range w.sizes[at] {
+		var kind []byte
+		for i, p := range parts {
+			if !alone {
+				kind = binary.AppendVarint(kind, int64(cell))
+				break
+			}
+			kind = binary.AppendVarint(kind, int64(p.class[cell]))
+			for _, mask := range p.masks {
+				kind = append(kind, bit(i > 0 && mask != nil && mask[cell]))
+			}
+		}
+		for _, p := range preds {
+			kind = append(kind, bit(inSpans(p.Spans, cell)))
+		}
+		if !seen[string(kind)] {
+			seen[string(kind)] = true
+			list = append(list, cell)
+		}
+	}
+	return list
+}
+
+func bit(yes bool) byte {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// inCells lists the predicates over one column within another.
+func inCells(p Pred, column *policy.Column, list []InCells) []InCells {
+	switch p := p.(type) {
+	case AllOf:
+		for _, q := range p {
+			list = inCells(q, column, list)
+		}
+	case AnyOf:
+		for _, q := range p {
+			list = inCells(q, column, list)
+		}
+	case InCells:
+		if p.Column == column {
+			list = append(list, p)
+		}
+	}
+	return list
+}
