@@ -104,7 +104,7 @@ type Statement struct {
 
 // Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
 type Explain struct {
-	Statement Statement // a Select
+	Statement Statement // a Select, or an Execute, which stands for one
 	JSON      bool
 	Analyze   bool
 

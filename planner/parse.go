@@ -94,7 +94,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 	if inner.Kind == KindDeclare {
 		inner = *inner.Inner
 	}
-	if inner.Kind != KindSelect {
+	if inner.Kind != KindSelect && inner.Kind != KindExecute {
 		s.Kind, s.refusal = KindOther, explained.at(-1)
 		return
 	}

@@ -174,6 +174,10 @@ public class JdbcClient {
             values(s);
             questions(c);
             metadata(c);
+            java.io.StringWriter sheet = new java.io.StringWriter();
+            long copied = c.unwrap(org.postgresql.PGConnection.class).getCopyAPI()
+                .copyOut("COPY (SELECT sex, count(*) FROM people GROUP BY sex) TO STDOUT WITH CSV HEADER", sheet);
+            check("copy", copied >= 3 && sheet.toString().startsWith("sex,count\n"));
         }
         try (Connection c = open(user, "autosave", "always")) {
             c.setAutoCommit(false);

@@ -28,6 +28,8 @@ with e.connect() as c:
     rows = c.execute(select(people.c.sex, func.count()).where(people.c.age > 30).group_by(people.c.sex)).fetchall()
     check("rows %s" % rows, len(rows) >= 2)
     check("text", isinstance(c.execute(text("SELECT count(*) FROM people WHERE age > :a"), {"a": 33}).scalar(), int))
+with e.connect().execution_options(stream_results=True, max_row_buffer=20) as c:
+    check("streamed", len(c.execute(text("SELECT age, count(*) FROM people GROUP BY age")).fetchall()) >= 110)
 try:
     import pandas as pd
 except ImportError:
