@@ -142,6 +142,9 @@ func (s *Statement) execute(e *pg.ExecuteStmt) {
 	s.Kind, s.Prepared, s.ArgumentCount = KindExecute, e.Name, len(e.Params)
 	for _, a := range e.Params {
 		eachMessage(a.ProtoReflect(), func(m protoreflect.Message) {
+			if s.Kind == KindOther {
+				return
+			}
 			switch v := m.Interface().(type) {
 			case *pg.SubLink:
 				s.other(construct.at(int(v.Location), "a sub-query among the arguments of EXECUTE"))
