@@ -270,8 +270,7 @@ func TestFrames(t *testing.T) {
 	}
 	t.Run("embedded", func(t *testing.T) {
 		playAll(t, scripts, reference, serveProcess(t, path), map[string]string{
-			"unknown names":       "a type that it does not know is refused with a code of its own",
-			"statements of pools": "void is text",
+			"unknown names": "a type that it does not know is refused with a code of its own",
 		})
 	})
 	path, _ = pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
