@@ -130,9 +130,11 @@ func (v *sheeter) weight(a *ask) float64 {
 	if !a.wanted() {
 		return 0
 	}
-	spec, err := a.fresh(v.ch.share(1))
+	spec, err := a.fresh(v.nominal())
 	if err != nil {
-		return math.Inf(1)
+		if spec, err = a.fresh(v.ch.share(1)); err != nil {
+			return math.Inf(1)
+		}
 	}
 	total := 0.
 	for _, f := range a.fills {
@@ -143,6 +145,14 @@ func (v *sheeter) weight(a *ask) float64 {
 		total += a.weightOf(c) * v.ch.variance(spec.Only(c)) * float64(a.cellsWhere(f.condition))
 	}
 	return total
+}
+
+// nominal is the cost at which asks are weighed: the whole, and no more than ε 1 or ρ 1/2. Noise on whole numbers is next to
+// none where a cost is large, which says nothing of what an ask errs by with a part of it.
+func (v *sheeter) nominal() privacy.Cost {
+	c := v.ch.share(1)
+	c.Epsilon, c.Rho = privacy.MicroEpsilon(min(c.Epsilon.Micro(), 1_000_000)), privacy.PicoRho(min(c.Rho.Pico(), 500_000_000_000))
+	return c
 }
 
 // weightOf is how much the squared error of a measured counter matters.

@@ -296,6 +296,9 @@ func (b *binder) overRows(r *rows, place string) *translator {
 			if r.fan != nil || r.met {
 				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
 			}
+			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
+				return e, refusal
+			}
 			return b.elsewhere(r, s)
 		}
 		return r.aboutKeys(n)

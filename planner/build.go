@@ -104,11 +104,12 @@ type Statement struct {
 
 // Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
 type Explain struct {
-	Statement Statement // a Select
+	Statement Statement // a Select, or an Execute, which stands for one
 	JSON      bool
 	Analyze   bool
 
 	Alternatives bool // show every way that was weighed
+	NoSQL        bool // leave out the SQL that would run, which is long
 }
 
 // Refuse is why a statement of KindOther is not run.

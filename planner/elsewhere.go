@@ -213,6 +213,12 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
 func (b *binder) withinSubquery(own, around *rows) *translator {
 	t := b.overKeys(own, "WHERE")
+	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+		if s := n.GetSubLink(); s != nil {
+			return b.listed(own, s)
+		}
+		return own.aboutKeys(n)
+	}
 	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
 		e, refusal := own.column(fields, pos)
 		if refusal == nil {

@@ -233,7 +233,9 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 		return g.aggregate(f)
 	}
 	switch n.GetNode().(type) {
-	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
+	case *pg.Node_SubLink:
+		return g.keyElsewhere(n), nil
+	case *pg.Node_AConst, *pg.Node_ParamRef, nil:
 		return nil, nil
 	}
 	if f := n.GetGroupingFunc(); f != nil {
@@ -258,6 +260,20 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 		return nil, ungrouped.at(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
+}
+
+// keyElsewhere finds the key that a sub-query is; nil: it is none. What it would add to the rows is left out.
+func (g *grouping) keyElsewhere(n *pg.Node) *found {
+	own := *g.rows
+	own.asked = nil
+	e, refusal := g.b.overRows(&own, "SELECT").expr(n)
+	if refusal != nil {
+		return nil
+	}
+	if k, known := g.keyAt[e.canon]; known {
+		return &found{key: k, counter: -1, typ: g.q.keys[k].Type()}
+	}
+	return nil
 }
 
 // hook is look for expressions over the leaf's row: its keys, then its counters.

@@ -16,6 +16,18 @@ const (
 	nameType     policy.Type = 19
 )
 
+// oidAliases are the types that read an object's name as its oid.
+var oidAliases = map[string]policy.Type{"oid": oidType, "regproc": 24, "regclass": 2205, "regtype": 2206, "regnamespace": 4089, "regrole": 4096}
+
+// catalogArguments are the types of the arguments of functions that clients call with parameters.
+var catalogArguments = map[string][]policy.Type{
+	"pg_get_indexdef": {oidType, policy.Int4, policy.Bool}, "pg_get_constraintdef": {oidType, policy.Bool}, "pg_get_viewdef": {oidType, policy.Bool},
+	"pg_get_functiondef": {oidType}, "pg_get_triggerdef": {oidType, policy.Bool}, "pg_get_ruledef": {oidType, policy.Bool}, "pg_get_userbyid": {oidType},
+	"format_type": {oidType, policy.Int4}, "obj_description": {oidType, nameType}, "col_description": {oidType, policy.Int4},
+	"shobj_description": {oidType, nameType}, "pg_table_is_visible": {oidType}, "pg_type_is_visible": {oidType}, "pg_relation_size": {2205},
+	"pg_table_size": {2205}, "pg_total_relation_size": {2205}, "generate_series": {policy.Int4, policy.Int4, policy.Int4},
+}
+
 // inferInTree finds the types of parameters in the parts of a statement that only the sandbox will type: from casts, from
 // LIMIT and OFFSET, and from comparisons with catalog columns of well-known names.
 func (b *binder) inferInTree() {
@@ -67,18 +79,32 @@ func (b *binder) inferNode(n *pg.Node) {
 		b.inferAs(v.TypeCast.Arg, namedType(v.TypeCast.TypeName))
 	case *pg.Node_AExpr:
 		b.inferPair(v.AExpr)
+	case *pg.Node_FuncCall:
+		names := stringsOf(v.FuncCall.Funcname)
+		types := catalogArguments[names[len(names)-1]]
+		for i, arg := range v.FuncCall.Args[:min(len(types), len(v.FuncCall.Args))] {
+			b.inferAs(arg, types[i])
+		}
 	}
 	for _, c := range childrenOf(n) {
 		b.inferNode(c)
 	}
 }
 
-// inferPair looks at a comparison of a parameter with a column or a cast.
+// patternOperators match a name with a text.
+var patternOperators = map[string]bool{"~": true, "!~": true, "~*": true, "!~*": true, "~~": true, "!~~": true, "~~*": true, "!~~*": true}
+
+// inferPair looks at a comparison of a parameter with a column, a cast or a constant.
 func (b *binder) inferPair(a *pg.A_Expr) {
+	operator := stringsOf(a.Name)
+	pattern := len(operator) > 0 && patternOperators[operator[len(operator)-1]]
 	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
 		t := catalogColumnType(pair[1])
 		if a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY || a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL {
 			t = arrayOf(t)
+		}
+		if pattern && t == nameType {
+			t = policy.Text
 		}
 		b.inferAs(pair[0], t)
 		for _, item := range pair[0].GetList().GetItems() {
@@ -102,11 +128,13 @@ func arrayOf(t policy.Type) policy.Type {
 
 // catalogColumnType is the type of an expression by its look: a number, a count, a cast, or a catalog column's usual name.
 func catalogColumnType(n *pg.Node) policy.Type {
-	switch c := n.GetAConst(); {
-	case c.GetIval() != nil:
+	switch n.GetAConst().GetVal().(type) {
+	case *pg.A_Const_Ival:
 		return policy.Int4
-	case c.GetFval() != nil:
+	case *pg.A_Const_Fval:
 		return policy.NumericType
+	case *pg.A_Const_Boolval:
+		return policy.Bool
 	}
 	if f := n.GetFuncCall(); f != nil && slices.Equal(stringsOf(f.Funcname), []string{"count"}) {
 		return policy.Int8
@@ -121,9 +149,9 @@ func catalogColumnType(n *pg.Node) policy.Type {
 	switch name := names[len(names)-1]; {
 	case name == "attnum" || name == "conkey":
 		return policy.Int2
-	case name == "oid" || strings.HasSuffix(name, "relid") || strings.HasSuffix(name, "namespace") && strings.Contains(name, "rel") || name == "typelem" || name == "objoid":
+	case name == "oid" || strings.HasSuffix(name, "relid") || strings.HasSuffix(name, "namespace") || name == "typelem" || name == "objoid":
 		return oidType
-	case strings.HasSuffix(name, "name") && !strings.Contains(name, "_"):
+	case name != "name" && strings.HasSuffix(name, "name") && !strings.Contains(name, "_"):
 		return nameType
 	}
 	return 0
@@ -132,10 +160,10 @@ func catalogColumnType(n *pg.Node) policy.Type {
 func namedType(t *pg.TypeName) policy.Type {
 	name := strings.TrimPrefix(typeNameText(t), "pg_catalog.")
 	typ := typeNames[name]
-	switch name {
-	case "oid", "regclass", "regtype", "regproc":
-		typ = oidType
-	case "name":
+	if alias, ok := oidAliases[name]; ok {
+		typ = alias
+	}
+	if name == "name" {
 		typ = nameType
 	}
 	if len(t.ArrayBounds) == 0 || typ == 0 {

@@ -47,7 +47,11 @@ func describe(err error) *Failure {
 		if computed.SQLState == "0A000" { // pools kill connections on it
 			return failure("DP002", computed.Message)
 		}
-		return failure(computed.SQLState, computed.Message)
+		f := failure(computed.SQLState, computed.Message)
+		if computed.SQLState == "22012" {
+			f.Hint = "A released count may be 0: divide by NULLIF(count(*), 0). What was paid for stays free."
+		}
+		return f
 	}
 	return failure("XX000", textInternal)
 }

@@ -25,30 +25,54 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 	return nil
 }
 
-// executeNamed answers a prepared SELECT. Its arguments are constants: they are computed first, which is free.
+// executeNamed answers a prepared SELECT.
 func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
-	stmt := c.statements[k.name]
-	if stmt == nil {
-		return Result{}, missingStatement(k.name)
-	}
-	if stmt.command == nil || stmt.command.Kind != planner.KindSelect {
-		return Result{}, failure("DP002", "EXECUTE runs a prepared SELECT only").withHint("Send the statement itself.")
-	}
-	if err := c.renew(ctx, stmt); err != nil {
+	stmt, arguments, err := c.named(ctx, &k.Statement, params)
+	if err != nil {
 		return Result{}, err
 	}
+	return c.selectRows(ctx, stmt, arguments)
+}
+
+// explainNamed explains a prepared SELECT with its arguments.
+func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+	stmt, arguments, err := c.named(ctx, &k.Explain.Statement, params)
+	if err != nil {
+		return Result{}, err
+	}
+	whole, explain := k.Statement, *k.Explain
+	explain.Statement, whole.Explain = stmt, &explain
+	return c.ask(ctx, whole, arguments)
+}
+
+// named finds what EXECUTE runs, and computes its arguments. They are constants, so that is free.
+func (c *session) named(ctx context.Context, k *planner.Statement, params []policy.Value) (planner.Statement, []policy.Value, error) {
+	none := planner.Statement{}
+	stmt := c.statements[k.Prepared]
+	if stmt == nil {
+		return none, nil, missingStatement(k.Prepared)
+	}
+	if stmt.command == nil || stmt.command.Kind != planner.KindSelect {
+		return none, nil, failure("DP002", "EXECUTE runs a prepared SELECT only").withHint("Send the statement itself.")
+	}
+	if err := c.renew(ctx, stmt); err != nil {
+		return none, nil, err
+	}
 	if k.ArgumentCount != len(stmt.params) {
-		f := failure("42601", fmt.Sprintf("wrong number of parameters for prepared statement %q", k.name))
+		f := failure("42601", fmt.Sprintf("wrong number of parameters for prepared statement %q", k.Prepared))
 		f.Detail = fmt.Sprintf("Expected %d parameters but got %d.", len(stmt.params), k.ArgumentCount)
-		return Result{}, f
+		return none, nil, f
 	}
-	var arguments []policy.Value
-	if len(stmt.params) > 0 {
-		computed, err := c.ask(ctx, k.Arguments(stmt.params), params)
-		if err != nil {
-			return Result{}, err
-		}
-		arguments = computed.Rows.Value().Data[0]
+	if len(stmt.params) == 0 {
+		return stmt.command.Statement, nil, nil
 	}
-	return c.selectRows(ctx, stmt.command.Statement, arguments)
+	computed, err := c.ask(ctx, k.Arguments(stmt.params), params)
+	if err != nil {
+		return none, nil, err
+	}
+	rows := computed.Rows.Value().Data
+	if len(rows) != 1 {
+		return none, nil, failure("DP002", "an argument of EXECUTE is a set of rows").withHint("Give each parameter one value.")
+	}
+	return stmt.command.Statement, rows[0], nil
 }

@@ -43,6 +43,10 @@ func TestPsql(t *testing.T) {
 		{"show timezone; set time zone 'Europe/Berlin'; show timezone;", "TimeZone\nEtc/UTC\n(1 row)\nSET\nTimeZone\nEurope/Berlin\n(1 row)\n"},
 		{"\\encoding\n", "UTF8\n"},
 		{"select 1 \\; select 2;", "?column?\n1\n(1 row)\n?column?\n2\n(1 row)\n"},
+		{"\\set FETCH_COUNT 4\nselect n from ten;\n", "n\n0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n(10 rows)\n"},
+		{"\\copy (select 1) to stdout csv header\n", "?column?\n1\n"},
+		{"\\copy (select too much) to stdout\n", "ERROR:  budget spent\nDETAIL:  It costs more than is left.\nHINT:  Ask what is free.\n"},
+		{"prepare q as select $1::int as a, $2::text; execute q;", "PREPARE\nERROR:  wrong number of parameters for prepared statement \"q\"\nDETAIL:  Expected 2 parameters but got 0.\n"},
 	} {
 		got := b.psql(t, url, c.input)
 		if !strings.HasPrefix(got, c.want) {

@@ -44,6 +44,10 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 		return Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
 	case planner.KindExecute:
 		return c.executeNamed(ctx, k, params)
+	case planner.KindExplain:
+		if k.Explain.Statement.Kind == planner.KindExecute {
+			return c.explainNamed(ctx, k, params)
+		}
 	}
 	if !k.own() {
 		return c.selectRows(ctx, k.Statement, params)

@@ -79,7 +79,7 @@ var builtins = func() map[string]builtin {
 		"row_security_active":          {1, 1, nil, policy.Bool, "false", ""},
 		"pg_get_serial_sequence":       {2, 2, nil, policy.Text, absent, ""},
 		"pg_table_is_visible":          {1, 1, []policy.Type{typeOid}, policy.Bool, "pg_class_visible(%1)", "pg_catalog.pg_class"},
-		"pg_advisory_unlock_all":       {0, 0, nil, policy.Text, "CAST('' AS VARCHAR)", ""},
+		"pg_advisory_unlock_all":       {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
 	}
 	add := func(names string, f builtin) {
 		for name := range strings.FieldsSeq(names) {

@@ -21,6 +21,7 @@ const (
 	typeRegNS    policy.Type = 4089
 	typeRegRole  policy.Type = 4096
 	typeTextArr  policy.Type = 1009
+	typeVoid     policy.Type = 2278
 	typeRecord   policy.Type = 2249
 )
 

@@ -188,6 +188,14 @@ func (d Distinguisher) First(guesses []int64, miss noise.Probability, truth priv
 	return sealed.Release(-1), nil
 }
 
+// sparseCost is what one First takes: ε, or ε²/2 under zCDP.
+func (d Distinguisher) sparseCost() privacy.Cost {
+	if d.accountant == privacy.Pure {
+		return privacy.Cost{Epsilon: d.epsilon}
+	}
+	return privacy.Cost{Rho: privacy.PicoRho((d.epsilon.Micro()*d.epsilon.Micro() + 1) / 2)}
+}
+
 func (d Distinguisher) instance(miss noise.Probability) (*instance, error) {
 	first := d.epsilon.Micro() / 3
 	if first < 1 {

@@ -135,19 +135,7 @@ func againstDense(t *testing.T, name string, s Strategy, b *mat.Dense, r *rand.R
 func againstDenseReading(t *testing.T, name string, s Strategy, b *mat.Dense, r *rand.Rand) {
 	t.Helper()
 	rows, d := b.Dims()
-	top := mat.Max(b)
-	var scaled, q, solved mat.Dense
-	scaled.Scale(1/top, b)
-	var qr mat.QR
-	qr.Factorize(&scaled)
-	identity := mat.NewDiagDense(rows, nil)
-	for i := range rows {
-		identity.SetDiag(i, 1)
-	}
-	if err := qr.SolveTo(&solved, false, identity); err != nil {
-		t.Fatal(name, err)
-	}
-	q.Scale(1/top, &solved) // the pseudo-inverse
+	q := denseInverse(t, name, b)
 	y := make([]int64, rows)
 	for j := range y {
 		y[j] = r.Int64N(1<<40) - 1<<39
@@ -177,6 +165,13 @@ func againstDenseReading(t *testing.T, name string, s Strategy, b *mat.Dense, r 
 			t.Fatalf("%s: mean variance of %s is %g, dense %g", name, w, got, want)
 		}
 	}
+	variancesAgainstDense(t, name, s, q, r)
+}
+
+// variancesAgainstDense compares variances of linear queries and of spans.
+func variancesAgainstDense(t *testing.T, name string, s Strategy, q *mat.Dense, r *rand.Rand) {
+	t.Helper()
+	d, rows := q.Dims()
 	linear := func(query []float64) float64 {
 		sum := 0.0
 		for j := range rows {
@@ -209,6 +204,26 @@ func againstDenseReading(t *testing.T, name string, s Strategy, b *mat.Dense, r 
 			t.Fatalf("%s %v: variance %g, terms %g, dense %g", name, spans, got, terms, want)
 		}
 	}
+}
+
+// denseInverse is the pseudo-inverse of a matrix.
+func denseInverse(t *testing.T, name string, b *mat.Dense) *mat.Dense {
+	t.Helper()
+	rows, _ := b.Dims()
+	top := mat.Max(b)
+	var scaled, q, solved mat.Dense
+	scaled.Scale(1/top, b)
+	var qr mat.QR
+	qr.Factorize(&scaled)
+	identity := mat.NewDiagDense(rows, nil)
+	for i := range rows {
+		identity.SetDiag(i, 1)
+	}
+	if err := qr.SolveTo(&solved, false, identity); err != nil {
+		t.Fatal(name, err)
+	}
+	q.Scale(1/top, &solved)
+	return &q
 }
 
 // TestConvolutionErrors: mean errors in multiples of the noise's deviation, against the best known figures and, where

@@ -202,6 +202,11 @@ public class JdbcClient {
             System.out.println("did parameters");
             copies(c);
             System.out.println("did queries");
+            metadata(c);
+            java.io.StringWriter sheet = new java.io.StringWriter();
+            long copied = c.unwrap(org.postgresql.PGConnection.class).getCopyAPI()
+                .copyOut("COPY (SELECT sex, count(*) FROM people GROUP BY sex) TO STDOUT WITH CSV HEADER", sheet);
+            check("copy", copied >= 3 && sheet.toString().startsWith("sex,count\n"));
         }
         try (Connection c = open(user, "autosave", "always")) {
             c.setAutoCommit(false);

@@ -121,6 +121,12 @@ async def main():
     check("settings", await c.fetchval("SELECT current_setting('jit')") in ("on", "off"))
     types = await c.fetch("SELECT typname, oid, typtype FROM pg_catalog.pg_type WHERE typname = 'int4'")
     check("pg_type", types[0]["oid"] == 23 and types[0]["typtype"] == b"b")
+    async with c.transaction():
+        cursor = await c.cursor("SELECT age, count(*) FROM people WHERE age > $1 GROUP BY age ORDER BY age", 20)
+        check("forward", await cursor.forward(5) == 5 and (await cursor.fetchrow())[0] == 26)
+    out = io.BytesIO()
+    tag = await c.copy_from_query("SELECT sex, count(*) FROM people WHERE age > $1 GROUP BY sex", 30, output=out, format="csv", header=True)
+    check("copy " + tag, out.getvalue().startswith(b"sex,count\n") and tag.startswith("COPY "))
     await c.reset()
     await c.close()
 

@@ -15,3 +15,5 @@ ask "SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex" | grep -Eq '^Fe
 ask "SELECT user_name FROM dp.budget" | grep -qx analyst && echo "ok budget"
 ask "SELECT age FROM people" 2>&1 | grep -q 'rows of private table' && echo "ok refusal"
 echo "did queries"
+dsn="$dsn;UseDeclareFetch=1;Fetch=10"
+ask "SELECT age, count(*) FROM people GROUP BY age ORDER BY age" | grep -Eq '^90\|-?[0-9]+$' && echo "ok declare and fetch"

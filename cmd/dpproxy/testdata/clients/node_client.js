@@ -1,6 +1,6 @@
 // node-postgres against a running proxy: text results, parameters without types, named statements, cursors where pg-cursor is there.
 const fs = require('fs')
-const { Client, Pool, types } = require('pg')
+const { Client, Pool, Query } = require('pg')
 
 const tls = process.env.PGSSLMODE === 'disable' ? false : { ca: fs.readFileSync(process.env.PGSSLROOTCERT) }
 const config = (user) => ({ host: process.env.PGHOST, port: +process.env.PGPORT, database: process.env.PGDATABASE, user, password: user, ssl: tls })
@@ -110,11 +110,13 @@ async function main() {
     check('COPY ' + JSON.stringify(text), text.startsWith('sex,count\nFemale,'))
   }
   console.log('did queries')
-  const hanging = new Client({ ...config(process.env.PGUSER), statement_timeout: 300 })
-  await hanging.connect()
-  await fails('57014', () => hanging.query('SET dp.epsilon = 0.001; ' +
-    [...Array(400).keys()].map((i) => "SELECT count(*) FROM people WHERE hired < DATE '2013-01-01' + " + i).join('; ')))
-  await hanging.end()
+  const many = [...Array(400).keys()].map((i) => "SELECT count(*) FROM people WHERE hired < DATE '2013-01-01' + " + i)
+  const long = new Query('SET dp.epsilon = 0.001; ' + many.join('; '))
+  const ended = new Promise((resolve, reject) => { long.on('error', reject); long.on('end', resolve) })
+  c.query(long)
+  setTimeout(() => new Client({ ...config(process.env.PGUSER), ssl: false }).cancel(c, long), 300)
+  await fails('57014', () => ended)
+  await c.query('RESET dp.epsilon')
   console.log('did cancels')
   await c.end()
 

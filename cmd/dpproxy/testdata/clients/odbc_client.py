@@ -77,6 +77,14 @@ for prepare, fetch in (("0", "0"), ("1", "0"), ("1", "1")):
 
 for aspect in ("connects", "browses", "queries", "parameters"):
     print("did", aspect)
+parts = connect(os.environ["PGUSER"], UseDeclareFetch="1", Fetch="20")
+cur = parts.cursor()
+cur.execute("SELECT age, count(*) FROM people GROUP BY age ORDER BY age")
+check("declare and fetch", len(cur.fetchall()) >= 110)
+cur.execute("SELECT count(*) FROM people WHERE age > ?", (30,))
+check("declare and fetch with a parameter", isinstance(cur.fetchone()[0], int))
+parts.close()
+
 poor = connect(os.environ["PGPOOR"]).cursor()
 poor.execute("SET dp.epsilon = 1")
 

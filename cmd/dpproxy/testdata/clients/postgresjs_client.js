@@ -25,7 +25,7 @@ async function main() {
     ssl: process.env.PGSSLMODE === 'disable' ? false : { ca: fs.readFileSync(process.env.PGSSLROOTCERT) } })
   const spent = async () => JSON.stringify(await sql`SELECT spent FROM dp.budget WHERE user_name = current_user`)
   const before = await spent()
-  console.log('version ' + require('postgres/package.json').version)
+  console.log('version ' + JSON.parse(fs.readFileSync(require.resolve('postgres').replace(/cjs.*/, 'package.json'))).version)
   console.log('did connects')
   const columns = await sql`SELECT column_name FROM information_schema.columns WHERE table_name = ${'people'}`
   check('columns', columns.some((r) => r.column_name === 'age'))

@@ -148,6 +148,32 @@ try:
 except psycopg2.OperationalError as e:
     check("wrong password", "password authentication failed" in str(e))
 
+
+AGES = "SELECT age, count(*) FROM people GROUP BY age ORDER BY age"
+parts = connect()
+for options in ({}, {"scrollable": True}, {"withhold": True}):
+    named = parts.cursor("ages", **options)
+    named.itersize = 40
+    named.execute(AGES)
+    rows = list(named)
+    check("named cursor %s, %d rows" % (options, len(rows)), len(rows) >= 110)
+    if options.get("scrollable"):
+        named.scroll(0, mode="absolute")
+        check("scrolled", named.fetchone() == rows[0] and named.fetchmany(2) == rows[1:3])
+    if options.get("withhold"):
+        parts.commit()
+        named.scroll(-2)
+        check("held", named.fetchall() == rows[-1:])
+    named.close()
+    parts.commit()
+sheet = io.StringIO()
+parts.cursor().copy_expert("COPY (%s) TO STDOUT WITH CSV HEADER" % AGES, sheet)
+check("copy", sheet.getvalue().startswith("age,count\n") and len(sheet.getvalue().splitlines()) == len(rows) + 1)
+parts.close()
+
+t = threading.Timer(0.05, c.cancel)
+t.start()
+t.join()
 c.autocommit = True
 cur.execute("SET dp.epsilon = 0.001")
 t = threading.Timer(0.3, c.cancel)

@@ -130,6 +130,19 @@ with psycopg.connect("", autocommit=True) as c:
     t.join()
     c.execute("RESET dp.epsilon")
     print("did cancels")
+        with c.transaction(), c.cursor("ages", binary=binary, scrollable=True) as named:
+            named.execute("SELECT age, count(*) FROM people WHERE age >= %s GROUP BY age ORDER BY age", (20,))
+            told.clear()
+            first = named.fetchmany(3)
+            named.scroll(0, mode="absolute")
+            check("named cursor", named.fetchmany(3) == first and len(named.fetchall()) > 80 and not told)
+    for how in ("", " WITH (FORMAT csv, HEADER)", " WITH (FORMAT binary)"):
+        with c.cursor().copy("COPY (SELECT sex, count(*) FROM people GROUP BY sex) TO STDOUT" + how) as copy:
+            if not how.endswith("HEADER)"):
+                copy.set_types(["text", "int8"])
+                check("copied rows", len(list(copy.rows())) >= 3)
+            else:
+                check("copied bytes", bytes(b"".join(copy)).startswith(b"sex,count\n"))
     c.cancel()
     check("after a late cancel", c.execute("SELECT 1").fetchone() == (1,))
     c.execute("DISCARD ALL")

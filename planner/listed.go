@@ -1,0 +1,230 @@
+package planner
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A sub-query over one public table, in a condition on private rows, is a list that is known when the query is planned:
+// x IN (SELECT y FROM public …) is x IN (values), and EXISTS, or what reads the rows around it, is a condition on these for
+// each public row, joined by OR. The private database sees nothing of it.
+
+// Bounds of what such a sub-query may come to.
+const (
+	mostListed = 4096 // values
+	mostArms   = 256  // conditions that are different
+)
+
+// listed is a sub-query over the rows of a public table.
+type listed struct {
+	b      *binder
+	around *rows
+	public *rows
+	data   [][]policy.Value // that its own conditions keep
+	linked []*pg.Node       // conditions that read the rows around it
+	pos    int
+}
+
+// listed translates such a sub-query; nil, nil: it is another one.
+func (b *binder) listed(r *rows, s *pg.SubLink) (*expr, *Refusal) {
+	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
+	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || len(stringsOf(s.OperName)) > 0 || !isListing(sel) {
+		return nil, nil
+	}
+	t, alias := b.publicTable(sel.FromClause[0], r.scope)
+	if t == nil {
+		return nil, nil
+	}
+	public, refusal := tableRows(t, pos).aliased(alias)
+	if refusal != nil {
+		return nil, refusal
+	}
+	l := &listed{b: b, around: r, public: public, pos: pos}
+	if refusal := l.read(t, sel.WhereClause); refusal != nil {
+		return nil, refusal
+	}
+	if s.SubLinkType == pg.SubLinkType_EXISTS_SUBLINK {
+		return l.arms(nil, nil)
+	}
+	subject, refusal := b.overRows(r, "WHERE").expr(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
+	}
+	value := sel.TargetList[0].GetResTarget().GetVal()
+	if len(sel.TargetList) != 1 || value == nil {
+		return nil, rowSubquery.at(pos)
+	}
+	if len(l.linked) > 0 {
+		return l.arms(subject, value)
+	}
+	return l.values(subject, value)
+}
+
+// isListing tells a SELECT from one relation that neither groups its rows nor takes some of them.
+func isListing(sel *pg.SelectStmt) bool {
+	if sel == nil || len(sel.FromClause) != 1 || sel.Larg != nil || sel.WithClause != nil || sel.LimitCount != nil || sel.LimitOffset != nil || isDistinctOn(sel) ||
+		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return hasAggregate(n) || hasWindow(n) })
+}
+
+// read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.
+func (l *listed) read(t *policy.Table, where *pg.Node) *Refusal {
+	if l.b.c.Public == nil {
+		return notCopied.at(l.pos, t.Name)
+	}
+	data, ok := l.b.c.Public.Rows(t)
+	if !ok {
+		return notCopied.at(l.pos, t.Name)
+	}
+	var own []*expr
+	for _, n := range conjunctNodes(where) {
+		if e, refusal := l.alone().condition(n, "WHERE"); refusal == nil {
+			own = append(own, e)
+		} else {
+			l.linked = append(l.linked, n)
+		}
+	}
+	for _, row := range data {
+		keep := true
+		for _, e := range own {
+			v, err := e.Eval(scalar.Row(row))
+			if err != nil {
+				return scalarRefusal(err, e.pos)
+			}
+			keep = keep && v == true
+		}
+		if keep {
+			l.data = append(l.data, row)
+		}
+	}
+	return nil
+}
+
+// alone translates over the public columns.
+func (l *listed) alone() *translator {
+	return &translator{env: l.b.env, params: l.b.params, columns: l.public.column, place: "WHERE"}
+}
+
+// on translates over the rows around the sub-query, for one public row.
+func (l *listed) on(row []policy.Value) *translator {
+	t := l.b.overKeys(l.around, "WHERE")
+	around := t.columns
+	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+		e, refusal := l.public.column(fields, pos)
+		switch {
+		case refusal == nil:
+			return constantExpr(row[e.cols[0]], e.Type(), pos), nil
+		case refusal.ID == ambiguous.ID:
+			return nil, refusal
+		}
+		return around(fields, pos)
+	}
+	return t
+}
+
+// values is a test for the values of an expression over the public rows.
+func (l *listed) values(subject *expr, value *pg.Node) (*expr, *Refusal) {
+	of, refusal := l.alone().expr(value)
+	if refusal != nil {
+		return nil, refusal
+	}
+	var list []*expr
+	for _, row := range l.data {
+		v, err := of.Eval(scalar.Row(row))
+		if err != nil {
+			return nil, scalarRefusal(err, of.pos)
+		}
+		list = append(list, constantExpr(v, of.Type(), l.pos))
+	}
+	if list = different(list); len(list) == 0 {
+		return constantExpr(false, policy.Bool, l.pos), nil
+	}
+	if len(list) > mostListed {
+		return nil, l.tooMany(mostListed)
+	}
+	plain := make([]scalar.Expr, len(list))
+	for i, e := range list {
+		plain[i] = e.Expr
+	}
+	return l.alone().member(subject, list, plain, false, l.pos)
+}
+
+// arms is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.
+func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *Refusal) {
+	var list []*expr
+	for _, row := range l.data {
+		arm, refusal := l.arm(l.on(row), subject, value)
+		if refusal != nil {
+			return nil, refusal
+		}
+		if list = append(list, arm); len(list) < 2*mostArms {
+			continue
+		}
+		if list = different(list); len(list) > mostArms {
+			return nil, l.tooMany(mostArms)
+		}
+	}
+	if list = different(list); len(list) > mostArms {
+		return nil, l.tooMany(mostArms)
+	}
+	out := constantExpr(false, policy.Bool, l.pos)
+	for i, e := range list {
+		var refusal *Refusal
+		if i == 0 {
+			out = e
+		} else if out, refusal = l.alone().junction(formOr, l.pos, out, e); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return out, nil
+}
+
+// arm is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
+// equality.
+func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *Refusal) {
+	arm := constantExpr(true, policy.Bool, l.pos)
+	for i, n := range l.linked {
+		e, refusal := t.condition(n, "WHERE")
+		if refusal == nil && i > 0 {
+			e, refusal = t.junction(formAnd, l.pos, arm, e)
+		}
+		if arm = e; refusal != nil {
+			return nil, refusal
+		}
+	}
+	s, err := scalar.IsTruth(arm.Expr, true)
+	if err != nil {
+		return nil, scalarRefusal(err, l.pos)
+	}
+	sure := node(formIs, "istrue", s, l.pos, arm)
+	sure.want = true
+	if subject == nil {
+		return sure, nil
+	}
+	of, refusal := t.expr(value)
+	if refusal != nil {
+		return nil, refusal
+	}
+	equal, refusal := t.combine("=", l.pos, subject, of)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return t.junction(formAnd, l.pos, sure, equal)
+}
+
+func (l *listed) tooMany(most int) *Refusal {
+	return rowSubquery.at(l.pos).hinting("More than " + textOf(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
+}
+
+// different leaves out what is there twice, and puts the rest into an order that does not depend on the table's.
+func different(list []*expr) []*expr {
+	slices.SortFunc(list, func(a, b *expr) int { return strings.Compare(a.canon, b.canon) })
+	return slices.CompactFunc(list, func(a, b *expr) bool { return a.canon == b.canon })
+}
