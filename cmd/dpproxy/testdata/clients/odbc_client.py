@@ -67,7 +67,7 @@ for prepare, fetch in (("0", "0"), ("1", "0"), ("1", "1")):
     check("browsing is free", spent() == before)
     c.autocommit = False
     before = spent()
-    cur.execute("SELECT count(*) FROM people WHERE hired > DATE '2025-04-0%d'" % (int(prepare + fetch, 2) + 1)).fetchone()
+    cur.execute("SELECT count(*) FROM people WHERE hired > DATE '2005-04-01' + %d" % (10 * int(os.environ.get("CLIENTS_RUN", 0)) + int(prepare + fetch, 2))).fetchone()
     fails("42703", lambda: cur.execute("SELECT nothing FROM people"))
     c.rollback()
     check("a rollback gives nothing back", spent() > before)

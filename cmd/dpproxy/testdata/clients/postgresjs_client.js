@@ -53,9 +53,15 @@ async function main() {
   await fails('42703', () => sql`SELECT count(*) FROM people WHERE wage > ${1}`)
   console.log('did queries')
   await sql`SET dp.epsilon = 0.001`
-  const long = sql.unsafe([...Array(400).keys()].map((i) => "SELECT count(*) FROM people WHERE hired < DATE '2015-01-01' + " + i).join('; ')).execute()
-  setTimeout(() => long.cancel(), 300)
-  await fails('57014', () => long)
+  let cancelled = ''
+  for (const wait of [200, 500, 100, 1000, 50]) { // until one falls into the middle
+    const many = [...Array(400).keys()].map((i) => "SELECT count(*) FROM people WHERE hired < DATE '2015-01-01' + " + (i + wait))
+    const long = sql.unsafe(many.join('; ')).execute()
+    setTimeout(() => long.cancel(), wait)
+    await long.catch((e) => { cancelled = e.code })
+    if (cancelled) break
+  }
+  check('cancelled', cancelled === '57014')
   check('after a cancel', (await sql`SELECT 1 AS a`)[0].a === 1)
   console.log('did cancels')
   await sql.end()

@@ -73,7 +73,7 @@ with psycopg.connect("", autocommit=True) as c:
                 got = cur.execute("SELECT %b" if binary else "SELECT %t", (value,)).fetchone()[0]
                 check("parameter %r" % (got,), got == value)
     print("did parameters")
-    check("notice", any("cost" in m for m in told))
+    check("notice", any("cost" in m or "free" in m for m in told))
     for _ in range(8):  # from the sixth on it is prepared
         older = c.execute("SELECT count(*) FROM people WHERE age > %s", (50,)).fetchone()
     check("prepared by itself", isinstance(older[0], int))
@@ -89,7 +89,7 @@ with psycopg.connect("", autocommit=True) as c:
 
     before = spent()
     with c.transaction(force_rollback=True):
-        c.execute("SELECT count(*) FROM people WHERE hired > DATE '2025-01-05'")
+        c.execute("SELECT count(*) FROM people WHERE hired > DATE '2007-01-05' + 10 * %s" % os.environ.get("CLIENTS_RUN", 0))
         try:
             with c.transaction():
                 c.execute("SELECT nothing FROM people")
@@ -105,31 +105,6 @@ with psycopg.connect("", autocommit=True) as c:
     rows = list(c.cursor().stream("SELECT age, count(*) FROM people GROUP BY age ORDER BY age"))
     check("stream %d" % len(rows), len(rows) >= 110)
     for binary in (False, True):
-        with c.transaction(), c.cursor("rows", binary=binary, scrollable=True, withhold=binary) as named:
-            named.execute("SELECT age, count(*) FROM people WHERE sex = %s GROUP BY age ORDER BY age", ("Male",))
-            paid = spent()
-            rows = named.fetchmany(3)
-            named.scroll(-1)
-            check("a named cursor scrolls", named.fetchone() == rows[2])
-            rows += named.fetchall()
-            check("a named cursor %d" % len(rows), [r[0] for r in rows[:110]] == list(range(110)) and spent() == paid)
-    for form, first in (("TEXT", b"0\t"), ("CSV", b"0,"), ("BINARY", b"PGCOPY\n")):
-        with c.cursor().copy("COPY (SELECT age, count(*) FROM people GROUP BY age ORDER BY age) TO STDOUT (FORMAT %s)" % form) as copy:
-            data = b"".join(bytes(part) for part in copy)
-        check("COPY %s, %d bytes" % (form, len(data)), data.startswith(first))
-    with c.cursor().copy("COPY (SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex) TO STDOUT") as copy:
-        copy.set_types(["text", "int8"])
-        rows = list(copy.rows())
-    check("rows of COPY %s" % rows, rows[0][0] == "Female" and isinstance(rows[0][1], int))
-    print("did queries")
-    c.execute("SET dp.epsilon = 0.001")
-    t = threading.Timer(0.3, c.cancel)
-    t.start()
-    many = " ".join("SELECT count(*) FROM people WHERE hired < DATE '2012-01-01' + %d;" % i for i in range(400))
-    fails("57014", lambda: c.execute(many))
-    t.join()
-    c.execute("RESET dp.epsilon")
-    print("did cancels")
         with c.transaction(), c.cursor("ages", binary=binary, scrollable=True) as named:
             named.execute("SELECT age, count(*) FROM people WHERE age >= %s GROUP BY age ORDER BY age", (20,))
             told.clear()
@@ -143,6 +118,22 @@ with psycopg.connect("", autocommit=True) as c:
                 check("copied rows", len(list(copy.rows())) >= 3)
             else:
                 check("copied bytes", bytes(b"".join(copy)).startswith(b"sex,count\n"))
+    print("did queries")
+    c.execute("SET dp.epsilon = 0.001")
+    cancelled = 0
+    for wait in (0.2, 0.5, 0.1, 1, 0.05):  # until one falls into the middle
+        t = threading.Timer(wait, c.cancel)
+        t.start()
+        try:
+            c.execute(" ".join("SELECT count(*) FROM people WHERE hired < DATE '2012-01-01' + %d;" % (i + 1000 * wait) for i in range(400)))
+        except psycopg.errors.QueryCanceled:
+            cancelled += 1
+        t.join()
+        if cancelled:
+            break
+    check("cancelled", cancelled)
+    c.execute("RESET dp.epsilon")
+    print("did cancels")
     c.cancel()
     check("after a late cancel", c.execute("SELECT 1").fetchone() == (1,))
     c.execute("DISCARD ALL")
