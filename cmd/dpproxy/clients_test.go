@@ -138,6 +138,31 @@ func pgxModes(t *testing.T, env []string, sslMode string) {
 		if _, err := conn.Exec(ctx, "DISCARD ALL"); err != nil {
 			t.Errorf("%v: %v", mode, err)
 		}
+		if mode != pgx.QueryExecModeSimpleProtocol && mode != pgx.QueryExecModeExec { // these prepare nothing
+			pgxBrowses(t, conn)
+		}
+	}
+}
+
+// pgxBrowses reads catalogs and types, which is free.
+func pgxBrowses(t *testing.T, conn *pgx.Conn) {
+	t.Helper()
+	var before, after, columns string
+	const spent = `SELECT coalesce(sum(spent), 0)::text FROM dp.budget WHERE user_name = current_user`
+	if err := conn.QueryRow(t.Context(), spent).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(t.Context(), `SELECT string_agg(column_name, ' ') FROM information_schema.columns WHERE table_name = $1`, "people").Scan(&columns); err != nil || !strings.Contains(columns, "age") {
+		t.Errorf("%s %v", columns, err)
+	}
+	if d, err := conn.Prepare(t.Context(), "", `SELECT * FROM people LIMIT 0`); err != nil || d.Fields[0].Name != "age" {
+		t.Errorf("%+v %v", d, err)
+	}
+	if _, err := conn.LoadType(t.Context(), "_int4"); err != nil {
+		t.Error(err)
+	}
+	if err := conn.QueryRow(t.Context(), spent).Scan(&after); err != nil || after != before {
+		t.Errorf("browsing cost: %s, was %s: %v", after, before, err)
 	}
 }
 
