@@ -70,5 +70,9 @@ func (c *session) named(ctx context.Context, k *planner.Statement, params []poli
 	if err != nil {
 		return none, nil, err
 	}
-	return stmt.command.Statement, computed.Rows.Value().Data[0], nil
+	rows := computed.Rows.Value().Data
+	if len(rows) != 1 {
+		return none, nil, failure("0A000", "set-returning functions are not allowed in EXECUTE parameter")
+	}
+	return stmt.command.Statement, rows[0], nil
 }
