@@ -58,7 +58,7 @@ audit: ## the statistical audits at full length, and the total rate of their fal
 	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
 
 tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
-	$(GO) test ./cmd/dpproxy -run 'TestTPCH$$' -tpch-scale 0.1 -update -count=1 -v
+	$(GO) test ./cmd/dpproxy -run 'TestTPCH$$' -tpch-scale 0.1 -tpch-draws 15 -update -count=1 -v
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

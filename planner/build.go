@@ -109,6 +109,7 @@ type Explain struct {
 	Analyze   bool
 
 	Alternatives bool // show every way that was weighed
+	NoSQL        bool // leave out the SQL that would run, which is long
 }
 
 // Refuse is why a statement of KindOther is not run.

@@ -142,8 +142,16 @@ func (s *Statement) execute(e *pg.ExecuteStmt) {
 	s.Kind, s.Prepared, s.ArgumentCount = KindExecute, e.Name, len(e.Params)
 	for _, a := range e.Params {
 		eachMessage(a.ProtoReflect(), func(m protoreflect.Message) {
-			if link, ok := m.Interface().(*pg.SubLink); ok {
-				s.other(construct.at(int(link.Location), "a sub-query among the arguments of EXECUTE"))
+			if s.Kind == KindOther {
+				return
+			}
+			switch v := m.Interface().(type) {
+			case *pg.SubLink:
+				s.other(construct.at(int(v.Location), "a sub-query among the arguments of EXECUTE"))
+			case *pg.FuncCall:
+				if name := stringsOf(v.Funcname); v.AggStar || aggregates[name[len(name)-1]] {
+					s.other(aggregateIn.at(int(v.Location), "arguments of EXECUTE"))
+				}
 			}
 		})
 	}

@@ -111,6 +111,8 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 			s.Explain.Analyze = isOn(value)
 		case "alternatives":
 			s.Explain.Alternatives = isOn(value)
+		case "sql":
+			s.Explain.NoSQL = !isOn(value)
 		case "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
 		default:
 			s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), name)

@@ -35,11 +35,18 @@ type choice struct {
 }
 
 // pickers are the aggregates that are choices.
-var pickers = wordSet("percentile_cont percentile_disc mode min max")
+var pickers = wordSet("percentile_cont percentile_disc median mode min max")
 
-// picked binds percentile_cont, percentile_disc, mode, min and max.
+// picked binds percentile_cont, percentile_disc, median, mode, min and max.
 func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 	pos := int(f.Location)
+	if name == "median" {
+		written, refusal := medianWritten(f)
+		if refusal != nil {
+			return nil, refusal
+		}
+		name, f = "percentile_cont", written
+	}
 	if same, refusal := g.sameInAll(name, f); same != nil || refusal != nil {
 		return same, refusal
 	}
@@ -97,6 +104,16 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 		return nil, unsupported.at(pos, "this aggregate cannot be written")
 	}
 	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
+}
+
+// medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP (ORDER BY x).
+func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *Refusal) {
+	if len(f.Args) != 1 || f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
+		return nil, unknownFunction.at(int(f.Location), "median").hinting("The median of x is median(x), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x).")
+	}
+	half := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Fval{Fval: &pg.Float{Fval: "0.5"}}, Location: f.Location}}}
+	by := &pg.Node{Node: &pg.Node_SortBy{SortBy: &pg.SortBy{Node: f.Args[0], SortbyDir: pg.SortByDir_SORTBY_DEFAULT, SortbyNulls: pg.SortByNulls_SORTBY_NULLS_DEFAULT, Location: f.Location}}}
+	return &pg.FuncCall{Args: []*pg.Node{half}, AggOrder: []*pg.Node{by}, AggFilter: f.AggFilter, AggWithinGroup: true, Location: f.Location}, nil
 }
 
 // sameInAll is the least or largest of a number that is the same in all rows; nil: the argument is none.

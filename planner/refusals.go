@@ -79,7 +79,7 @@ var (
 	intoTable     = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
 	rowLocks      = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
 	explained     = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
-	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT … or EXPLAIN (FORMAT JSON) SELECT ….", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
+	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON), EXPLAIN (ALTERNATIVES), EXPLAIN (SQL off).", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
 )
 
 // Names.
@@ -134,7 +134,7 @@ var (
 	unitAggregate  = &reason{"unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", ""}
 	wideAggregate  = &reason{"unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", ""}
 	limitedRows    = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query; LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
-	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
+	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
 	notRanked      = &reason{"quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`}
 	notShare       = &reason{"quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`}
 	shareRange     = &reason{"quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`}

@@ -97,6 +97,15 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 	return e
 }
 
+// leaveOutSQL keeps what is decided, and drops the SQL that would run.
+func (e *explanation) leaveOutSQL() {
+	e.OuterSQL = ""
+	for i := range e.Leaves {
+		l := &e.Leaves[i]
+		l.SQL, l.Bound, l.Query, l.Arguments = "", "", "", nil
+	}
+}
+
 func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
 	if s.Dataset == nil {
 		return ""
@@ -223,7 +232,23 @@ func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 		}
 		lines = append(lines, line)
 	}
-	return lines
+	return together(lines)
+}
+
+// together gives what is said of several columns once: "n1: …" and "n2: …" become "n1, n2: …".
+func together(lines []string) (out []string) {
+	at := map[string]int{}
+	for _, line := range lines {
+		name, text, _ := strings.Cut(line, ": ")
+		if i, said := at[text]; said {
+			names, _, _ := strings.Cut(out[i], ": ")
+			out[i] = names + ", " + name + ": " + text
+			continue
+		}
+		at[text] = len(out)
+		out = append(out, line)
+	}
+	return out
 }
 
 // rowsOf is the number of a column's rows that are read from a measure.

@@ -72,7 +72,7 @@ func (c *session) named(ctx context.Context, k *planner.Statement, params []poli
 	}
 	rows := computed.Rows.Value().Data
 	if len(rows) != 1 {
-		return none, nil, failure("0A000", "set-returning functions are not allowed in EXECUTE parameter")
+		return none, nil, failure("DP002", "an argument of EXECUTE is a set of rows").withHint("Give each parameter one value.")
 	}
 	return stmt.command.Statement, rows[0], nil
 }

@@ -215,8 +215,35 @@ func errorText(plan *planner.Plan) string {
 	switch {
 	case high < 0:
 		return leafErrorText(plan, at)
+	case low == high && computedText(plan) != "":
+		return fmt.Sprintf("error ±%d a value (%s) %s", high, names[high], at) + computedText(plan)
 	case low == high:
 		return fmt.Sprintf("error ±%d a value %s", high, at)
 	}
-	return fmt.Sprintf("error ±%d (%s) to ±%d (%s) a value %s", low, names[low], high, names[high], at)
+	return fmt.Sprintf("error ±%d (%s) to ±%d (%s) a value %s", low, names[low], high, names[high], at) + computedText(plan)
+}
+
+// computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
+// error the notice tells: it is not theirs.
+func computedText(plan *planner.Plan) string {
+	computed := 0
+	for _, c := range plan.Columns {
+		if c.Noisy && c.Error == nil {
+			computed++
+		}
+	}
+	for _, leaf := range plan.Leaves {
+		for _, c := range leaf.Counts {
+			if slices.ContainsFunc(c.Runs, func(r planner.Run) bool { return r.Pick != nil }) {
+				computed-- // what is chosen has an error of its own kind, which is told
+			}
+		}
+	}
+	if computed <= 0 {
+		return ""
+	}
+	if plan.ErrorColumns {
+		return "; _low and _high show that of computed columns"
+	}
+	return "; SET dp.error_columns = on shows that of computed columns"
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
@@ -97,22 +98,42 @@ func scoreText(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// pickErrors says how far the chosen columns of a plan are off, each text once.
+// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one that is
+// the most in values.
 func pickErrors(plan *planner.Plan, at string) []string {
 	var lines []string
+	type said struct{ line, steps int }
+	ranks := map[string]said{}
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {
 			for _, run := range c.Runs {
 				if run.Pick == nil || run.Measure < 0 {
 					continue
 				}
-				if text := pickText(run.Pick, at); !slices.Contains(lines, text) {
+				text := pickText(run.Pick, at)
+				rank, _, _ := strings.Cut(text, " (")
+				steps, _, _ := run.Pick.Steps()
+				switch before, ok := ranks[rank]; {
+				case !ok:
+					ranks[rank] = said{len(lines), steps}
 					lines = append(lines, text)
+				case steps > before.steps:
+					ranks[rank] = said{before.line, steps}
+					lines[before.line] = text
 				}
 			}
 		}
 	}
 	return lines
+}
+
+// mechanismOf names what is drawn; how it is drawn, permute-and-flip say, is the law with the least error at the cost:
+// the exponential mechanism's own under a ρ, and under an ε one that is noisy max with noise of one side.
+func mechanismOf(k mechanisms.ChoiceKind) string {
+	if k == mechanisms.Largest || k == mechanisms.Popular {
+		return "noisy max"
+	}
+	return "exponential mechanism"
 }
 
 // choiceText names a mechanism that chooses.
@@ -125,7 +146,11 @@ func choiceText(s mechanisms.Spec) string {
 	if ch.Kind == mechanisms.Dearest {
 		cells = len(ch.Weights)
 	}
-	text := s.Chooser() + fmt.Sprintf(" over %d candidates", cells)
+	text := mechanismOf(ch.Kind)
+	if by := s.Chooser(); by != text {
+		text += " (" + by + ")"
+	}
+	text += fmt.Sprintf(" over %d candidates", cells)
 	switch {
 	case ch.Kind == mechanisms.Popular && len(ch.Weights) > 0:
 		text += ", scored by weights times counts; a row may count for all of them"

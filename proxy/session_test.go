@@ -154,6 +154,10 @@ func TestStatementTimeout(t *testing.T) {
 	r.play("timeout", []step{
 		one(query("select slow"), "E(57014) Z(I)"),
 		many("1 2 E(57014) Z(I)", parse("", "select slow"), bind("", ""), execute("", 0), syncs),
+		one(query("copy (select slow) to stdout"), "E(57014) Z(I)"),
+		one(query("begin; declare c cursor for select slow"), "C(BEGIN) E(57014) Z(E)"),
+		one(query("rollback; fetch c"), "C(ROLLBACK) E(34000) Z(I)"),
+		one(query("prepare q as select slow; execute q"), "C(PREPARE) E(57014) Z(I)"),
 		one(query("select 1"), "T1 D C(SELECT 1) Z(I)"),
 		one(query("set idle_session_timeout = 30"), "C(SET) Z(I) E(57P05) EOF"),
 	})

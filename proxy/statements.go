@@ -149,6 +149,9 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 		return Result{}, refusal
 	}
 	e.ReadAs = stmt.Explain.Statement.Translation()
+	if stmt.Explain.NoSQL {
+		e.leaveOutSQL()
+	}
 	if !stmt.Explain.JSON {
 		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
 	}

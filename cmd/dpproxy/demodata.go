@@ -24,6 +24,11 @@ func demoSteps(rows int) []demoStep {
 		{"people", fmt.Sprintf(peopleSQL, rows)},
 		{"", `ALTER TABLE people ADD PRIMARY KEY (person_id)`}, // proves one row a person, which saves the row bounding
 		{"visits", visitsSQL},
+		{"bids", bidsSQL},
+		{"", `ALTER TABLE bids ADD PRIMARY KEY (person_id)`},
+		{"prices", `CREATE TABLE prices AS SELECT 5 * i AS price FROM generate_series(1, 100) AS s(i)`},
+		{"likes", likesSQL},
+		{"", `ALTER TABLE likes ADD PRIMARY KEY (person_id)`},
 		{"", `DROP MACRO u`},
 	}
 }
@@ -62,6 +67,18 @@ SELECT p.person_id,
   5 + floor(-20 * ln(1 - u(p.person_id * 16 + v, 23)))::INTEGER AS minutes
 FROM people p, generate_series(1, 12) AS s(v)
 WHERE u(p.person_id, 20) * u(p.person_id, 24) * (4 + p.age / 10.0) > v - 0.6`
+
+// bidsSQL: what each person would pay for a year's ferry ticket, more where income is more, and most by islanders.
+const bidsSQL = `CREATE TABLE bids AS
+SELECT person_id, floor(exp(4 + 0.6 * (u(person_id, 31) + u(person_id, 32) + u(person_id, 33) - 1.5))
+  * CASE WHEN region = 'islands' THEN 2.2 WHEN income > 40000 THEN 1.4 ELSE 1 END)::INTEGER AS bid
+FROM people`
+
+// likesSQL: fruit that a person likes: none, or several.
+const likesSQL = `CREATE TABLE likes AS
+SELECT person_id, u(person_id, 41) < 0.46 AS apple, u(person_id, 42) < 0.47 AS banana, u(person_id, 43) < 0.31 + 0.002 * age AS cherry,
+  u(person_id, 44) < 0.12 AS fig
+FROM people`
 
 // generate writes the demo's warehouse file, showing progress.
 func generate(ctx context.Context, path string, rows int, out io.Writer) error {

@@ -54,7 +54,32 @@ datasets:
           - {name: visited_at, type: timestamptz, domain: {min: 2024-01-01, max: 2026-07-01, step: 1 hour}}
           - {name: kind,       type: text,        domain: {values: [checkup, lab, vaccination, emergency]}}
           - {name: minutes,    type: integer,     domain: {min: 0, max: 240, step: 1}, outside: clamp}
-      - name: regions                             # no privacy: exact and free
+      - name: bids                                # what people would pay for a year's ferry ticket
+        source: main.bids
+        unit: bids.person_id = people.person_id
+        expected_rows: %d
+        max_rows_per_unit: 1
+        columns:
+          - {name: bid, type: integer, domain: {min: 0, max: 500, step: 5}, outside: clamp}
+      - name: likes                               # fruit that people like: none, or several
+        source: main.likes
+        unit: likes.person_id = people.person_id
+        expected_rows: %d
+        max_rows_per_unit: 1
+        columns:
+          - {name: apple,  type: boolean, nulls: exclude}
+          - {name: banana, type: boolean, nulls: exclude}
+          - {name: cherry, type: boolean, nulls: exclude}
+          - {name: fig,    type: boolean, nulls: exclude}
+        releases:                                 # insist: a plain histogram of so few cells would do better, as EXPLAIN says
+          - {kind: online, name: fruit, columns: [apple, banana, cherry, fig], epsilon: 1, updates: 20, insist: true}
+      - name: prices                              # no privacy: exact and free
+        source: main.prices
+        public: true
+        max_rows: 1000
+        columns:
+          - {name: price, type: integer}
+      - name: regions
         source: main.regions
         public: true
         max_rows: 100
@@ -62,5 +87,5 @@ datasets:
           - {name: code,     type: text}
           - {name: name,     type: text}
           - {name: area_km2, type: integer}
-`, listen, analyst, dba, rows, 2*rows)
+`, listen, analyst, dba, rows, 2*rows, rows, rows)
 }

@@ -25,7 +25,7 @@ func held(t *testing.T) (*program, *locker) {
 // saved: asked again it is free, and it is what the table holds rather than the default of a fault.
 func TestPaidWorkGoesOn(t *testing.T) {
 	p, l := held(t)
-	wants := []string{`note = 'n1'`, `note = 'n2'`, `note = 'n3'`}
+	wants := []string{`note = 'n1'`, `note = 'n2'`, `note = 'n3'`, `note = 'n4'`, `note = 'n0'`}
 	sql := func(i int) string { return `SELECT count(*) FROM people WHERE ` + wants[i] }
 	connect := func() *pgconn.PgConn {
 		c, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
@@ -57,11 +57,19 @@ func TestPaidWorkGoesOn(t *testing.T) {
 	if got := code(hasty.Exec(t.Context(), sql(1)).Close()); got != "57014" {
 		t.Errorf("timed out: %s, want 57014", got)
 	}
+	for i, begun := range []string{"COPY (%s) TO STDOUT", "DECLARE c CURSOR WITH HOLD FOR %s"} {
+		if got := code(hasty.Exec(t.Context(), fmt.Sprintf(begun, sql(3+i))).Close()); got != "57014" {
+			t.Errorf("%s timed out: %s, want 57014", begun, got)
+		}
+	}
+	if got := code(hasty.Exec(t.Context(), "FETCH c").Close()); got != "34000" {
+		t.Errorf("a cursor whose declaration was cancelled: %s, want 34000", got)
+	}
 	lost := connect()
 	ctx, drop := context.WithCancel(t.Context())
 	go func() { ended <- lost.Exec(ctx, sql(2)).Close() }()
 	w := p.connect("alice", "lab")
-	eventually(t, "three questions are charged", func() bool { return w.spent() == "0.3" })
+	eventually(t, "five questions are charged", func() bool { return w.spent() == "0.5" })
 	drop() // closes the connection
 	<-ended
 	l.exec(`ROLLBACK`)
@@ -71,7 +79,7 @@ func TestPaidWorkGoesOn(t *testing.T) {
 			t.Errorf("%s: %d", wants[i], n)
 		}
 	}
-	if w.spent() != "0.3" {
+	if w.spent() != "0.5" {
 		t.Errorf("asked again: spent %s", w.spent())
 	}
 	if strings.Contains(p.logText(), "a paid query failed") {

@@ -4,17 +4,19 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite the README's tour with real output from a million people")
+var update = flag.Bool("update", false, "rewrite the README's tour and docs/mechanisms.md with real output from a million people")
 
 const (
 	tourBegin  = "<!-- tour: written by `make docs` -->"
 	tourEnd    = "<!-- end of tour -->"
 	tourPrompt = "demo=> "
+	shellMark  = "$ "
 )
 
 // TestTour runs the statements of the README's tour through the real psql against a demo, and fails if one of them is no
@@ -36,38 +38,56 @@ func TestTour(t *testing.T) {
 	}
 	p := demoProcess(t, t.TempDir(), rows)
 	session := psql(t, p.address, "analyst", "demo")
-	var written strings.Builder
-	fenced := false
-	for _, line := range strings.Split(tour, "\n") {
-		statement, isStatement := strings.CutPrefix(line, tourPrompt)
-		if !isStatement {
-			fence := strings.HasPrefix(line, "```")
-			if fenced = fenced != fence; fence || !fenced {
-				written.WriteString(line + "\n")
-			}
-			continue
-		}
-		out := session.run(statement)
-		refused := strings.Contains(out, "ERROR:")
-		if wanted := strings.Contains(between(tour, line), "ERROR:"); refused != wanted && !*update {
+	written := answeredAnew(tour, session.run, func(statement, wanted, out string) {
+		if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*update {
 			t.Errorf("%s\nnow prints:\n%s", statement, out)
 		}
-		written.WriteString(line + "\n" + out)
-	}
+	})
 	if *update {
-		if err := os.WriteFile(readme, []byte(before+tourBegin+strings.TrimRight(written.String(), "\n")+"\n"+tourEnd+after), 0o644); err != nil {
+		if err := os.WriteFile(readme, []byte(before+tourBegin+strings.TrimRight(written, "\n")+"\n"+tourEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// between is what the tour shows under a statement.
-func between(tour, line string) string {
-	_, shown, _ := strings.Cut(tour, line+"\n")
-	if next := strings.Index(shown, tourPrompt); next >= 0 {
-		shown = shown[:next]
+// answeredAnew answers the prompts of a text's fenced parts anew, and compares each answer with the one that stands there.
+func answeredAnew(text string, answer func(statement string) string, compare func(statement, wanted, out string)) string {
+	var written strings.Builder
+	fenced := false
+	lines := strings.SplitAfter(text, "\n")
+	for i, line := range lines {
+		prompt := ""
+		for _, p := range []string{tourPrompt, shellMark} {
+			if fenced && strings.HasPrefix(line, p) {
+				prompt = p
+			}
+		}
+		if prompt == "" {
+			fence := strings.HasPrefix(line, "```")
+			if fenced = fenced != fence; fence || !fenced {
+				written.WriteString(line)
+			}
+			continue
+		}
+		statement := strings.TrimSpace(line)
+		if prompt == tourPrompt {
+			statement = strings.TrimSpace(strings.TrimPrefix(line, prompt))
+		}
+		out := answer(statement)
+		compare(statement, shown(lines[i+1:]), out)
+		written.WriteString(line + out)
 	}
-	return shown
+	return written.String()
+}
+
+// shown is what stands under a prompt.
+func shown(lines []string) string {
+	for i, line := range lines {
+		if strings.HasPrefix(line, tourPrompt) || strings.HasPrefix(line, shellMark) || strings.HasPrefix(line, "```") {
+			return strings.Join(lines[:i], "")
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 // demoProcess starts `dpproxy demo` on a free port.
@@ -77,6 +97,27 @@ func demoProcess(t *testing.T, dir, rows string) *program {
 	p.start([]string{"demo", "--dir", dir, "--rows", rows, "--listen", "127.0.0.1:0"})
 	t.Cleanup(func() { p.stop(syscall.SIGKILL) })
 	return p
+}
+
+// smallDemo serves a demo of few rows under the policy of a million, so that plans, costs and expected errors, which are
+// functions of the policy, are those of a million. With -update it has the million.
+func smallDemo(t *testing.T) *program {
+	t.Helper()
+	dir, rows := t.TempDir(), "20000"
+	if *update {
+		rows = "1000000"
+	}
+	demoProcess(t, dir, rows).stop(syscall.SIGTERM)
+	path := filepath.Join(dir, "policy.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	million := strings.NewReplacer("expected_rows: 20000\n", "expected_rows: 1000000\n", "expected_rows: 40000\n", "expected_rows: 2000000\n").Replace(string(text))
+	if err := os.WriteFile(path, []byte(million), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return serveProcess(t, path)
 }
 
 // TestDemoIsForNewcomers: the demo prints the psql line and queries that all run, and the same question again is free and

@@ -17,6 +17,9 @@ import (
 
 var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.1")
 
+// tpchDraws is how many analysts ask each query, each with noise of her own.
+var tpchDraws = flag.Int("tpch-draws", 1, "analysts who ask each query; docs/tpch.md is written with 15")
+
 type tpchQuery struct{ name, sql string }
 
 // tpchNotes say of the queries that have no answer why, and what would have to be declared or asked instead.
@@ -40,8 +43,8 @@ makes the rows, [policy.yaml](../examples/tpch/policy.yaml) declares them, [quer
 the queries with the specification's default parameters. This page is written by ` + "`make tpch`" + `, from one run at scale %g and
 ε = 1 a query. The rows are not the benchmark's own, so nothing here compares with published TPC-H results.
 
-%d of %d are answered. The error is the median over the answer's rows of |answer − truth| / |truth|, column by column, of
-one draw. One customer may have 128 line items at 110000 each: noise that hides all of them is small beside the revenue of
+%d of %d are answered. The error is the median over the answer's rows of |answer − truth| / |truth|, column by column
+and over the answers of %d analysts, each with noise of her own. One customer may have 128 line items at 110000 each: noise that hides all of them is small beside the revenue of
 a company, and large beside that of one supplier in one quarter, or of two nations in one year. Queries over small groups
 need more customers than this, or tighter declared bounds; their error falls as one over the scale.
 
@@ -93,8 +96,14 @@ func tpchDatabase(t *testing.T, scale float64) (policyPath string) {
 	}
 	placeholder := regexp.MustCompile(`SCRAM-SHA-256[^"]*`)
 	text = placeholder.ReplaceAll(text, []byte(strings.ReplaceAll(verifier(t, "analyst"), "$", "$$")))
+	others := ""
+	for i := 1; i < *tpchDraws; i++ {
+		others += fmt.Sprintf("  - {name: analyst%d, password: %q}\n", i, verifier(t, fmt.Sprintf("analyst%d", i)))
+	}
+	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "\ndatasets:", "\n"+others+"datasets:", "{analyst: {epsilon: 50}}", `{"*": {epsilon: 50}}`,
+		"cap: {epsilon: 100}", "cap: {epsilon: 10000}").Replace(string(text))
 	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "127.0.0.1:6432", "127.0.0.1:0", 1)), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -149,9 +158,10 @@ var (
 	tpchBound     = regexp.MustCompile(`at most (\d+ rows?) a unit|one row a unit`)
 )
 
-// tpchAsk explains and runs one query.
-func tpchAsk(t *testing.T, w *wire, policyPath string, q tpchQuery) tpchOutcome {
+// tpchAsk explains one query and runs it for each analyst.
+func tpchAsk(t *testing.T, analysts []*wire, policyPath string, q tpchQuery) tpchOutcome {
 	t.Helper()
+	w := analysts[0]
 	number, _, _ := strings.Cut(q.name, " ")
 	out := tpchOutcome{query: q.name}
 	explained := w.ask("EXPLAIN " + q.sql)
@@ -168,47 +178,54 @@ func tpchAsk(t *testing.T, w *wire, policyPath string, q tpchQuery) tpchOutcome 
 		plan = append(plan, row[0])
 	}
 	text := strings.Join(plan, "\n")
-	answer := w.ask(q.sql)
-	if answer.err != nil {
-		t.Fatalf("%s: %v", q.name, answer.err)
+	answers := make([]answer, len(analysts))
+	for i, w := range analysts {
+		if answers[i] = w.ask(q.sql); answers[i].err != nil {
+			t.Fatalf("%s: %v", q.name, answers[i].err)
+		}
 	}
 	truth := tpchTruth(t, policyPath, q.sql)
 	m := tpchMechanism.FindStringSubmatch(text)
 	if m == nil {
 		out.outcome, out.how, out.errors = "answered exactly", "public tables alone", "0"
-		if len(answer.rows) != len(truth) {
-			t.Errorf("%s: %d rows, the database has %d", q.name, len(answer.rows), len(truth))
+		if len(answers[0].rows) != len(truth) {
+			t.Errorf("%s: %d rows, the database has %d", q.name, len(answers[0].rows), len(truth))
 		}
 		return out
 	}
 	out.outcome = "answered"
 	out.how = fmt.Sprintf("%s; at most %s a customer", m[1], cmp.Or(slices.Concat(tpchBound.FindStringSubmatch(text), []string{"", ""})[1], "one row"))
-	out.errors = tpchErrors(answer, truth, tpchKeys[number])
+	out.errors = tpchErrors(answers, truth, tpchKeys[number])
 	return out
 }
 
-// tpchErrors is the median relative error of each column over the rows that the true answer has.
-func tpchErrors(a answer, truth [][]string, keys int) string {
-	byKey := map[string][]string{}
-	for _, row := range a.rows {
-		byKey[strings.Join(row[:keys], "|")] = row
+// tpchErrors is the median relative error of each column over the rows that the true answer has and over the answers.
+func tpchErrors(answers []answer, truth [][]string, keys int) string {
+	byKey := make([]map[string][]string, len(answers))
+	for i, a := range answers {
+		byKey[i] = map[string][]string{}
+		for _, row := range a.rows {
+			byKey[i][strings.Join(row[:keys], "|")] = row
+		}
 	}
 	var columns []string
 	for c := keys; len(truth) > 0 && c < len(truth[0]); c++ {
 		var errors []float64
 		for _, want := range truth {
-			got := byKey[strings.Join(want[:keys], "|")]
-			if got == nil {
-				continue
-			}
-			x, err := strconv.ParseFloat(want[c], 64)
-			y, also := strconv.ParseFloat(got[c], 64)
-			if err == nil && also == nil && x != 0 {
-				errors = append(errors, math.Abs(y-x)/math.Abs(x))
+			for _, rows := range byKey {
+				got := rows[strings.Join(want[:keys], "|")]
+				if got == nil {
+					continue
+				}
+				x, err := strconv.ParseFloat(want[c], 64)
+				y, also := strconv.ParseFloat(got[c], 64)
+				if err == nil && also == nil && x != 0 {
+					errors = append(errors, math.Abs(y-x)/math.Abs(x))
+				}
 			}
 		}
 		if len(errors) == 0 {
-			columns = append(columns, "no such row")
+			columns = append(columns, "the noise chose other rows")
 			continue
 		}
 		slices.Sort(errors)
@@ -222,6 +239,9 @@ func percent(x float64) string {
 	if x > 10 {
 		return "> 1000 %"
 	}
+	if x > 1 {
+		return strconv.Itoa(10*int(math.Round(10*x))) + " %"
+	}
 	return strconv.FormatFloat(100*x, 'g', 2, 64) + " %"
 }
 
@@ -231,11 +251,15 @@ const tpchFile = "../../docs/tpch.md"
 // what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
 	path := tpchDatabase(t, *tpchScale)
-	w := serveProcess(t, path).connect("analyst", "tpch")
+	p := serveProcess(t, path)
+	analysts := []*wire{p.connect("analyst", "tpch")}
+	for i := 1; i < *tpchDraws; i++ {
+		analysts = append(analysts, p.connect(fmt.Sprintf("analyst%d", i), "tpch"))
+	}
 	var lines []string
 	answered := 0
 	for _, q := range tpchQueries(t, "queries.sql") {
-		o := tpchAsk(t, w, path, q)
+		o := tpchAsk(t, analysts, path, q)
 		if o.outcome != "refused" {
 			answered++
 		}
@@ -243,7 +267,7 @@ func TestTPCH(t *testing.T) {
 	}
 	var instead []string
 	for _, q := range tpchQueries(t, "instead.sql") {
-		o := tpchAsk(t, w, path, q)
+		o := tpchAsk(t, analysts, path, q)
 		if o.outcome != "answered" {
 			t.Errorf("%s is %s", q.name, o.outcome)
 		}
@@ -251,7 +275,7 @@ func TestTPCH(t *testing.T) {
 	}
 	t.Logf("%d of %d answered\n%s", answered, len(lines), strings.Join(lines, "\n"))
 	if *update {
-		text := fmt.Sprintf(tpchText, *tpchScale, answered, len(lines), strings.Join(lines, "\n"), strings.Join(instead, "\n"))
+		text := fmt.Sprintf(tpchText, *tpchScale, answered, len(lines), *tpchDraws, strings.Join(lines, "\n"), strings.Join(instead, "\n"))
 		if err := os.WriteFile(tpchFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

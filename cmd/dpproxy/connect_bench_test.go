@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+)
+
+// TestBenchConnect prints what a connection with SCRAM-SHA-256 costs, and a SELECT 1 on an open one, beside PostgreSQL
+// itself and pgbouncer (transaction pooling) where that is installed, interleaved.
+func TestBenchConnect(t *testing.T) {
+	benchOnly(t)
+	server := pgtest.Start(t)
+	direct := scramURL(t, server)
+	sides := []benchSide{{name: "PostgreSQL", url: direct}}
+	if url := bouncer(t, direct); url != "" {
+		sides = append(sides, benchSide{name: "pgbouncer", url: url})
+	} else {
+		fmt.Println("pgbouncer is not installed: left out")
+	}
+	path, _ := pgFixture(t, server, budgets{"1000", "1000"}, 0)
+	p := serveProcess(t, path)
+	sides = append(sides, benchSide{name: "dpproxy", url: p.url("alice", "lab")})
+	for i := range sides {
+		conn, err := pgconn.Connect(t.Context(), sides[i].url)
+		if err != nil {
+			t.Fatalf("%s: %v", sides[i].name, err)
+		}
+		defer conn.Close(context.Background())
+		sides[i].conn = conn
+	}
+	for range 300 {
+		for i := range sides {
+			sides[i].measure(t)
+		}
+	}
+	for _, s := range sides {
+		fmt.Printf("%s: connecting with SCRAM %.2f ms (%.2f of PostgreSQL's), SELECT 1 %.3f ms (%.2f)\n", s.name, median(s.connects),
+			median(s.connects)/median(sides[0].connects), median(s.asks), median(s.asks)/median(sides[0].asks))
+	}
+}
+
+// benchSide is one server of a comparison.
+type benchSide struct {
+	name, url      string
+	conn           *pgconn.PgConn
+	connects, asks []float64 // milliseconds
+}
+
+func (s *benchSide) measure(t *testing.T) {
+	s.connects = append(s.connects, timed(t, func() error {
+		conn, err := pgconn.Connect(t.Context(), s.url)
+		if err != nil {
+			return err
+		}
+		return conn.Close(t.Context())
+	}))
+	s.asks = append(s.asks, timed(t, func() error {
+		_, err := s.conn.Exec(t.Context(), "SELECT 1").ReadAll()
+		return err
+	}))
+}
+
+// scramURL makes a role that logs in by SCRAM.
+func scramURL(t *testing.T, server *pgtest.Server) string {
+	t.Helper()
+	server.Exec(t, "postgres", "CREATE ROLE bench LOGIN PASSWORD 'bench'")
+	conn, err := pgx.Connect(t.Context(), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var file string
+	if err := conn.QueryRow(t.Context(), "SHOW hba_file").Scan(&file); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(file)
+	if err != nil {
+		t.Skipf("the server's access rules cannot be read: %v", err)
+	}
+	if err := os.WriteFile(file, append([]byte("host all bench 127.0.0.1/32 scram-sha-256\n"), rules...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Exec(t.Context(), "SELECT pg_reload_conf()"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond) // the server reads its rules after the answer
+	config := conn.Config()
+	return fmt.Sprintf("postgres://bench:bench@127.0.0.1:%d/postgres?sslmode=disable", config.Port)
+}
+
+// bouncer starts pgbouncer in front of a server; empty where it is not installed.
+func bouncer(t *testing.T, server string) (url string) {
+	t.Helper()
+	binary, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return ""
+	}
+	config, err := pgconn.ParseConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	dir, err := os.MkdirTemp("", "bouncer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	ini := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr=127.0.0.1\nlisten_port=%d\nauth_type=scram-sha-256\nauth_file=%s/users\n"+
+		"pool_mode=transaction\nunix_socket_dir=\nlogfile=%s/log\n", config.Port, port, dir, dir)
+	for name, text := range map[string]string{"ini": ini, "users": `"bench" "bench"` + "\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{filepath.Join(dir, "ini")}
+	if os.Geteuid() == 0 {
+		args = append([]string{"-u", "postgres"}, args...) // it does not run as root
+	}
+	cmd := exec.Command(binary, args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(syscall.SIGTERM); _ = cmd.Wait() })
+	url = strings.Replace(server, fmt.Sprint(config.Port), fmt.Sprint(port), 1)
+	for range 50 {
+		if conn, err := pgconn.Connect(t.Context(), url); err == nil {
+			conn.Close(t.Context())
+			return url
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("pgbouncer does not answer")
+	return ""
+}
