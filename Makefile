@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online dashboard audit tpch docs deps clean
+.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit tpch docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -48,6 +48,9 @@ bench-answers: ## what a budget buys on the published set-ups of Turbo and DProv
 
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
 	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online
+
+clients: ## real clients and Apache Superset against the demo and PostgreSQL, installed where they can be had: who can do what
+	@./scripts/clients
 
 dashboard: ## a dashboard of 30 charts refreshed 1,000 times by 20 analysts over the wire: what it costs
 	$(GO) test ./cmd/dpproxy -run '^TestDashboardRefreshed$$' -dashboard-refreshes 1000 -count=1 -timeout 3h -v

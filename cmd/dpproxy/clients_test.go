@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -14,7 +13,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,9 +23,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty. It returns the
-// environment in which libpq and the scripts find it.
-func clientsProxy(t *testing.T) (*program, []string) {
+// clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty; from a PostgreSQL
+// server and with a twin where that is asked for. It returns the environment in which libpq and the scripts find it.
+func clientsProxy(t *testing.T, postgres bool) (*program, []string) {
 	t.Helper()
 	dir := t.TempDir()
 	demoProcess(t, dir, "5000").stop(syscall.SIGTERM)
@@ -42,6 +40,9 @@ func clientsProxy(t *testing.T) (*program, []string) {
 		"cap: {epsilon: 100,", "cap: {epsilon: 100000,").Replace(string(text))
 	if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if postgres {
+		demoInPostgres(t, path)
 	}
 	p := serveProcess(t, path)
 	_, port, err := net.SplitHostPort(p.address)
@@ -75,64 +76,6 @@ func writeCertificate(t *testing.T, dir string) (path string) {
 		}
 	}
 	return filepath.Join(dir, "cert.pem")
-}
-
-// script is one client: the command that runs it, and a command that fails where it is not installed.
-type script struct {
-	name       string
-	run, probe []string
-}
-
-const jdbcJar = "/usr/share/java/postgresql.jar"
-
-// clientScripts run in testdata/clients. The Debian packages are for the interpreter in /usr/bin.
-var clientScripts = []script{
-	{"psycopg2", []string{"/usr/bin/python3", "psycopg2_client.py"}, []string{"/usr/bin/python3", "-c", "import psycopg2"}},
-	{"psycopg", []string{"/usr/bin/python3", "psycopg_client.py"}, []string{"/usr/bin/python3", "-c", "import psycopg"}},
-	{"asyncpg", []string{"/usr/bin/python3", "asyncpg_client.py"}, []string{"/usr/bin/python3", "-c", "import asyncpg"}},
-	{"sqlalchemy", []string{"/usr/bin/python3", "sqlalchemy_client.py"}, []string{"/usr/bin/python3", "-c", "import sqlalchemy, psycopg2"}},
-	{"pyodbc", []string{"/usr/bin/python3", "odbc_client.py"}, []string{"/usr/bin/python3", "-c", "import pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"}},
-	{"isql", []string{"sh", "isql_client.sh"}, []string{"sh", "-c", "command -v isql && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
-	{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
-	{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}},
-}
-
-// TestClients drives one proxy with each client that is installed: log-in by SCRAM over TLS, questions with parameters,
-// results in text and binary, prepared statements, parts of results, notices, errors, transactions, resets, introspection.
-func TestClients(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts other programs")
-	}
-	p, env := clientsProxy(t)
-	for _, mode := range []string{"verify-full", "disable"} {
-		t.Run("pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) })
-	}
-	for _, s := range clientScripts {
-		t.Run(s.name, func(t *testing.T) {
-			if out, err := command(t, env, s.probe).CombinedOutput(); err != nil {
-				t.Skipf("not installed: %.200s", out)
-			}
-			out, err := command(t, env, s.run).CombinedOutput()
-			if err != nil {
-				t.Errorf("%v\n%s", err, out)
-			}
-			t.Logf("%d checks", strings.Count("\n"+string(out), "\nok"))
-		})
-	}
-	if t.Failed() {
-		t.Log(p.logText())
-	}
-}
-
-// command runs a program among the scripts.
-func command(t *testing.T, env, line []string) *exec.Cmd {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Dir = filepath.Join("testdata", "clients")
-	cmd.Env = append(os.Environ(), env...)
-	return cmd
 }
 
 // pgxModes asks through each of pgx's ways to send a query; the answers must be the same.

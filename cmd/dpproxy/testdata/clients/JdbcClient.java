@@ -107,6 +107,33 @@ public class JdbcClient {
         check("metadata " + m.getDatabaseProductVersion(), m.getDatabaseMajorVersion() == 15);
     }
 
+    static void copies(Connection c) throws Exception {
+        var to = new java.io.StringWriter();
+        long n = ((org.postgresql.PGConnection) c).getCopyAPI().copyOut(
+            "COPY (SELECT sex, count(*) FROM people GROUP BY 1 ORDER BY 1) TO STDOUT WITH (FORMAT csv, HEADER)", to);
+        check("COPY " + n, to.toString().startsWith("sex,count\nFemale,"));
+        try (Statement s = c.createStatement()) {
+            s.execute("PREPARE older (int) AS SELECT count(*) FROM people WHERE age > $1");
+            s.executeQuery("EXECUTE older (30)").close();
+            s.execute("SET dp.epsilon = 0.001");
+            String cancelled = "";
+            for (int wait : new int[]{200, 500, 100, 1000, 50}) { // until one falls into the middle
+                Thread t = new Thread(() -> {
+                    try { Thread.sleep(wait); s.cancel(); } catch (Exception e) { throw new IllegalStateException(e); }
+                });
+                t.start();
+                var many = new StringBuilder();
+                for (int i = 0; i < 400; i++) many.append("SELECT count(*) FROM people WHERE hired < DATE '2014-01-01' + " + (i + wait) + ";");
+                try { s.execute(many.toString()); } catch (SQLException e) { cancelled = e.getSQLState(); }
+                t.join();
+                if (!cancelled.isEmpty()) break;
+            }
+            check("cancelled", cancelled.equals("57014"));
+            s.execute("RESET dp.epsilon");
+        }
+        System.out.println("did cancels");
+    }
+
     static int day; // of a question that was not asked yet
 
     static void transactions(Connection c, boolean simple) throws SQLException {
@@ -142,8 +169,7 @@ public class JdbcClient {
 
     static double spent(Statement s) throws SQLException {
         try (ResultSet r = s.executeQuery("SELECT spent FROM dp.budget WHERE user_name = current_user")) {
-            r.next();
-            return r.getDouble(1);
+            return r.next() ? r.getDouble(1) : 0;
         }
     }
 
@@ -171,8 +197,16 @@ public class JdbcClient {
             }
         }
         try (Connection c = open(user, "binaryTransfer", "true", "prepareThreshold", "-1"); Statement s = c.createStatement()) {
+            System.out.println("version " + c.getMetaData().getDriverVersion() + "\ndid connects");
+            double before = spent(s);
+            metadata(c);
+            check("browsing is free", spent(s) == before);
+            System.out.println("did browses");
             values(s);
             questions(c);
+            System.out.println("did parameters");
+            copies(c);
+            System.out.println("did queries");
             metadata(c);
             java.io.StringWriter sheet = new java.io.StringWriter();
             long copied = c.unwrap(org.postgresql.PGConnection.class).getCopyAPI()

@@ -50,6 +50,16 @@ async def main():
     told = []
     c.add_log_listener(lambda _, m: told.append(m))
     check("version", c.get_server_version()[0] == 15)
+    print("version", asyncpg.__version__)
+    print("did connects")
+    budget = "SELECT spent FROM dp.budget WHERE user_name = current_user"
+    before = await c.fetch(budget)
+    rows = await c.fetch("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = $1", "people")
+    check("columns", ("age", "integer") in [tuple(r) for r in rows])
+    check("no rows of people", [a.name for a in (await c.prepare("SELECT * FROM people LIMIT 0")).get_attributes()][:2] == ["age", "sex"])
+    check("values of a column", len(await c.fetch("SELECT DISTINCT region FROM people")) >= 5)
+    check("browsing is free", before == await c.fetch(budget))
+    print("did browses")
     first = await c.fetchval("SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2", 30, 40)
     check("count %s" % first, isinstance(first, int))
     check("the same again", first == await c.fetchval("SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2", 30, 40))
@@ -64,6 +74,7 @@ async def main():
         ("SELECT count(*) FROM people WHERE sex LIKE $1", ("F%",)),
     ]:
         check(sql, isinstance(await c.fetchval(sql, *params), int))
+    print("did parameters")
     for sql, value in VALUES:
         got = await c.fetchval("SELECT " + sql)
         check("%s is %r" % (sql, got), got == value)
@@ -79,6 +90,11 @@ async def main():
         check("cursor %d" % len(got), got [:110] == list(range(110)))
         cur = await c.cursor("SELECT age, count(*) FROM people GROUP BY age ORDER BY age")
         check("fetch", len(await cur.fetch(7)) == 7 and (await cur.fetchrow())["age"] == 7)
+    for options, start in ((dict(format="csv", header=True), b"age,count\n0,"), (dict(format="binary"), b"PGCOPY\n"), ({}, b"0\t")):
+        data = io.BytesIO()
+        tag = await c.copy_from_query("SELECT age, count(*) FROM people WHERE age >= $1 GROUP BY age ORDER BY age", 0, output=data, **options)
+        check("copy_from_query %s %s" % (options, tag), data.getvalue().startswith(start) and tag.startswith("COPY "))
+    print("did queries")
     check("executemany", await c.executemany("SELECT count(*) FROM people WHERE age < $1", [(50,), (51,)]) is None)
 
     await fails("42703", c.fetch("SELECT count(*) FROM people WHERE wage > $1", 1))
@@ -88,7 +104,7 @@ async def main():
     before = await c.fetchval("SELECT spent FROM dp.budget WHERE user_name = current_user")
     t = c.transaction(isolation="serializable", readonly=True)
     await t.start()
-    await c.fetch("SELECT count(*) FROM people WHERE hired > DATE '2025-01-03'")
+    await c.fetch("SELECT count(*) FROM people WHERE hired > DATE '2005-01-03' + 10 * %s" % os.environ.get("CLIENTS_RUN", 0))
     try:
         async with c.transaction():
             await c.fetch("SELECT nothing FROM people")
@@ -102,6 +118,13 @@ async def main():
         await c.fetch("SELECT count(*) FROM people WHERE age < 34", timeout=0.000001)
     except asyncio.TimeoutError:
         pass
+    for wait in (0.2, 0.5, 0.1, 1, 0.05):  # until one falls into the middle
+        many = ";".join("SELECT count(*) FROM people WHERE hired < DATE '2017-01-01' + %d" % (i + 1000 * wait) for i in range(400))
+        try:
+            await c.execute("SET dp.epsilon = 0.001; " + many, timeout=wait)
+        except asyncio.TimeoutError:
+            print("did cancels")
+            break
     check("after a cancel", await c.fetchval("SELECT 2") == 2)
     check("settings", await c.fetchval("SELECT current_setting('jit')") in ("on", "off"))
     types = await c.fetch("SELECT typname, oid, typtype FROM pg_catalog.pg_type WHERE typname = 'int4'")

@@ -1,6 +1,6 @@
 // node-postgres against a running proxy: text results, parameters without types, named statements, cursors where pg-cursor is there.
 const fs = require('fs')
-const { Client, Pool, types } = require('pg')
+const { Client, Pool, Query } = require('pg')
 
 const tls = process.env.PGSSLMODE === 'disable' ? false : { ca: fs.readFileSync(process.env.PGSSLROOTCERT) }
 const config = (user) => ({ host: process.env.PGHOST, port: +process.env.PGPORT, database: process.env.PGDATABASE, user, password: user, ssl: tls })
@@ -26,6 +26,16 @@ async function main() {
   const told = []
   c.on('notice', (m) => told.push(m.message))
   await c.connect()
+  console.log('version ' + require('pg/package.json').version)
+  console.log('did connects')
+  const spent = async () => +(await c.query('SELECT spent FROM dp.budget WHERE user_name = current_user')).rows[0]?.spent || 0
+  const atFirst = await spent()
+  const columns = await c.query('SELECT column_name FROM information_schema.columns WHERE table_name = $1', ['people'])
+  check('columns', columns.rows.some((r) => r.column_name === 'age'))
+  check('no rows of people', (await c.query('SELECT * FROM people LIMIT 0')).fields[0].name === 'age')
+  check('values of a column', (await c.query('SELECT DISTINCT region FROM people')).rows.length >= 5)
+  check('browsing is free', (await spent()) === atFirst)
+  console.log('did browses')
   const questions = [
     ['SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2', [30, 40]],
     ['SELECT count(*) FROM people WHERE sex = $1', ['Female']],
@@ -40,6 +50,7 @@ async function main() {
     const r = await c.query(text, values)
     check(text + ' ' + r.rows[0].count, typeof r.rows[0].count === 'string' && r.rowCount === 1)
   }
+  console.log('did parameters')
   check('notice', told.some((m) => m.includes('cost') || m.includes('free')))
   for (const age of [20, 30, 20]) {
     const r = await c.query({ name: 'older', text: 'SELECT count(*) FROM people WHERE age > $1', values: [age] })
@@ -62,10 +73,9 @@ async function main() {
   await fails('42P01', () => c.query('SELECT count(*) FROM nobody'))
   await fails('42501', () => c.query('SELECT age FROM people'), true)
   await fails('DP002', () => c.query('SELECT sum(DISTINCT income) FROM people'), true)
-  const spent = async () => +(await c.query('SELECT spent FROM dp.budget WHERE user_name = current_user')).rows[0].spent
   const before = await spent()
   await c.query('BEGIN')
-  await c.query("SELECT count(*) FROM people WHERE hired > DATE '2025-03-01'")
+  await c.query("SELECT count(*) FROM people WHERE hired > DATE '2005-03-01' + 10 * " + (process.env.CLIENTS_RUN || 0))
   await c.query('SAVEPOINT s')
   await fails('42703', () => c.query('SELECT nothing FROM people'))
   await fails('25P02', () => c.query('SELECT 1'))
@@ -84,6 +94,34 @@ async function main() {
     await cursor.close()
     check('after the cursor', (await c.query('SELECT 1 AS a')).rows[0].a === 1)
   }
+  const script = ['DECLARE c CURSOR FOR SELECT age, count(*) FROM people GROUP BY age ORDER BY age', 'FETCH 4 FROM c', 'MOVE 2 IN c', 'FETCH c', 'CLOSE c']
+  await c.query('BEGIN')
+  const parts = await c.query(script.join('; '))
+  await c.query('COMMIT')
+  check('cursor of SQL', parts[1].rows.length === 4 && parts[3].rows[0].age === 6)
+  await c.query('PREPARE younger (int) AS SELECT count(*) FROM people WHERE age < $1')
+  check('EXECUTE', (await c.query('EXECUTE younger (40)')).rows.length === 1)
+  let copy = null
+  try { copy = require('pg-copy-streams') } catch (e) { console.log('no pg-copy-streams') }
+  if (copy) {
+    const stream = c.query(copy.to('COPY (SELECT sex, count(*) FROM people GROUP BY 1 ORDER BY 1) TO STDOUT WITH CSV HEADER'))
+    let text = ''
+    for await (const part of stream) text += part
+    check('COPY ' + JSON.stringify(text), text.startsWith('sex,count\nFemale,'))
+  }
+  console.log('did queries')
+  let cancelled = null
+  for (const wait of [200, 500, 100, 1000, 50]) { // until one falls into the middle
+    const many = [...Array(400).keys()].map((i) => "SELECT count(*) FROM people WHERE hired < DATE '2013-01-01' + " + (i + wait))
+    const long = new Query('SET dp.epsilon = 0.001; ' + many.join('; '))
+    const ended = new Promise((resolve) => { long.on('error', (e) => resolve(e.code)); long.on('end', () => resolve('')) })
+    c.query(long)
+    setTimeout(() => new Client({ ...config(process.env.PGUSER), ssl: false }).cancel(c, long), wait)
+    if ((cancelled = await ended)) break
+  }
+  check('cancelled', cancelled === '57014')
+  await c.query('RESET dp.epsilon')
+  console.log('did cancels')
   await c.end()
 
   const pool = new Pool({ ...config(process.env.PGUSER), max: 3, statement_timeout: 20000, application_name: 'pool' })

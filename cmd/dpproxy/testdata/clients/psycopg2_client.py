@@ -35,6 +35,25 @@ c.autocommit = True
 cur = c.cursor()
 check("tls as asked", c.info.ssl_in_use == (os.environ.get("PGSSLMODE") not in ("disable",)))
 check("version", c.server_version == 150000 and c.encoding == "UTF8")
+print("version", psycopg2.__version__.split()[0])
+print("did connects")
+
+
+def spent():
+    cur.execute("SELECT spent FROM dp.budget WHERE user_name = current_user")
+    return cur.fetchone()
+
+
+before = spent()
+cur.execute("SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = %s", ("public",))
+columns = cur.fetchall()
+check("columns %d" % len(columns), ("people", "age", "integer") in columns)
+cur.execute("SELECT * FROM people LIMIT 0")
+check("no rows of people", [d.name for d in cur.description][:2] == ["age", "sex"] and cur.fetchall() == [])
+cur.execute("SELECT DISTINCT region FROM people ORDER BY 1")
+check("values of a column %s" % cur.rowcount, cur.rowcount >= 5)
+check("browsing is free", spent() == before)
+print("did browses")
 
 cur.execute("SELECT count(*) FROM people WHERE age BETWEEN %s AND %s", (30, 40))
 first = cur.fetchone()
@@ -55,6 +74,7 @@ for sql, params in [
     cur.execute(sql, params)
     check(cur.query.decode()[:90], isinstance(cur.fetchone()[0], int))
 
+print("did parameters")
 cur.execute("SELECT 1::smallint, 2::int, 3::bigint, 1.5::float8, 2.50::numeric(6,2), 'x'::text, true, DATE '2024-02-03', "
             "TIMESTAMP '2024-02-03 04:05:06', TIMESTAMPTZ '2024-02-03 04:05:06+00', INTERVAL '1 day 2 hours', NULL::int, "
             "'6f1c2d3e-0000-4000-8000-000000000001'::uuid")
@@ -69,16 +89,9 @@ fails("42P01", lambda: cur.execute("SELECT count(*) FROM nobody"))
 fails("42601", lambda: cur.execute("SELEC 1"))
 fails("42501", lambda: cur.execute("SELECT age FROM people LIMIT 3"), hint=True)
 fails("DP002", lambda: cur.execute("SELECT sum(DISTINCT income) FROM people"), hint=True)
-
-
-def spent():
-    cur.execute("SELECT spent FROM dp.budget WHERE user_name = current_user")
-    return cur.fetchone()[0]
-
-
 c.autocommit = False
 before = spent()
-cur.execute("SELECT count(*) FROM people WHERE hired > DATE '2025-01-04'")
+cur.execute("SELECT count(*) FROM people WHERE hired > DATE '2006-01-04' + 10 * %s" % os.environ.get("CLIENTS_RUN", 0))
 cur.execute("SAVEPOINT s")
 fails("42703", lambda: cur.execute("SELECT nothing FROM people"))
 fails("25P02", lambda: cur.execute("SELECT 1"))
@@ -92,6 +105,28 @@ cur.execute("SHOW transaction_isolation")
 check("isolation", cur.fetchone()[0] == "serializable")
 c.rollback()
 c.reset()
+
+c.autocommit = False
+with c.cursor("rows", scrollable=True) as named:
+    named.itersize = 40
+    named.execute("SELECT age, count(*) FROM people WHERE sex = %s GROUP BY age ORDER BY age", ("Male",))
+    rows = named.fetchmany(3)
+    paid = spent()
+    named.scroll(-1)
+    check("a named cursor scrolls", named.fetchone() == rows[2])
+    rows += named.fetchall()
+    check("a named cursor %d" % len(rows), [r[0] for r in rows[:110]] == list(range(110)))
+check("what is fetched is free", spent() == paid)
+c.rollback()
+c.autocommit = True
+text = io.StringIO()
+cur.copy_expert("COPY (SELECT sex, count(*) FROM people GROUP BY sex ORDER BY sex) TO STDOUT WITH CSV HEADER", text)
+check("COPY %r" % text.getvalue(), text.getvalue().startswith("sex,count\nFemale,"))
+cur.execute("PREPARE older (int) AS SELECT count(*) FROM people WHERE age > $1")
+cur.execute("EXECUTE older (%s)", (44,))
+check("EXECUTE", isinstance(cur.fetchone()[0], int))
+cur.execute("DEALLOCATE older")
+print("did queries")
 
 poor = connect(user=os.environ["PGPOOR"], password=os.environ["PGPOOR"])
 poor.autocommit = True
@@ -138,6 +173,21 @@ t = threading.Timer(0.05, c.cancel)
 t.start()
 t.join()
 c.autocommit = True
+cur.execute("SET dp.epsilon = 0.001")
+cancelled = 0
+for wait in (0.2, 0.5, 0.1, 1, 0.05):  # until one falls into the middle
+    t = threading.Timer(wait, c.cancel)
+    t.start()
+    try:
+        cur.execute(" ".join("SELECT count(*) FROM people WHERE hired < DATE '2011-01-01' + %d;" % (i + 1000 * wait) for i in range(400)))
+    except psycopg2.errors.QueryCanceled as e:
+        cancelled += e.pgcode == "57014"
+    t.join()
+    if cancelled:
+        break
+check("cancelled", cancelled)
+print("did cancels")
+c.cancel()
 cur.execute("SELECT 1")
 check("a late cancel does no harm", cur.fetchone() == (1,))
 cur.execute("SET application_name = 'x'; DISCARD ALL")

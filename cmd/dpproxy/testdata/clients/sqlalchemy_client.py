@@ -1,6 +1,7 @@
 """SQLAlchemy over psycopg2, and pandas where it is installed, against a running proxy."""
 import warnings
 
+import sqlalchemy
 from sqlalchemy import MetaData, Table, create_engine, func, inspect, select, text
 
 warnings.simplefilter("ignore")
@@ -12,6 +13,15 @@ def check(what, ok):
 
 
 e = create_engine("postgresql+psycopg2://")
+
+
+def spent():
+    with e.connect() as c:
+        return c.execute(text("SELECT spent FROM dp.budget WHERE user_name = current_user")).fetchall()
+
+
+before = spent()
+print("did connects")
 i = inspect(e)
 check("schemas", "public" in i.get_schema_names())
 check("tables", set(i.get_table_names()) == {"people", "visits", "regions", "bids", "likes", "prices"} and i.get_view_names() == [])
@@ -24,17 +34,24 @@ m = MetaData()
 m.reflect(e)
 check("reflected", set(m.tables) == set(i.get_table_names()))
 people = Table("people", MetaData(), autoload_with=e)
+check("browsing is free", spent() == before)
+print("did browses")
 with e.connect() as c:
     rows = c.execute(select(people.c.sex, func.count()).where(people.c.age > 30).group_by(people.c.sex)).fetchall()
     check("rows %s" % rows, len(rows) >= 2)
     check("text", isinstance(c.execute(text("SELECT count(*) FROM people WHERE age > :a"), {"a": 33}).scalar(), int))
+    print("did parameters")
+    stream = c.execution_options(stream_results=True, max_row_buffer=20).execute(text("SELECT age, count(*) FROM people GROUP BY age ORDER BY age"))
+    check("stream_results", [r[0] for r in stream.fetchmany(5)] == [0, 1, 2, 3, 4] and len(stream.fetchall()) >= 105)
+print("did queries")
 with e.connect().execution_options(stream_results=True, max_row_buffer=20) as c:
     check("streamed", len(c.execute(text("SELECT age, count(*) FROM people GROUP BY age")).fetchall()) >= 110)
 try:
     import pandas as pd
 except ImportError:
-    print("no pandas")
+    print("version", sqlalchemy.__version__)
 else:
+    print("version %s, pandas %s" % (sqlalchemy.__version__, pd.__version__))
     frame = pd.read_sql("SELECT age, count(*) AS n FROM people GROUP BY age ORDER BY age", e)
     check("frame %s" % (frame.shape,), frame.shape[0] >= 110 and list(frame.columns) == ["age", "n"])
     frame = pd.read_sql(text("SELECT sex, count(*) AS n FROM people WHERE age > :a GROUP BY 1").bindparams(a=20), e)

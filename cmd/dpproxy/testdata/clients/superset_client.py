@@ -1,0 +1,201 @@
+"""Apache Superset against a running proxy: a database, its tables, a dataset, six charts and a dashboard, made by its REST API and
+looked at in a headless Chromium. SUPERSET_TEMPLATE is a migrated metadata database; a screenshot goes to CLIENTS_EVIDENCE."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+
+import psycopg2
+import requests
+
+host = tempfile.mkdtemp(prefix="superset")
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    port = s.getsockname()[1]
+url = "http://127.0.0.1:%d" % port
+env = {k: v for k, v in os.environ.items() if not k.startswith("PG")}
+env.update(SUPERSET_HOME=host, SUPERSET_CONFIG_PATH=os.path.join(host, "superset_config.py"), FLASK_APP="superset")
+
+
+def check(what, ok):
+    assert ok, what
+    print("ok", what, flush=True)
+
+
+def did(aspect):
+    print("did", aspect, flush=True)
+
+
+def spent():
+    with psycopg2.connect("") as c, c.cursor() as cur:
+        cur.execute("SELECT user_name, spent FROM dp.budget ORDER BY 1")
+        return cur.fetchall()
+
+
+class Api:
+    def __init__(self):
+        self.http = requests.Session()
+        token = self.call("post", "security/login", {"username": "admin", "password": "admin", "provider": "db"})["access_token"]
+        self.http.headers["Authorization"] = "Bearer " + token
+
+    def call(self, verb, path, body=None, fails=False, full=False):
+        r = self.http.request(verb, url + ("" if full else "/api/v1/") + path, json=body, timeout=120)
+        if fails != (r.status_code >= 400):
+            raise AssertionError("%s %s: %d %s" % (verb, path, r.status_code, r.text[:2000]))
+        return r.json()
+
+
+def uri():
+    more = "sslmode=%s" % os.environ.get("PGSSLMODE", "prefer")
+    if os.environ.get("PGSSLROOTCERT"):
+        more += "&sslrootcert=" + urllib.parse.quote(os.environ["PGSSLROOTCERT"])
+    return "postgresql+psycopg2://%s:%s@%s:%s/%s?%s" % tuple([os.environ[k] for k in ("PGUSER", "PGPASSWORD", "PGHOST", "PGPORT", "PGDATABASE")] + [more])
+
+
+def browse(api):
+    """What Superset asks while a database and a dataset are set up: no charge."""
+    before = spent()
+    api.call("post", "database/test_connection/", {"database_name": "people", "sqlalchemy_uri": uri()})
+    db = api.call("post", "database/", {"database_name": "people", "sqlalchemy_uri": uri(), "expose_in_sqllab": True,
+                                        "extra": json.dumps({"allows_virtual_table_explore": True})})["id"]
+    did("connects")
+    schemas = api.call("get", "database/%d/schemas/" % db)["result"]
+    tables = [t["value"] for t in api.call("get", "database/%d/tables/?q=(schema_name:public,force:!t)" % db)["result"]]
+    check("schemas %s, tables %s" % (schemas, tables), "public" in schemas and {"people", "visits", "regions"} <= set(tables))
+    for table in tables:
+        columns = api.call("get", "database/%d/table_metadata/?name=%s&schema=public" % (db, table))["columns"]
+        check("%s: %s" % (table, ["%(name)s %(type)s" % c for c in columns]), columns)
+    dataset = api.call("post", "dataset/", {"database": db, "schema": "public", "table_name": "people"})["id"]
+    api.call("put", "dataset/%d/refresh" % dataset)
+    got = api.call("get", "dataset/%d" % dataset)["result"]
+    check("main time column %s" % got["main_dttm_col"], got["main_dttm_col"] == "hired")
+    check("a full sync leaves every balance unchanged", spent() == before)
+    did("browses")
+    return db, dataset
+
+
+def sql(api, db, text, fails=False):
+    return api.call("post", "sqllab/execute/", {"database_id": db, "sql": text, "runAsync": False, "schema": "public", "queryLimit": 1000,
+                                                "client_id": str(time.time_ns())[-11:]}, fails=fails)
+
+
+def ask(api, db):
+    got = sql(api, db, "SELECT sex, count(*) AS n FROM people GROUP BY sex ORDER BY sex")["data"]
+    check("SQL Lab %s" % got, len(got) >= 2)
+    refused = sql(api, db, "SELECT * FROM visits", fails=True)["errors"][0]["message"]
+    check("refusal %s" % refused, "private table" in refused and "HINT" in refused)
+    did("queries")
+
+
+METRIC = {"expressionType": "SQL", "sqlExpression": "COUNT(*)", "label": "people"}
+INCOME = {"expressionType": "SQL", "sqlExpression": "AVG(income)", "label": "average income"}
+CHARTS = [
+    ("Everybody", "big_number_total", {"metric": METRIC, "subheader": "people"}),
+    ("Hired, by year", "echarts_timeseries_line", {"x_axis": "hired", "time_grain_sqla": "P1Y", "metrics": [METRIC], "groupby": ["sex"], "row_limit": 1000}),
+    ("By sex", "pie", {"groupby": ["sex"], "metric": METRIC, "row_limit": 100}),
+    ("By education", "echarts_timeseries_bar", {"x_axis": "education", "metrics": [METRIC], "groupby": [], "row_limit": 100}),
+    ("Income", "table", {"query_mode": "aggregate", "groupby": ["education"], "metrics": [METRIC, INCOME], "row_limit": 100, "order_desc": True}),
+    ("Region and sex", "pivot_table_v2", {"groupbyRows": ["region"], "groupbyColumns": ["sex"], "metrics": [METRIC], "aggregateFunction": "Sum",
+                                          "rowTotals": True, "colTotals": True, "row_limit": 1000}),
+]
+
+
+def dashboard(api, dataset):
+    ids = []
+    for name, kind, params in CHARTS:
+        params = dict(params, viz_type=kind, datasource="%d__table" % dataset, adhoc_filters=[])
+        ids.append(api.call("post", "chart/", {"slice_name": name, "viz_type": kind, "datasource_id": dataset, "datasource_type": "table",
+                                               "params": json.dumps(params)})["id"])
+    layout = {"DASHBOARD_VERSION_KEY": "v2", "ROOT_ID": {"type": "ROOT", "id": "ROOT_ID", "children": ["GRID_ID"]},
+              "GRID_ID": {"type": "GRID", "id": "GRID_ID", "children": ["ROW-0", "ROW-1"], "parents": ["ROOT_ID"]},
+              "HEADER_ID": {"type": "HEADER", "id": "HEADER_ID", "meta": {"text": "People"}}}
+    for row in (0, 1):
+        name = "ROW-%d" % row
+        layout[name] = {"type": "ROW", "id": name, "children": [], "parents": ["ROOT_ID", "GRID_ID"], "meta": {"background": "BACKGROUND_TRANSPARENT"}}
+        for i in range(3 * row, 3 * row + 3):
+            chart = "CHART-%d" % i
+            layout[name]["children"].append(chart)
+            layout[chart] = {"type": "CHART", "id": chart, "children": [], "parents": ["ROOT_ID", "GRID_ID", name],
+                             "meta": {"chartId": ids[i], "width": 4, "height": 50, "sliceName": CHARTS[i][0]}}
+    made = api.call("post", "dashboard/", {"dashboard_title": "People", "published": True, "position_json": json.dumps(layout),
+                                           "json_metadata": json.dumps({"refresh_frequency": 0})})["id"]
+    for i in ids:
+        api.call("put", "chart/%d" % i, {"dashboards": [made]})
+    return made
+
+
+def look(number, picture):
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.by import By
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1600,1250"):
+        options.add_argument(flag)
+    browser = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    try:
+        browser.set_page_load_timeout(120)
+        browser.get(url + "/login/")
+        end = time.time() + 60
+        while time.time() < end and not browser.find_elements(By.CSS_SELECTOR, "input[type=password]"):
+            time.sleep(0.5)
+        fields = browser.find_elements(By.CSS_SELECTOR, "form input:not([type=hidden])")
+        fields[0].send_keys("admin")
+        browser.find_element(By.CSS_SELECTOR, "input[type=password]").send_keys("admin")
+        browser.find_element(By.CSS_SELECTOR, "button[type=submit], input[type=submit]").click()
+        time.sleep(3)
+        browser.get(url + "/superset/dashboard/%d/?standalone=1" % number)
+        end, drawn = time.time() + 180, 0
+        while time.time() < end and drawn < len(CHARTS):
+            time.sleep(1)
+            drawn = len(browser.find_elements(By.CSS_SELECTOR, ".slice_container .chart-container svg, .slice_container canvas, .slice_container table, .slice_container .header-line"))
+        time.sleep(3)
+        browser.save_screenshot(picture)
+        errors = [e.text for e in browser.find_elements(By.CSS_SELECTOR, "[role=alert], .ant-alert-error") if e.text]
+        return drawn, errors, browser.find_element(By.TAG_NAME, "body").text
+    finally:
+        browser.quit()
+
+
+def main():
+    shutil.copy(os.environ["SUPERSET_TEMPLATE"], os.path.join(host, "superset.db"))
+    with open(env["SUPERSET_CONFIG_PATH"], "w") as f:
+        f.write("SECRET_KEY = %r\nSQLALCHEMY_DATABASE_URI = 'sqlite:///%s/superset.db'\n" % (os.environ["SUPERSET_SECRET"], host) +
+                "WTF_CSRF_ENABLED = False\nTALISMAN_ENABLED = False\nRATELIMIT_ENABLED = False\n")
+    log = open(os.path.join(host, "log"), "w")
+    server = subprocess.Popen([sys.executable, "-m", "gunicorn", "-w", "1", "-k", "gthread", "--threads", "8", "--timeout", "120", "-b", "127.0.0.1:%d" % port,
+                               "superset.app:create_app()"], env=env, stdout=log, stderr=log)
+    try:
+        for _ in range(240):
+            try:
+                if requests.get(url + "/health", timeout=30).ok:
+                    break
+            except requests.RequestException:
+                time.sleep(0.5)
+        api = Api()
+        print("version apache-superset", __import__("importlib.metadata", fromlist=["version"]).version("apache-superset"))
+        db, dataset = browse(api)
+        ask(api, db)
+        made = dashboard(api, dataset)
+        check("a dashboard costs nothing until it is looked at", made)
+        picture = os.path.join(os.environ.get("CLIENTS_EVIDENCE", host), "superset-%s.png" % os.environ.get("CLIENTS_SIDE", "demo"))
+        drawn, errors, text = look(made, picture)
+        check("%d charts drawn, errors %s" % (drawn, errors), drawn >= len(CHARTS) and not errors)
+        did("charts")
+    except BaseException:
+        log.flush()
+        print(open(log.name).read()[-6000:], file=sys.stderr)
+        raise
+    finally:
+        server.terminate()
+        server.wait()
+        if not os.environ.get("CLIENTS_KEEP"):
+            shutil.rmtree(host)
+
+
+main()
