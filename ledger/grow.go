@@ -17,7 +17,7 @@ import (
 // drawn under a receipt without a charge: one at a time for each release, for whoever has paid for it, and never for cells
 // that a saved row has. What was drawn and not saved was not sent: it is drawn anew, since it has told nobody anything
 // (docs/adr/0027). Where rows may have been lost, what was sent is not known, so that growing releases end there: see
-// applyForfeit.
+// endWhatGoesOn.
 
 // growth is one saved step.
 type growth struct {
@@ -160,15 +160,25 @@ func (b *book) applyGrow(r row) error {
 	return nil
 }
 
-// endGrowing withdraws all releases that grow. It returns their ids.
-func (b *book) endGrowing() (ids []int64) {
+// endWhatGoesOn ends, where rows are missing, what they may have been a part of. A step of a release that grows was sent and
+// would be drawn again; one of an online release or of a run of alarms was an update or a positive, which would be used
+// again; a refinement would be drawn a second time towards the same finest level, and the two together cost more than their
+// charges (package ladders). Releases with steps are withdrawn, ladders have no further level.
+func (b *book) endWhatGoesOn() {
 	for id, rec := range b.releases {
-		if !rec.Revoked && rec.Item.Spec.Grows() {
+		switch {
+		case rec.Revoked:
+		case rec.Item.Spec.Grows() || goesOn(rec.Item.Spec):
 			b.withdraw(rec)
-			ids = append(ids, id)
+		case rec.first != 0:
+			next := *rec
+			next.topped = true
+			b.releases[id] = &next
+			if !b.refined[id] {
+				b.leave(&next, false)
+			}
 		}
 	}
-	return ids
 }
 
 // fetchGrown reads all that a release has grown by.

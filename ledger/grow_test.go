@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // growing is a shared release over ten cells, each observed once and in blocks of three.
@@ -149,21 +150,7 @@ func TestGrowthEndsWithARollback(t *testing.T) {
 		t.Fatal(err)
 	}
 	grow(t, f, "alice", id, 3, 20)
-	f.Close()
-	data, err := os.ReadFile(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, suffix := range []string{"-wal", "-shm"} {
-		os.Remove(path + suffix)
-	}
-	if err := os.WriteFile(path, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(ctx, "sqlite:"+path, Options{})
-	wantErr(t, err, ErrRollback)
-	f = open(t, path, Options{AcceptRollback: true})
-	adopt(t, f, census())
+	f = rolledBack(t, f, old)
 	if _, _, err := f.Grow(ctx, "alice", id, 3); err == nil {
 		t.Fatal("a step that was sent is drawn again")
 	}
@@ -203,5 +190,76 @@ func TestGrowthIsChecked(t *testing.T) {
 	}
 	if err := f.book.checkGrowth(ds, body(id, 2, 3, 1, 2)); err != nil {
 		t.Error(err)
+	}
+}
+
+// rolledBack puts an older copy in the ledger's place and opens it with the operator's consent.
+func rolledBack(t *testing.T, f *file, old string) *file {
+	t.Helper()
+	path := f.path
+	f.Close()
+	data, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"-wal", "-shm"} {
+		os.Remove(path + suffix)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(ctx, "sqlite:"+path, Options{})
+	wantErr(t, err, ErrRollback)
+	f = open(t, path, Options{AcceptRollback: true})
+	adopt(t, f, census())
+	return f
+}
+
+// TestSessionsEndWithARollback: updates and positives that an older copy of the ledger does not know were used are not used
+// a second time; nor is a release refined a second time towards the finest level that another refinement has told of.
+func TestSessionsEndWithARollback(t *testing.T) {
+	path := place(t)
+	f := open(t, path, Options{})
+	adopt(t, f, census())
+	alarms := item(41, eps(1e5))
+	alarms.Spec = mechanisms.Spec{Counters: 1, Cells: 1, Alarm: &mechanisms.Alarm{Positives: 3, Contribution: privacy.Contribution{Rows: 1}, Cost: eps(1e5)}}
+	session, run := buy(t, f, "alice", onlineItem()), buy(t, f, "alice", alarms)
+	first, _ := begin(t, f, "alice")
+	old := path + ".old"
+	if err := f.Backup(ctx, old); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []int64{session, run} {
+		if err := f.Extend(ctx, "alice", id, []byte{'h', 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buy(t, f, "alice", rung(200_000, 300_000, first), 1, 2)
+	f = rolledBack(t, f, old)
+	for range 2 {
+		for name, id := range map[string]int64{"online release": session, "run of alarms": run} {
+			if _, err := f.Load(ctx, "alice", id); err == nil {
+				t.Errorf("an %s of which steps are lost goes on", name)
+			}
+			if _, err := f.Resume(ctx, "alice", id, []byte{'r'}); err == nil {
+				t.Errorf("an %s of which steps are lost is restored", name)
+			}
+		}
+		_, err := f.Charge(ctx, request("alice", rung(200_000, 300_000, first)))
+		wantErr(t, err, ErrRefined)
+		_, err = f.Finest(ctx, "alice", first)
+		wantErr(t, err, ErrNotHeld)
+		if _, err := f.Load(ctx, "alice", first); err != nil {
+			t.Errorf("what was paid for is gone: %v", err)
+		}
+		for _, h := range f.Holdings("alice", "census") {
+			if h.Item.Ladder != (Ladder{}) || h.Refined {
+				t.Errorf("held is %+v", h)
+			}
+		}
+		verify(t, f)
+		f.Close()
+		f = open(t, path, Options{})
+		adopt(t, f, census())
 	}
 }

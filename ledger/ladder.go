@@ -83,7 +83,7 @@ func (b *book) refines(ds int64, user string, it *Item) error {
 		return nil
 	}
 	rec := b.releases[l.From]
-	if rec == nil || rec.Revoked || b.refined[l.From] || rec.first == 0 || b.releases[rec.first].Revoked {
+	if rec == nil || rec.Revoked || b.refined[l.From] || rec.topped || rec.first == 0 || b.releases[rec.first].Revoked {
 		return fmt.Errorf("ledger: %w", ErrRefined)
 	}
 	if _, paid := b.paid[paidKey{l.From, user}]; !paid || rec.ds != ds || rec.holder != user || rec.Item.Digest != it.Digest {
@@ -187,7 +187,7 @@ func (f *file) Finest(ctx context.Context, user string, id int64) (mechanisms.Fi
 	rec := f.book.releases[id]
 	_, paid := f.book.paid[paidKey{id, user}]
 	var first *record
-	if rec != nil && paid && !rec.Revoked && rec.first != 0 {
+	if rec != nil && paid && !rec.Revoked && !rec.topped && rec.first != 0 {
 		first = f.book.releases[rec.first]
 	}
 	f.mu.RUnlock()

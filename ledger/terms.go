@@ -195,7 +195,7 @@ func (b *book) applyForfeit(r row) error {
 		b.sets[ds] = &next
 	}
 	b.lost, b.lostAll, b.total = b.lost.plus(lost), b.lostAll || all, b.total.plus(lost)
-	b.endGrowing() // the missing rows may have been steps that were sent, which must not be drawn again
+	b.endWhatGoesOn()
 	return nil
 }
 

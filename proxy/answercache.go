@@ -103,7 +103,9 @@ func answerKey(s *Session, stmt planner.Statement, params []policy.Value, copies
 	set := &s.Settings.Settings
 	b = binary.AppendVarint(append(b, '|'), set.Epsilon.Micro())
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
-	b = append(b, flag(set.ErrorColumns), flag(set.Release))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
+	b = binary.AppendVarint(b, int64(set.Alarms))
+	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.OffGrid))
 	if set.Zone != nil {
 		text(set.Zone.String())
 	}

@@ -49,7 +49,12 @@ const stepDays = 24
 // stepRelease is the measure of the release, as it is read when all days are closed.
 func stepRelease(t *testing.T, accountant, schema string) *planner.Measure {
 	t.Helper()
-	p, err := policy.Parse([]byte(strings.NewReplacer("ACCOUNTANT", accountant, "SCHEMA", schema).Replace(stepPolicy)), "policy.yaml")
+	return stepReleaseOf(t, stepPolicy, accountant, schema)
+}
+
+func stepReleaseOf(t *testing.T, text, accountant, schema string) *planner.Measure {
+	t.Helper()
+	p, err := policy.Parse([]byte(strings.NewReplacer("ACCOUNTANT", accountant, "SCHEMA", schema).Replace(text)), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,6 +190,22 @@ func TestStepsOfNeighbours(t *testing.T) {
 					t.Error("not found: a person's rows are not counted by date")
 				}
 			})
+		}
+	}
+}
+
+// TestStepsCountRowsOfNobody: where rows that name no unit are each a unit of their own, every step counts them, also steps
+// that do not reach back to the first day.
+func TestStepsCountRowsOfNobody(t *testing.T) {
+	for d, db := range stepDatabases(t) {
+		m := stepReleaseOf(t, strings.Replace(stepPolicy, "    cap:", "    null_unit: each\n    cap:", 1), "pure", db.schema)
+		db.fill([]hire{{uid: 1, day: 20}, {uid: 1, day: 21}, {uid: 2, day: 3}}, stepDays)
+		db.exec("INSERT INTO " + db.schema + ".hires VALUES (NULL, DATE '2024-01-21', 'a'), (NULL, DATE '2024-01-21', 'a'), (NULL, DATE '2024-01-05', 'a')")
+		p := mechanisms.Step{From: 20, To: 21}
+		for _, g := range db.groups(t, m, d, p, func(sql string) string { return sql }) {
+			if g.Cells[0] == 20 && g.Counts[0] != 3 {
+				t.Errorf("%s: the step counts %d rows of the last day, must be 3", d, g.Counts[0])
+			}
 		}
 	}
 }

@@ -35,5 +35,8 @@ func (w *writer) windowed(numbered bool) []string {
 	if w.dialect == DuckDB {
 		among = " IN "
 	}
-	return append(to, "t."+unit+among+with)
+	if among = "t." + unit + among + with; t.NullEach { // rows that name nobody are units of their own
+		among = "(t." + unit + " IS NULL OR " + among + ")"
+	}
+	return append(to, among)
 }

@@ -124,3 +124,24 @@ func TestRefining(t *testing.T) {
 		t.Errorf("the other side: %d, spent %s", n, w.spent())
 	}
 }
+
+// TestKeptAnswersAreOfTheirSettings: an answer that was free and was kept is not what a question gets that asks for a
+// smaller error, or for bounds to be counted as they are.
+func TestKeptAnswersAreOfTheirSettings(t *testing.T) {
+	p := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0))
+	w := p.connect("alice", "lab")
+	const sql, between = `SELECT note, count(*) FROM people GROUP BY note`, `SELECT count(*) FROM people WHERE income < 50500.5`
+	w.ask(`SET dp.offgrid = snap`)
+	for range 3 { // bought, free and kept, and read from what is kept
+		w.ask(sql)
+		w.ask(between)
+	}
+	w.ask(`RESET dp.offgrid; SET dp.max_error = 5`)
+	if a := w.ask(sql); a.err == nil || a.err.Code != "DP002" {
+		t.Errorf("an answer at ε 0.1 passes for one within ±5: %v", a.rows)
+	}
+	w.ask(`RESET dp.max_error; SET dp.offgrid = exact`)
+	if got := chargedAsExplained(t, w, between); got == "" {
+		t.Error("a bound that was moved passes for one that was not")
+	}
+}
