@@ -108,7 +108,7 @@ func (b *box) isWide(e *expr) bool {
 }
 
 // steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
-// ends, or is made of steady parts, or is a field of a date whose unit is steady.
+// ends, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
 func (b *box) steady(e *expr) (bool, *Refusal) {
 	if !b.isWide(e) {
 		return true, nil
@@ -146,12 +146,16 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 	return true, nil
 }
 
-// granule is the unit within which EXTRACT cannot change, made once; nil: date_trunc has none.
+// granule is the unit within which EXTRACT or to_char cannot change, made once; nil: date_trunc has none.
 func (b *box) granule(e *expr) *expr {
 	granule, known := b.granules[e]
 	if !known {
-		if unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), e.args[1].Expr); err == nil {
-			granule = node(formOther, "date_trunc", unit, e.pos, constantExpr(e.want, policy.Text, e.pos), e.args[1])
+		at := e.args[0] // of to_char(at, template)
+		if at.form == formConstant {
+			at = e.args[1] // of extract(field FROM at)
+		}
+		if unit, err := b.env.Call("date_trunc", scalar.Constant(e.want, policy.Text), at.Expr); err == nil {
+			granule = node(formOther, "date_trunc", unit, e.pos, constantExpr(e.want, policy.Text, e.pos), at)
 			granule.order(b.env, "date_trunc")
 		}
 		b.granules[e] = granule

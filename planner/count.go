@@ -34,6 +34,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		if boolAggregates[name] {
 			return nil, noAggregate.at(pos, name).hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
 		}
+		if !aggregates[name] && !engineFunctions[name] {
+			return nil, unknownFunction.at(pos, name)
+		}
 		return nil, noAggregate.at(pos, name)
 	}
 	var where []*expr

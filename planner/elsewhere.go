@@ -73,7 +73,7 @@ func both(a, b *expr) *expr {
 // another private table. Other sub-queries are translated as they are elsewhere.
 func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
-	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || len(stringsOf(s.OperName)) > 0 {
+	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
 	m := &Marked{From: r.table}

@@ -24,7 +24,7 @@ const (
 	formIsNull
 	formIs // IS TRUE, IS FALSE, IS UNKNOWN: want
 	formIn
-	formExtract // a field of a date: op is the unit of date_trunc that fixes it
+	formExtract // a field of a date, or several as text: want is the unit of date_trunc that fixes it
 )
 
 // expr is a typed expression over the columns of one row with its structure: what it reads, whether it is monotone, and

@@ -30,10 +30,16 @@ type listed struct {
 	pos    int
 }
 
+// comparesOtherwise tells comparisons with a sub-query's rows that are not IN, which = ANY is too.
+func comparesOtherwise(s *pg.SubLink) bool {
+	operator := stringsOf(s.OperName)
+	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
+}
+
 // listed translates such a sub-query; nil, nil: it is another one.
 func (b *binder) listed(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
-	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || len(stringsOf(s.OperName)) > 0 || !isListing(sel) {
+	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) || !isListing(sel) {
 		return nil, nil
 	}
 	t, alias := b.publicTable(sel.FromClause[0], r.scope)

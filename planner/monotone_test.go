@@ -50,6 +50,8 @@ func TestTwinClocks(t *testing.T) {
 			"(seen - interval '2 hours')::timestamp < '2024-03-23 23:30'", "date_trunc('day', seen AT TIME ZONE 'UTC') = '2024-03-24'", "seen::timestamp = '2024-03-23 23:30'",
 			"seen::timestamp::timestamptz < '2024-03-23 23:30'", "seen::timestamp - timestamptz '2024-03-23 23:30' < interval '0'", "seen::timestamp + interval '1 month' < '2024-04-23 23:30'",
 			"seen < '2024-03-24 00:00'", "seen < '2024-03-24 03:30+00'", "seen::date + 1 > '2024-03-24'", "date_part('hour', seen::timestamp) < 23",
+			"to_char(seen, 'HH24') = '23'", "to_char(seen, 'YYYY-MM-DD') = '2024-03-24'", "to_char(seen, 'Dy HH12 PM') = 'Sat 11 PM'", "to_char(seen, 'HH24:MI') < '23:30'",
+			"to_char(seen AT TIME ZONE 'UTC', 'FMDD\"th\" Day') LIKE '24%'", "to_char(seen, 'HH24 OF') = '23 -03'", "to_char(seen, 'MS') = '000'",
 		} {
 			for _, sql := range []string{"SELECT count(*) FROM people WHERE " + where, "SELECT " + where + ", count(*) FROM people GROUP BY 1"} {
 				plan := planOrRefusal(t, c, sql)

@@ -43,6 +43,11 @@ func isLeafName(name string) bool {
 
 // bind plans the outer query of a statement, collecting its questions.
 func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
+	outer, columns, refusal := b.outer(sel)
+	return outer, columns, b.around(refusal)
+}
+
+func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 	if sel.IntoClause != nil {
 		return nil, nil, intoTable.at(-1)
 	}

@@ -129,6 +129,7 @@ var (
 	computedOuter  = &reason{"computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", ""}
 	outerCondition = &reason{"outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", ""}
 	correlated     = &reason{"correlated-condition", "DP002", `a condition of this sub-query compares its rows with "%s" of the row around it`, "Equate keys of both, and compare the sub-query's own columns with each other and with constants.", `SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day)`}
+	countedAround  = &reason{"correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`}
 	belowJoin      = &reason{"condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", ""}
 	tooManyRows    = &reason{"too-many-joined-rows", "DP002", "joining %s with %s, one unit could have more than %[3]d rows", "Aggregate one side in a sub-query first.", ""}
 	unitAggregate  = &reason{"unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", ""}
@@ -171,7 +172,7 @@ func catalogue() []*reason {
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
 		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
-		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,

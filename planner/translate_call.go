@@ -339,7 +339,17 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 			e.form, e.want = formExtract, granules[field]
 		}
 	}
+	if name == "to_char" && len(args) == 2 && args[0].monotone && isDated(args[0].Type()) && args[1].form == formConstant && mustConstant(args[1]) != nil {
+		if unit := scalar.TemplateUnit(textOf(mustConstant(args[1]))); unit != "" {
+			e.form, e.want = formExtract, unit
+		}
+	}
 	return e, nil
+}
+
+// isDated tells the types that name a day.
+func isDated(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
 }
 
 // mustConstant is the value of a constant, which cannot fail.

@@ -1,6 +1,9 @@
 package scalar
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // piece is one part of a to_char or to_date template: a literal text, or a field with its modifiers.
 type piece struct {
@@ -103,4 +106,33 @@ func literal(s string, to *strings.Builder) string {
 		to.WriteByte(s[i])
 	}
 	return s[min(i+1, len(s)):]
+}
+
+// finerFields are the fields that vary within a day, with the unit of date_trunc that fixes each; "": none does. Those of
+// the zone follow the clock's offset, which the wall clock's time does not tell.
+var finerFields = map[string]string{
+	"HH": "hour", "HH12": "hour", "HH24": "hour", "AM": "hour", "PM": "hour", "A.M.": "hour", "P.M.": "hour",
+	"MI": "minute", "SS": "second", "SSSS": "second", "SSSSS": "second", "MS": "", "US": "", "TZ": "", "OF": "", "TZH": "", "TZM": "",
+	"FF1": "", "FF2": "", "FF3": "", "FF4": "", "FF5": "", "FF6": "",
+}
+
+// TemplateUnit is the unit of date_trunc within which to_char cannot change under this template; "": none is known.
+func TemplateUnit(format string) string {
+	pieces, err := template(format)
+	if err != nil {
+		return ""
+	}
+	units := []string{"day", "hour", "minute", "second"}
+	finest := 0
+	for _, p := range pieces {
+		unit, finer := finerFields[strings.ToUpper(p.field)]
+		if !finer {
+			continue
+		}
+		if unit == "" {
+			return ""
+		}
+		finest = max(finest, slices.Index(units, unit))
+	}
+	return units[finest]
 }

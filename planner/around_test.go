@@ -1,0 +1,38 @@
+package planner
+
+import "testing"
+
+// TestNamesOfTheQueryAround: a sub-query that is counted for each row of the query around it is refused for that, not for
+// an unknown name; names that are nowhere stay unknown.
+func TestNamesOfTheQueryAround(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, q := range []struct{ sql, id string }{
+		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r", "correlated-sub-query"},
+		{"SELECT label, (SELECT count(*) FROM visits WHERE ward = code) FROM regions", "correlated-sub-query"},
+		{"SELECT r.label, x.n FROM regions r, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.ward = r.code) x", "correlated-sub-query"},
+		{"SELECT label FROM (SELECT code AS c, label FROM regions) r WHERE 5 < (SELECT count(*) FROM visits WHERE ward = c)", "correlated-sub-query"},
+		{"SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = q.code) FROM regions r", "unknown-alias"},
+		{"SELECT label, (SELECT count(*) FROM visits WHERE ward = cod) FROM regions", "unknown-column"},
+		{"SELECT count(*) FROM visits v WHERE r.code = 'A'", "unknown-alias"},
+		{"SELECT to_char(seen, 'YYYY-MM-DD HH24'), count(*) FROM people GROUP BY 1", ""}, // seen has steps of an hour
+		{"SELECT count(*) FROM people WHERE to_char(seen, 'HH24:MI') = '05:30'", "off-grid-expression"},
+		{"SELECT cuont(*) FROM people", "unknown-function"},
+		{"SELECT rank(40) WITHIN GROUP (ORDER BY age) FROM people", "aggregate-unavailable"},
+		{"SELECT count(*) FROM visits WHERE ward = ANY (SELECT code FROM regions)", "public-table-not-copied"},
+		{"SELECT count(*) FROM people WHERE person_id = ANY (SELECT person_id FROM visits)", ""},
+		{"SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)", "subquery-on-rows"},
+		{"SELECT count(*) FROM visits WHERE ward = ALL (SELECT code FROM regions)", "subquery-on-rows"},
+	} {
+		statements, refusal := Parse(q.sql)
+		if refusal != nil {
+			t.Fatalf("%s: %v", q.sql, refusal)
+		}
+		_, refusal = Build(statements[0], nil, c)
+		switch {
+		case refusal == nil && q.id != "":
+			t.Errorf("%s\nis planned, want %s", q.sql, q.id)
+		case refusal != nil && refusal.ID != q.id:
+			t.Errorf("%s\nis refused by %s: %s, want %q", q.sql, refusal.ID, refusal.Message, q.id)
+		}
+	}
+}
