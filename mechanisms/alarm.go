@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
@@ -59,17 +58,17 @@ func (a *Alarm) check(s Spec) error {
 	return err
 }
 
-// alarms remembers mechanisms, of which policies and settings make few.
-var alarms sync.Map
+// alarms remembers mechanisms.
+var alarms remembered[Alarm, sparse.Mechanism]
 
 func (a *Alarm) mechanism() (sparse.Mechanism, error) {
-	if known, ok := alarms.Load(*a); ok {
-		return known.(sparse.Mechanism), nil
+	if known, ok := alarms.load(*a); ok {
+		return known, nil
 	}
 	m, err := sparse.New(sparse.Spec{Positives: a.Positives, Restarts: a.Restarts, Sensitivity: unitRows(a.Contribution, 1),
 		Monotone: a.Contribution.Neighbors == privacy.AddRemove, Shape: sparse.Geometric, Bits: a.Cost})
 	if err == nil {
-		alarms.Store(*a, m)
+		alarms.store(*a, m)
 	}
 	return m, err
 }

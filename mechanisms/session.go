@@ -78,8 +78,11 @@ type sessionKey struct {
 	confidence float64
 }
 
-// plans and sessionErrors remember what takes a search, for the whole process; policies declare few of them.
-var plans, sessionErrors sync.Map
+// plans and sessionErrors remember what takes a search, for the whole process; policies declare few plans.
+var (
+	plans         sync.Map
+	sessionErrors remembered[sessionKey, Error]
+)
 
 // mechanism plans a session.
 func (o *Online) mechanism(cells int) (sessionMechanism, error) {
@@ -103,8 +106,8 @@ func (o *Online) mechanism(cells int) (sessionMechanism, error) {
 // error is that of any answer, while the session lasts.
 func (o *Online) error(cells int, c Confidence) Error {
 	key := sessionKey{*o, cells, c.p}
-	if known, ok := sessionErrors.Load(key); ok {
-		return known.(Error)
+	if known, ok := sessionErrors.load(key); ok {
+		return known
 	}
 	m, err := o.mechanism(cells)
 	if err != nil {
@@ -113,7 +116,7 @@ func (o *Online) error(cells int, c Confidence) Error {
 	e := Error{HalfWidth: m.width(noise.Probability(min(max(1-c.p, 1e-12), .25)))}
 	typical := float64(m.width(onlineMiss)) / 1.96
 	e.Variance = typical * typical
-	sessionErrors.Store(key, e)
+	sessionErrors.store(key, e)
 	return e
 }
 

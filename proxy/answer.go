@@ -57,13 +57,13 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 			return Result{}, err
 		}
 		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
-			return Result{}, refusal
+			return a.foundAlone(ctx, s, found), refusal
 		}
 	}
 	bought, err := a.buy(ctx, s, plan, queries)
 	for try := 0; errors.Is(err, ledger.ErrRefined) && try < mostPlans; try++ { // by another session, since this was planned
 		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
-			return Result{}, refusal
+			return a.foundAlone(ctx, s, found), refusal
 		}
 		bought, err = a.buy(ctx, s, plan, queries)
 	}
@@ -71,7 +71,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		err = errRefined
 	}
 	if err != nil {
-		return Result{}, err
+		return a.foundAlone(ctx, s, found), err
 	}
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails

@@ -50,6 +50,15 @@ func (a *Answerer) foundNotices(ctx context.Context, s *Session, plan *planner.P
 	return []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; no key was found that enough " + s.Dataset.Unit.Name + "s have"}}
 }
 
+// foundAlone tells the cost of keys that were found for a statement that is not answered after all: what they were found for
+// does not fit the cap, or is too much for one answer.
+func (a *Answerer) foundAlone(ctx context.Context, s *Session, found privacy.Cost) Result {
+	if found.IsZero() {
+		return Result{}
+	}
+	return Result{Notices: []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; the keys that were found are yours, and free from now on"}}}
+}
+
 // keysHeld reads the keys of a release.
 func (a *Answerer) keysHeld(s *Session) func(id int64) (mechanisms.Noisy, bool) {
 	return func(id int64) (mechanisms.Noisy, bool) {

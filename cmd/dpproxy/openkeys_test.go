@@ -37,6 +37,27 @@ func openKeysFixture(t *testing.T) string {
 	return path
 }
 
+// TestKeysThatWereFoundInVain: where the cap holds what finds the keys and not the counts by them, the refusal comes with
+// what was charged.
+func TestKeysThatWereFoundInVain(t *testing.T) {
+	path := openKeysFixture(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(data), "cap: {epsilon: 20,", "cap: {epsilon: 0.07,", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := serveProcess(t, path).connect("alice", "lab")
+	a := w.ask(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`)
+	if a.err == nil || a.err.Code != "DP001" || !strings.Contains(strings.Join(a.notes, "\n"), "cost ε 0.05, δ 6.25e-08; 9.95 of 10 left; the keys that were found are yours") {
+		t.Errorf("%v with %q", a.err, a.notes)
+	}
+	if a := w.ask(`SELECT DISTINCT town FROM people`); a.err != nil || len(a.rows) < 3 || w.spent() != "0.05" {
+		t.Errorf("%v, %d towns, spent %s", a.err, len(a.rows), w.spent())
+	}
+}
+
 // TestKeysAreFoundThroughSQL: keys that enough people have are found, NULL among them, and a single person's is not; the
 // same question, and what the keys answer, is free afterwards, also when the proxy has been restarted; EXPLAIN and refusals
 // charge nothing; an exact comparison needs no keys.
