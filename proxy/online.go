@@ -144,7 +144,7 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id i
 func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, id int64) (*mechanisms.Session, error) {
 	if err := a.backend.Ready(ctx); err != nil {
 		a.log.Error("private database not ready", "error", err)
-		return nil, &Failure{SQLState: "DP004", Message: "the database cannot be reached; nothing was charged"}
+		return nil, &Failure{SQLState: "DP004", Message: "the database cannot be reached: the session was not asked, and what was paid for it stays good"}
 	}
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {

@@ -139,7 +139,7 @@ var errEnded = &Failure{SQLState: "40001", Message: "the run of alarms has just 
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {
 	if err := a.backend.Ready(ctx); err != nil {
 		a.log.Error("private database not ready", "error", err)
-		return false, 0, &Failure{SQLState: "DP004", Message: "the database cannot be reached; nothing was charged"}
+		return false, 0, &Failure{SQLState: "DP004", Message: "the database cannot be reached: the run was not asked, and what was paid for it stays good"}
 	}
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
