@@ -94,7 +94,7 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 // freshly counts afresh.
 func (ch *chooser) freshly(q *asking) []candidate {
 	w := &way{measure: q.own, reading: ownReading(q.solved)}
-	w.measure.Spec, w.measure.Cost, w.measure.Why = q.fresh, q.share, "no release that you have paid for answers it"
+	w.measure.Spec, w.measure.Cost, w.measure.Why = q.fresh, q.share, "no release that you have paid for answers it as exactly"
 	if q.marginals != nil {
 		w.measure.Why += "; " + q.marginals.why()
 	}

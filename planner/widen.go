@@ -35,7 +35,7 @@ func (ch *chooser) widened(q *asking) []candidate {
 	}
 	m := wide.measure("histogram", q.own.Name)
 	m.Spec, m.Cost = spec, q.share
-	m.Why = "no release that you have paid for answers it; the rows around its own are counted too, which costs nothing more"
+	m.Why = "no release that you have paid for answers it as exactly; the rows around its own are counted too, which costs nothing more"
 	return []candidate{{way: &way{measure: m, reading: r, counts: wide}, variance: ch.worst(spec, r)}}
 }
 
