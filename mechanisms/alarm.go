@@ -59,7 +59,7 @@ func (a *Alarm) check(s Spec) error {
 }
 
 // alarms remembers mechanisms.
-var alarms remembered[Alarm, sparse.Mechanism]
+var alarms = remembered[Alarm, sparse.Mechanism]{most: mostOfRemembered}
 
 func (a *Alarm) mechanism() (sparse.Mechanism, error) {
 	if known, ok := alarms.load(*a); ok {

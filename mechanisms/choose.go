@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
@@ -34,7 +33,7 @@ func Ranges(cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 // strategies that package ranges holds for so many cells (ranges.Choose) and Identity.
 func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	asked := question{w, cells, c, cost}
-	if s, ok := chosen.get(asked); ok {
+	if s, ok := chosen.load(asked); ok {
 		return s.clone(), nil
 	}
 	if w != AllRanges && w != AllPrefixes {
@@ -61,7 +60,7 @@ func RangesFor(w Workload, cells int, c Contribution, cost privacy.Cost) (Spec, 
 			best = s
 		}
 	}
-	chosen.put(asked, best.clone())
+	chosen.store(asked, best.clone())
 	return best, nil
 }
 
@@ -145,35 +144,11 @@ func (s Spec) LinearVariance(query []float64) (float64, error) {
 
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes
 // milliseconds while a plan takes microseconds.
-var chosen choices
+var chosen = remembered[question, Spec]{most: 1 << 10}
 
 type question struct {
 	workload     Workload
 	cells        int
 	contribution Contribution
 	cost         privacy.Cost
-}
-
-type choices struct {
-	mu    sync.RWMutex
-	known map[question]Spec
-}
-
-// mostChoices bounds the choices that are remembered; beyond it they are forgotten, all at once.
-const mostChoices = 1 << 10
-
-func (c *choices) get(q question) (Spec, bool) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s, ok := c.known[q]
-	return s, ok
-}
-
-func (c *choices) put(q question, s Spec) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.known == nil || len(c.known) >= mostChoices {
-		c.known = map[question]Spec{}
-	}
-	c.known[q] = s
 }

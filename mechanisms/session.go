@@ -81,7 +81,7 @@ type sessionKey struct {
 // plans and sessionErrors remember what takes a search, for the whole process; policies declare few plans.
 var (
 	plans         sync.Map
-	sessionErrors remembered[sessionKey, Error]
+	sessionErrors = remembered[sessionKey, Error]{most: mostOfRemembered}
 )
 
 // mechanism plans a session.

@@ -88,10 +88,11 @@ func (s *settings) limits() dpLimits {
 // value is the value in force of a variable by lower-case name. What a transaction does not set of its own modes is as
 // new transactions have it.
 func (s *settings) value(name string) string {
-	if v, ok := s.state.local[name]; !ok && ofTransaction(name) {
-		return s.value("default_" + name)
-	} else if ok {
+	if v, ok := s.state.local[name]; ok {
 		return v
+	}
+	if ofTransaction(name) {
+		return s.value("default_" + name)
 	}
 	for _, layer := range []values{s.state.session, s.started, s.given} {
 		if v, ok := layer[name]; ok {

@@ -34,32 +34,27 @@ func ReplayBasic(p BasicPlan, steps [][]byte) (BasicState, error) {
 		return BasicState{}, errUnplanned
 	}
 	var s BasicState
-	for _, step := range steps {
-		kind, rest := byte(0), []byte(nil)
-		if len(step) > 0 {
-			kind, rest = step[0], step[1:]
-		}
+	err := eachStep(steps, func(kind byte, rest []byte) ([]byte, error) {
 		switch kind {
 		case stepRestart:
 			s.restarts++
+			return rest, nil
 		case stepAsked:
 			n, after, ok := cutUvarint(rest)
 			if !ok || n > uint64(p.spec.Queries) || int64(n) < s.asked {
-				return BasicState{}, errors.New("a step of the state is malformed")
+				return nil, errMalformedStep
 			}
-			s.asked, rest = int64(n), after
+			s.asked = int64(n)
+			return after, nil
 		case stepHard:
 			e, after, err := cutEntry(rest, p.spec.Cells)
-			if err != nil {
-				return BasicState{}, err
-			}
-			s.entries, rest = append(s.entries, e), after
-		default:
-			return BasicState{}, errors.New("a step of the state is malformed")
+			s.entries = append(s.entries, e)
+			return after, err
 		}
-		if len(rest) != 0 {
-			return BasicState{}, errors.New("a step of the state is too long")
-		}
+		return nil, errMalformedStep
+	})
+	if err != nil {
+		return BasicState{}, err
 	}
 	return s, nil
 }

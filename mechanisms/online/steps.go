@@ -33,28 +33,44 @@ func Replay(p Plan, steps [][]byte) (State, error) {
 		return State{}, errUnplanned
 	}
 	s := State{plan: p.digest()}
-	for _, step := range steps {
-		kind, rest := byte(0), []byte(nil)
-		if len(step) > 0 {
-			kind, rest = step[0], step[1:]
-		}
+	err := eachStep(steps, func(kind byte, rest []byte) ([]byte, error) {
 		switch kind {
 		case stepRestart:
 			s.restarts++
+			return rest, nil
 		case stepHard:
 			e, after, err := cutEntry(rest, p.spec.Cells)
 			if err != nil {
-				return State{}, err
+				return nil, err
 			}
-			s, rest = s.with(e), after
-		default:
-			return State{}, errors.New("a step of the state is malformed")
+			s = s.with(e)
+			return after, nil
 		}
-		if len(rest) != 0 {
-			return State{}, errors.New("a step of the state is too long")
-		}
+		return nil, errMalformedStep
+	})
+	if err != nil {
+		return State{}, err
 	}
 	return s, nil
+}
+
+var errMalformedStep = errors.New("a step of the state is malformed")
+
+// eachStep hands the kind and the body of each step to apply, which returns what it did not read of it.
+func eachStep(steps [][]byte, apply func(kind byte, body []byte) (rest []byte, err error)) error {
+	for _, step := range steps {
+		if len(step) == 0 {
+			return errMalformedStep
+		}
+		rest, err := apply(step[0], step[1:])
+		if err != nil {
+			return err
+		}
+		if len(rest) != 0 {
+			return errors.New("a step of the state is too long")
+		}
+	}
+	return nil
 }
 
 // Left returns the updates that a state leaves to its plan: to a session that goes on, or to one that is restored first.
