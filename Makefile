@@ -1,5 +1,6 @@
 # dpproxy: everything a user or a developer runs. `make help` lists it.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
@@ -61,11 +62,11 @@ audit: ## the statistical audits at full length, and the total rate of their fal
 	@awk '{n++; s+=$$NF} END {printf "%d judgements, false-alarm rate of all together at most %.2g\n", n, s}' bin/alarms
 
 safety: deps ## every threat of SECURITY.md at CI length: a table of the figures reached; then the planted faults
-	$(GO) run ./internal/threats/report $(THREATS)
+	$(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	$(GO) test ./internal/threats -count=1 -timeout 2h -v -run Faults | grep -v '^=== '
 
 safety-full: deps ## the same at full length: hours
-	DPPROXY_SAFETY_LENGTH=full $(GO) run ./internal/threats/report $(THREATS)
+	DPPROXY_SAFETY_LENGTH=full $(GO) run ./internal/threats/report $(UPDATE) $(THREATS)
 	DPPROXY_SAFETY_LENGTH=full $(GO) test ./internal/threats -count=1 -timeout 4h -v -run Faults | grep -v '^=== '
 
 tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md

@@ -42,6 +42,7 @@ func Length(short, full int) int {
 // Figure is a line of the file that DPPROXY_SAFETY names.
 type Figure struct {
 	ID, Test, Figure string
+	Full             bool // at full length
 	Failed           bool
 }
 
@@ -55,7 +56,7 @@ func Reached(t testing.TB, id, format string, args ...any) {
 		return
 	}
 	t.Cleanup(func() {
-		if err := note(name, Figure{id, t.Name(), figure, t.Failed()}); err != nil {
+		if err := note(name, Figure{id, t.Name(), figure, Full(), t.Failed()}); err != nil {
 			t.Errorf("the file of figures: %v", err)
 		}
 	})

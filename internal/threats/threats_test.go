@@ -169,7 +169,30 @@ func TestFiguresAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	var f Figure
-	if err := json.Unmarshal(line, &f); err != nil || f != (Figure{"T1", "TestFiguresAreKept/one", "3 of 3", false}) {
+	if err := json.Unmarshal(line, &f); err != nil || f != (Figure{"T1", "TestFiguresAreKept/one", "3 of 3", Full(), false}) {
 		t.Errorf("%s: %v", line, err)
+	}
+}
+
+// TestDocument: SECURITY.md has the table as it is here, and a figure for each threat that a test holds.
+func TestDocument(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "SECURITY.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := Document(string(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again != string(text) {
+		t.Error("SECURITY.md is not what the table says: `make safety UPDATE=-update THREATS=T1` writes it anew")
+	}
+	figures := map[string][]Figure{"T1": {{ID: "T1", Figure: "3 | 3", Full: true}, {ID: "T1", Figure: "2", Failed: true}}}
+	changed, err := Document(again, figures)
+	if err != nil || kept(changed, "T1") != "3 ¦ 3; **failed**: 2 (short)" {
+		t.Errorf("%v: %q", err, kept(changed, "T1"))
+	}
+	if whole, err := Document(changed, nil); err != nil || whole != changed {
+		t.Errorf("a figure is lost: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,14 +17,18 @@ import (
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	update := flag.Bool("update", false, "write the figures into "+document)
+	flag.Parse()
+	if err := run(flag.Args(), *update); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
+const document = "SECURITY.md"
+
 // run runs the rows whose names are given, or all, and prints the table.
-func run(only []string) error {
+func run(only []string, update bool) error {
 	rows := threats.Table()
 	if len(only) > 0 {
 		rows = slices.DeleteFunc(rows, func(r threats.Row) bool { return !slices.Contains(only, r.ID) })
@@ -40,6 +45,11 @@ func run(only []string) error {
 		return err
 	}
 	failed = append(failed, show(rows, figures)...)
+	if update {
+		if err := write(figures); err != nil {
+			return err
+		}
+	}
 	if len(failed) > 0 {
 		return errors.New(strings.Join(failed, "; "))
 	}
@@ -99,26 +109,24 @@ func show(rows []threats.Row, figures map[string][]threats.Figure) []string {
 	var missing []string
 	fmt.Println("\n| | threat | to reach | reached |\n| --- | --- | --- | --- |")
 	for _, row := range rows {
-		var texts []string
-		whole := len(figures[row.ID]) > 0
-		for _, f := range figures[row.ID] {
-			if f.Failed {
-				whole, f.Figure = false, "FAILED: "+f.Figure
-			}
-			if !slices.Contains(texts, f.Figure) {
-				texts = append(texts, f.Figure)
-			}
-		}
-		if !whole {
+		reached := figures[row.ID]
+		if len(reached) == 0 || slices.ContainsFunc(reached, func(f threats.Figure) bool { return f.Failed }) {
 			missing = append(missing, row.ID+" is not reached")
 		}
-		if row.Note != "" {
-			texts = append(texts, "("+row.Note+")")
-		}
-		fmt.Printf("| %s | %s | %s | %s |\n", row.ID, escape(row.Threat), escape(row.Pass), escape(strings.Join(texts, "; ")))
+		fmt.Printf("| %s | %s | %s | %s |\n", row.ID, threats.Cell(row.Threat), threats.Cell(row.Pass), threats.Told(row, reached))
 	}
 	return missing
 }
 
-// escape keeps a text in its cell of the table.
-func escape(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+// write writes the figures into the document.
+func write(figures map[string][]threats.Figure) error {
+	text, err := os.ReadFile(document)
+	if err != nil {
+		return err
+	}
+	changed, err := threats.Document(string(text), figures)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(document, []byte(changed), 0o644)
+}
