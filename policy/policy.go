@@ -29,6 +29,13 @@ type Server struct {
 	Listen string // host:port
 	Admin  string // host:port of /metrics and /healthz; empty: none
 	TLS    *TLS
+	Timing Timing
+}
+
+// Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.
+type Timing struct {
+	Grid  time.Duration
+	Fresh time.Duration // where private rows are read; at least Grid
 }
 
 // TLS names the certificate files, absolute paths.
