@@ -21,10 +21,10 @@ import (
 type pace struct {
 	begun       time.Time
 	stop        <-chan struct{} // the server's end, which waits for nothing
-	grid, fresh time.Duration // steps; 0: no grid
-	reads       atomic.Bool   // private rows are read for it: its step is fresh
-	cut         atomic.Bool   // a wait has just been ended, on the grid
-	owed        bool          // work was done since the last bytes left
+	grid, fresh time.Duration   // steps; 0: no grid
+	reads       atomic.Bool     // private rows are read for it: its step is fresh
+	cut         atomic.Bool     // a wait has just been ended, on the grid
+	owed        bool            // work was done since the last bytes left
 }
 
 func newPace(t policy.Timing, stop <-chan struct{}) *pace {

@@ -6,11 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
@@ -167,27 +169,32 @@ func TestP2Calibrated(t *testing.T) {
 // aggregates are one question of each kind that is answered with noise, chosen so that number 7 moves it as far as a unit can.
 var aggregates = []probe{
 	{"COUNT", `SELECT count(*) FROM people WHERE hiv`, 1, nil},
-	{"SUM", `SELECT sum(income) FROM people WHERE age < 26`, 1, nil},
+	{"SUM", `SELECT sum(income) FROM people WHERE hiv`, 1, nil},
 	{"AVG", `SELECT avg(income) FROM people WHERE hiv`, 1, nil},
 	{"COUNT DISTINCT", `SELECT count(DISTINCT uid) FROM events WHERE amount < 10`, 1, nil},
 	{"GROUP BY", `SELECT hiv, count(*) FROM people GROUP BY hiv ORDER BY hiv`, 1, cell(1, 1)},
 	{"JOIN", `SELECT count(*) FROM people JOIN events USING (uid) WHERE hiv`, 1, nil},
-	{"quantile", `SELECT median(age) FROM people WHERE age BETWEEN 20 AND 30`, 1, nil},
+	{"quantile", `SELECT median(age) FROM people WHERE age BETWEEN 25 AND 26`, 1, nil},
 }
 
-// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire.
+// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000.
 func TestT21LowerBounds(t *testing.T) {
-	n := stattest.Length(1000, 50_000)/5
-	l := lab{users: n, people: 60, change: undeclared}
+	if testing.Short() {
+		t.Skip("thousands of answers")
+	}
+	n := length(1000, 4000, 50_000)
+	l := lab{users: n, engine: "postgres", people: 60, change: undeclared}
 	with, without := l.pair(t)
 	bounds, err := lowerBounds(with.program, without.program, n, aggregates, boundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var figures []string
 	for i, q := range aggregates {
-		t.Logf("%s: ε at least %.3f, claimed %g", q.name, bounds[i], q.epsilon)
+		figures = append(figures, fmt.Sprintf("%s %.2f", q.name, bounds[i]))
 		if bounds[i] > q.epsilon {
 			t.Errorf("%s: ε is at least %.3f, claimed %g (of %d answers a side)", q.name, bounds[i], q.epsilon, n)
 		}
 	}
+	threats.Reached(t, "T21", "ε of 1 at least, by %d answers a side: %s", n, strings.Join(figures, ", "))
 }
