@@ -29,7 +29,7 @@ func newTurns(burst time.Duration) *turns { return &turns{burst: burst, users: m
 func (t *turns) of(user string) *line {
 	l := t.users[user]
 	if l == nil {
-		l = &line{filled: time.Now().Add(-t.burst)}
+		l = &line{}
 		t.users[user] = l
 	}
 	return l
@@ -43,7 +43,9 @@ func (t *turns) ticket(user string, rate int, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l, most := t.of(user), max(float64(rate)*t.burst.Seconds(), 1)
-	l.tokens = min(most, l.tokens+now.Sub(l.filled).Seconds()*float64(rate))
+	if l.tokens += now.Sub(l.filled).Seconds() * float64(rate); l.filled.IsZero() || l.tokens > most {
+		l.tokens = most
+	}
 	l.filled = now
 	if l.tokens < 1 {
 		return false
