@@ -245,6 +245,11 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	return b
 }
 
+// quiet keeps warnings and errors alone from now on.
+func (b *bench) quiet() {
+	b.config.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
 func (b *bench) url(user, password, database, more string) string {
 	return fmt.Sprintf("postgres://%s:%s@127.0.0.1:%s/%s?%s", user, password, b.port, database, more)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -214,6 +215,7 @@ func TestPolicyChange(t *testing.T) {
 	removed.Users = removed.Users[1:]
 	b.policy.Store(removed)
 	r.play("removed", []step{one(query("show dp.epsilon"), "E(28000) EOF")})
+	threats.Reached(t, "T59", "a removed user is refused at her next statement")
 	r2 := b.rawUser(t, "grafana", "panel")
 	closed := testPolicy(t)
 	closed.Datasets[0].Budgets = nil
