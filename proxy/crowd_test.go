@@ -60,6 +60,7 @@ func TestCancelGuesses(t *testing.T) {
 	b := start(t)
 	b.quiet()
 	victim, mine := b.raw(t), b.rawUser(t, "grafana", "panel")
+	_ = victim.conn.SetDeadline(time.Now().Add(20 * time.Minute))
 	ended := make(chan string, 1)
 	victim.Send(query("select slow"))
 	victim.flush()
