@@ -52,7 +52,7 @@ func limits(l *limitsT, at place) (to Limits) {
 		{"connections", l.Connections, 1000, 100_000, &to.Connections},
 		{"user_connections", l.UserConnections, 200, 100_000, &to.UserConnections},
 		{"user_statements", l.UserStatements, 64, 100_000, &to.UserStatements},
-		{"user_purchases", l.UserPurchases, 4, 100_000, &to.UserPurchases},
+		{"user_purchases", l.UserPurchases, 8, 100_000, &to.UserPurchases},
 		{"statements_per_second", l.StatementsPerSecond, 0, 1_000_000, &to.StatementsPerSecond},
 		{"purchases_per_second", l.PurchasesPerSecond, 200, 1_000_000, &to.PurchasesPerSecond},
 	} {

@@ -35,7 +35,7 @@ type limitsT struct {
 	Connections         integer `yaml:"connections" jsonschema:"default=1000" jsonschema_description:"Sessions in all."`
 	UserConnections     integer `yaml:"user_connections" jsonschema:"default=200" jsonschema_description:"Sessions of one user."`
 	UserStatements      integer `yaml:"user_statements" jsonschema:"default=64" jsonschema_description:"Statements of one user that run at a time; more wait."`
-	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=4" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
+	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
 	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
 	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
 }
