@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,10 @@ type Options struct {
 	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
 	CacheBytes int64
 
-	vfs   string        // tests: the SQLite file system
+	// Disk is where the files are; nil: the operating system's.
+	Disk Disk
+
+	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
@@ -43,6 +47,7 @@ type Options struct {
 type file struct {
 	path string
 	opts Options
+	disk Disk
 	log  *slog.Logger
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
@@ -51,7 +56,7 @@ type file struct {
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
-	locks   []*lock
+	locks   []io.Closer
 	store   *store
 	witness *witness
 	retry   time.Time // not to be re-opened before
@@ -81,13 +86,19 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
-	f := &file{path: path, opts: opts, log: opts.Log, book: newBook(),
+	f := &file{path: path, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
 		f.opts.Clock = time.Now
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
+	}
+	if f.disk == nil {
+		f.disk = osDisk{}
+	}
+	if f.opts.vfs == "" {
+		f.opts.vfs = f.disk.VFS()
 	}
 	if f.opts.Witness == "" {
 		f.opts.Witness = path + "-witness"
@@ -104,7 +115,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	}
 	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
 	for _, name := range []string{path + "-lock", f.opts.Witness + "-lock"} {
-		l, err := takeLock(name)
+		l, err := f.disk.Lock(name)
 		if err != nil {
 			f.release()
 			return nil, err
@@ -122,7 +133,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 
 func (f *file) release() (err error) {
 	for _, l := range f.locks {
-		err = errors.Join(err, l.release())
+		err = errors.Join(err, l.Close())
 	}
 	f.locks = nil
 	return err

@@ -14,10 +14,10 @@ func (f *file) tryDisk() error {
 		return f.opts.probe()
 	}
 	path := f.path + "-probe"
-	p, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	p, err := f.disk.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = p.Write(make([]byte, probeBytes))
-	return errors.Join(err, p.Sync(), p.Close(), os.Remove(path))
+	_, err = p.WriteAt(make([]byte, probeBytes), 0)
+	return errors.Join(err, p.Sync(), p.Close(), f.disk.Remove(path))
 }

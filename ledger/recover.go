@@ -20,12 +20,12 @@ const checkpointTruncate = sqlite3.CHECKPOINT_TRUNCATE
 func (f *file) open(ctx context.Context, known mark) error {
 	began := time.Now()
 	accept, vouch := f.opts.AcceptRollback && known.seq == 0, f.opts.VouchForLedger && known.seq == 0
-	seen, turn, present, err := readWitness(f.opts.Witness)
+	seen, turn, present, err := readWitness(f.disk, f.opts.Witness)
 	lostWitness := err != nil || !present
 	if err != nil && !accept && !vouch {
 		return err
 	}
-	if err := rewriteLog(f.path + "-wal"); err != nil {
+	if err := rewriteLog(f.disk, f.path+"-wal"); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	if f.store, err = openStore(f.path, f.opts.vfs, true); err != nil {
@@ -39,7 +39,7 @@ func (f *file) open(ctx context.Context, known mark) error {
 	if err != nil {
 		return err
 	}
-	if f.witness, err = openWitness(f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
+	if f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	behind := errBehind(b, seen)
@@ -68,8 +68,8 @@ func (f *file) settle(b *book, began time.Time) error {
 	if err := f.witness.write(markOf(b)); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
-	err := errors.Join(f.witness.flush(), os.Chmod(f.path, 0o600), os.Chmod(f.path+"-wal", 0o600), os.Chmod(f.path+"-shm", 0o600),
-		syncDir(f.path), syncDir(f.opts.Witness))
+	err := errors.Join(f.witness.flush(), f.disk.Chmod(f.path, 0o600), f.disk.Chmod(f.path+"-wal", 0o600), f.disk.Chmod(f.path+"-shm", 0o600),
+		syncDirs(f.disk, f.path, f.opts.Witness))
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
@@ -209,8 +209,8 @@ func errBehind(b *book, m mark) error {
 // pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get there
 // before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
 // checkpoint has flushed them.
-func rewriteLog(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+func rewriteLog(d Disk, path string) error {
+	f, err := d.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -219,15 +217,6 @@ func (s *store) rows(ctx context.Context, after int64, do func(row) error) error
 		copy(r.hash[:], st.ColumnRawBlob(6))
 		return do(r)
 	}, after)
-}
-
-// syncDir flushes a directory, so that names made in it survive a power cut.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // diskFull tells whether an error means that there is no space.

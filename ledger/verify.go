@@ -15,7 +15,7 @@ func (f *file) Verify(ctx context.Context) (int64, error) {
 	known := markOf(f.book)
 	f.mu.RUnlock()
 	marks := []mark{known}
-	seen, _, present, err := readWitness(f.opts.Witness)
+	seen, _, present, err := readWitness(f.disk, f.opts.Witness)
 	if err != nil {
 		return 0, fmt.Errorf("ledger: %w", err)
 	}

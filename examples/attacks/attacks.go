@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +124,7 @@ func timing(ctx context.Context, v *victim) ([]bool, error) {
 		slow = "bed = %d AND ill"
 	}
 	took := make([]time.Duration, beds)
-	for round := range 3 { // the least of three: a busy machine delays some
+	for round := range 5 { // the least of five: a busy machine delays some
 		for _, i := range v.r.Perm(beds) {
 			begun := time.Now()
 			v.ask(ctx, "SELECT count(*) FROM patients WHERE "+fmt.Sprintf(slow, i+1))
@@ -135,13 +136,13 @@ func timing(ctx context.Context, v *victim) ([]bool, error) {
 	return divided(took), nil
 }
 
-// divided calls slow what took longer than the middle of the fastest and the slowest, but for a few of each.
+// divided calls slow what took longer than the geometric middle of the fastest and the slowest, but for a few of each.
 func divided(took []time.Duration) []bool {
 	sorted := slices.Sorted(slices.Values(took))
-	fast, slow := sorted[len(sorted)/20], sorted[len(sorted)*19/20]
+	fast, slow := float64(sorted[len(sorted)/20]), float64(sorted[len(sorted)*19/20])
 	guess := make([]bool, len(took))
 	for i, d := range took {
-		guess[i] = d > (fast+slow)/2
+		guess[i] = float64(d) > math.Sqrt(fast*slow)
 	}
 	return guess
 }
