@@ -36,7 +36,7 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 		err = os.Rename(partial, path)
 	}
 	if err == nil {
-		err = syncDir(path)
+		err = syncDirs(osDisk{}, path)
 	}
 	if err != nil {
 		os.Remove(partial)
@@ -53,11 +53,11 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 	if !ok || path == "" {
 		return errors.New("ledger: url must be sqlite:path")
 	}
-	held, err := takeLock(path + "-lock")
+	held, err := osDisk{}.Lock(path + "-lock")
 	if err != nil {
 		return fmt.Errorf("ledger: restore: %w", err)
 	}
-	defer held.release()
+	defer held.Close()
 	partial := path + ".partial"
 	err = copyFile(backup, partial)
 	if err == nil {
@@ -74,7 +74,7 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 			return fmt.Errorf("ledger: restore: %w", err)
 		}
 	}
-	if err := errors.Join(syncDir(path), os.Rename(partial, path), syncDir(path)); err != nil {
+	if err := errors.Join(syncDirs(osDisk{}, path), os.Rename(partial, path), syncDirs(osDisk{}, path)); err != nil {
 		return fmt.Errorf("ledger: restore: %w", err)
 	}
 	return nil
@@ -86,7 +86,7 @@ func restorable(ctx context.Context, partial, path string, opts Options) error {
 	if place == "" {
 		place = path + "-witness"
 	}
-	seen, _, present, err := readWitness(place)
+	seen, _, present, err := readWitness(osDisk{}, place)
 	if err == nil && !present {
 		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)
 	}

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -32,7 +33,10 @@ type Options struct {
 	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
 	CacheBytes int64
 
-	vfs   string        // tests: the SQLite file system
+	// Disk is where the files are; nil: the operating system's.
+	Disk Disk
+
+	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
@@ -41,6 +45,7 @@ type Options struct {
 type keeper struct {
 	site site
 	opts Options
+	disk Disk
 	log  *slog.Logger
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
@@ -49,7 +54,7 @@ type keeper struct {
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
-	locks   []*lock
+	locks   []io.Closer
 	store   store
 	witness *witness
 	retry   time.Time // not to be re-opened before
@@ -68,11 +73,17 @@ type keeper struct {
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
 // accounts, the witness. It refuses a ledger that another process has open for writing.
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
+	if opts.Disk == nil {
+		opts.Disk = osDisk{}
+	}
+	if opts.vfs == "" {
+		opts.vfs = opts.Disk.VFS()
+	}
 	where, err := siteAt(url, opts)
 	if err != nil {
 		return nil, err
 	}
-	f := &keeper{site: where, opts: opts, log: opts.Log, book: newBook(),
+	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
 		f.opts.Clock = time.Now
@@ -95,7 +106,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	}
 	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
 	for _, name := range append(where.locks(), f.opts.Witness+"-lock") {
-		l, err := takeLock(name)
+		l, err := f.disk.Lock(name)
 		if err != nil {
 			f.release()
 			return nil, err
@@ -122,7 +133,7 @@ func siteAt(url string, opts Options) (site, error) {
 
 func (f *keeper) release() (err error) {
 	for _, l := range f.locks {
-		err = errors.Join(err, l.release())
+		err = errors.Join(err, l.Close())
 	}
 	f.locks = nil
 	return err

@@ -15,7 +15,7 @@ import (
 func (f *keeper) open(ctx context.Context, known mark) error {
 	began := time.Now()
 	accept, vouch := f.opts.AcceptRollback && known.seq == 0, f.opts.VouchForLedger && known.seq == 0
-	seen, turn, present, err := readWitness(f.opts.Witness)
+	seen, turn, present, err := readWitness(f.disk, f.opts.Witness)
 	lostWitness := err != nil || !present
 	if err != nil && !accept && !vouch {
 		return err
@@ -31,7 +31,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	if err != nil {
 		return err
 	}
-	if f.witness, err = openWitness(f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
+	if f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	behind := errBehind(b, seen)
@@ -60,7 +60,7 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	if err := f.witness.write(markOf(b)); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
-	if err := errors.Join(f.witness.flush(), syncDir(f.opts.Witness), f.store.settle()); err != nil {
+	if err := errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness), f.store.settle()); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	f.mu.Lock()

@@ -39,6 +39,7 @@ const schemaVersion = 1
 
 // sqliteStore is the open SQLite file. It belongs to one goroutine at a time.
 type sqliteStore struct {
+	disk  Disk
 	path  string
 	conn  *sqlite3.Conn
 	stmt  map[string]*sqlite3.Stmt
@@ -59,7 +60,7 @@ func dsn(path, vfs string) string {
 // the log's name is in it. SQLite's own directory flush cannot be relied on: this build flushes the log in its place.
 //
 // A reader is opened for writing too, because reading a write-ahead log needs its index, and is then told not to write.
-func openSQLite(path, vfs string, writes bool) (*sqliteStore, error) {
+func openSQLite(disk Disk, path, vfs string, writes bool) (*sqliteStore, error) {
 	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI | sqlite3.OPEN_NOFOLLOW
 	if writes {
 		flags |= sqlite3.OPEN_CREATE
@@ -68,7 +69,7 @@ func openSQLite(path, vfs string, writes bool) (*sqliteStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &sqliteStore{path: path, conn: conn, stmt: map[string]*sqlite3.Stmt{}}
+	s := &sqliteStore{disk: disk, path: path, conn: conn, stmt: map[string]*sqlite3.Stmt{}}
 	if err := s.setUp(writes); err != nil {
 		s.close()
 		return nil, err

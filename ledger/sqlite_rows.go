@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -22,7 +21,7 @@ func (s *sqliteStore) create(first row) error {
 }
 
 func (s *sqliteStore) settle() (err error) {
-	if err := errors.Join(os.Chmod(s.path, 0o600), os.Chmod(s.path+"-wal", 0o600), os.Chmod(s.path+"-shm", 0o600), syncDir(s.path)); err != nil {
+	if err := errors.Join(s.disk.Chmod(s.path, 0o600), s.disk.Chmod(s.path+"-wal", 0o600), s.disk.Chmod(s.path+"-shm", 0o600), syncDirs(s.disk, s.path)); err != nil {
 		return err
 	}
 	if _, _, err := s.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE); err != nil {

@@ -14,7 +14,8 @@ import (
 // sqliteSite is one SQLite file, which one process has open for writing.
 type sqliteSite struct {
 	path   string
-	vfs    string       // tests: the SQLite file system
+	disk   Disk
+	vfs    string       // the file system that SQLite opens its files on
 	tested func() error // tests: in place of probe
 }
 
@@ -26,7 +27,7 @@ func newSQLiteSite(path string, opts Options) (*sqliteSite, error) {
 	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
-	return &sqliteSite{path, opts.vfs, opts.probe}, nil
+	return &sqliteSite{path, opts.Disk, opts.vfs, opts.probe}, nil
 }
 
 func (p *sqliteSite) locks() []string { return []string{p.path + "-lock"} }
@@ -34,11 +35,11 @@ func (p *sqliteSite) witness() string { return p.path + "-witness" }
 
 func (p *sqliteSite) open(_ context.Context, writes bool) (store, error) {
 	if writes {
-		if err := rewriteLog(p.path + "-wal"); err != nil {
+		if err := rewriteLog(p.disk, p.path+"-wal"); err != nil {
 			return nil, err
 		}
 	}
-	s, err := openSQLite(p.path, p.vfs, writes)
+	s, err := openSQLite(p.disk, p.path, p.vfs, writes)
 	if err != nil {
 		return nil, err
 	}
@@ -57,12 +58,12 @@ func (p *sqliteSite) probe() error {
 		return p.tested()
 	}
 	path := p.path + "-probe"
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := p.disk.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(make([]byte, probeBytes))
-	return errors.Join(err, f.Sync(), f.Close(), os.Remove(path))
+	_, err = f.WriteAt(make([]byte, probeBytes), 0)
+	return errors.Join(err, f.Sync(), f.Close(), p.disk.Remove(path))
 }
 
 // explain asks the disk where SQLite's own error has lost what the system said.
@@ -76,7 +77,7 @@ func (p *sqliteSite) explain(err error) error {
 }
 
 func (p *sqliteSite) backup(ctx context.Context, path string) error {
-	s, err := openSQLite(p.path, p.vfs, false)
+	s, err := openSQLite(p.disk, p.path, p.vfs, false)
 	if err != nil {
 		return err
 	}
@@ -92,8 +93,8 @@ func (p *sqliteSite) backup(ctx context.Context, path string) error {
 // pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get there
 // before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
 // checkpoint has flushed them.
-func rewriteLog(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+func rewriteLog(d Disk, path string) error {
+	f, err := d.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -117,13 +118,4 @@ func rewriteLog(path string) error {
 			return err
 		}
 	}
-}
-
-// syncDir flushes a directory, so that names made in it survive a power cut.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

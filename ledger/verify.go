@@ -13,7 +13,7 @@ func (f *keeper) Verify(ctx context.Context) (int64, error) {
 	known := markOf(f.book)
 	f.mu.RUnlock()
 	marks := []mark{known}
-	seen, _, present, err := readWitness(f.opts.Witness)
+	seen, _, present, err := readWitness(f.disk, f.opts.Witness)
 	if err != nil {
 		return 0, fmt.Errorf("ledger: %w", err)
 	}
@@ -34,7 +34,7 @@ func (f *keeper) Verify(ctx context.Context) (int64, error) {
 
 // verifyFile verifies a ledger in an SQLite file.
 func verifyFile(ctx context.Context, path string, marks []mark) (*book, error) {
-	return verifySite(ctx, &sqliteSite{path: path}, marks)
+	return verifySite(ctx, &sqliteSite{path: path, disk: osDisk{}}, marks)
 }
 
 // verifySite compares all that lies in a site with itself.
