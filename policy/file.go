@@ -27,12 +27,21 @@ type serverT struct {
 	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
-	Limits later   `yaml:"limits"`
+	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
 }
 
 type timingT struct {
 	Grid  string `yaml:"grid" jsonschema:"required" jsonschema_description:"Answers, refusals and errors leave at multiples of this since the question came, such as 20ms."`
 	Fresh string `yaml:"fresh" jsonschema_description:"The same for questions for which private rows are read, such as 200ms. Above backend.deadline their time tells nothing. Without it as grid."`
+}
+
+type limitsT struct {
+	Connections         integer `yaml:"connections" jsonschema:"default=1000" jsonschema_description:"Sessions in all."`
+	UserConnections     integer `yaml:"user_connections" jsonschema:"default=200" jsonschema_description:"Sessions of one user."`
+	UserStatements      integer `yaml:"user_statements" jsonschema:"default=64" jsonschema_description:"Statements of one user that run at a time; more wait."`
+	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
+	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
+	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
 }
 
 type tlsT struct {

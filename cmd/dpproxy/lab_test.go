@@ -156,3 +156,26 @@ var undeclared = []string{"        releases:\n          - {kind: range, columns:
 func (p *program) probeURL(i int) string {
 	return fmt.Sprintf("postgres://u%d:probe@%s/lab?sslmode=disable&connect_timeout=20", i, p.address)
 }
+
+// sameHeard is procedure P1's look at the databases: both saw the same statements, with the same arguments, and none failed. It
+// returns how many did.
+func sameHeard(t *testing.T, with, without side) (errors int) {
+	t.Helper()
+	one, other := with.heard(t), without.heard(t)
+	for i := range min(len(one), len(other)) {
+		if one[i] != other[i] {
+			t.Errorf("the databases saw different statements:\n%s\n%s", one[i], other[i])
+			break
+		}
+	}
+	if len(one) != len(other) {
+		t.Errorf("the databases saw %d statements and %d", len(one), len(other))
+	}
+	for _, line := range one {
+		if strings.Contains(line, "ERROR") {
+			errors++
+			t.Error("the database saw a statement that failed: ", line)
+		}
+	}
+	return errors
+}
