@@ -11,7 +11,7 @@ import (
 )
 
 // Backup writes a copy to path: consistent, compact, verified, flushed, and only then under its name.
-func (f *file) Backup(ctx context.Context, path string) error {
+func (f *keeper) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: backup: %s exists", path)
 	}
@@ -19,16 +19,10 @@ func (f *file) Backup(ctx context.Context, path string) error {
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: backup: %w", err)
 	}
-	s, err := openStore(f.path, f.opts.vfs, false)
+	err := f.site.backup(ctx, partial)
 	if err != nil {
-		return fmt.Errorf("ledger: backup: %w", openFailed(err))
+		err = openFailed(err)
 	}
-	defer s.close()
-	s.conn.SetInterrupt(ctx)
-	if err := s.conn.Exec("PRAGMA query_only = off"); err != nil {
-		return fmt.Errorf("ledger: backup: %w", openFailed(err))
-	}
-	err = s.run("VACUUM INTO ?", nil, partial)
 	if err == nil {
 		err = os.Chmod(partial, 0o600)
 	}
@@ -36,7 +30,7 @@ func (f *file) Backup(ctx context.Context, path string) error {
 		err = flushFile(partial)
 	}
 	if err == nil {
-		_, err = verifyFile(ctx, partial, "", nil)
+		_, err = verifyFile(ctx, partial, nil)
 	}
 	if err == nil {
 		err = os.Rename(partial, path)
@@ -97,7 +91,7 @@ func restorable(ctx context.Context, partial, path string, opts Options) error {
 		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)
 	}
 	lost := err
-	b, err := verifyFile(ctx, partial, "", []mark{seen})
+	b, err := verifyFile(ctx, partial, []mark{seen})
 	if err != nil {
 		return err
 	}

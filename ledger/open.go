@@ -3,10 +3,8 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,9 +41,9 @@ type Options struct {
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
 
-// file is a Ledger on one SQLite file.
-type file struct {
-	path string
+// keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
+type keeper struct {
+	site site
 	opts Options
 	disk Disk
 	log  *slog.Logger
@@ -57,7 +55,7 @@ type file struct {
 
 	// the writer's own
 	locks   []io.Closer
-	store   *store
+	store   store
 	witness *witness
 	retry   time.Time // not to be re-opened before
 
@@ -69,24 +67,23 @@ type file struct {
 	flights flights
 	cache   cache
 	reading sync.Mutex
-	reader  *store
+	reader  store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
 // accounts, the witness. It refuses a ledger that another process has open for writing.
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
-	path, ok := strings.CutPrefix(url, "sqlite:")
-	if !ok || path == "" {
-		return nil, fmt.Errorf("url must be sqlite:path; other ledgers are not available yet")
+	if opts.Disk == nil {
+		opts.Disk = osDisk{}
 	}
-	path, err := filepath.Abs(path)
+	if opts.vfs == "" {
+		opts.vfs = opts.Disk.VFS()
+	}
+	where, err := siteAt(url, opts)
 	if err != nil {
 		return nil, err
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(dir, filepath.Base(path))
-	}
-	f := &file{path: path, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
+	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
 		f.opts.Clock = time.Now
@@ -94,14 +91,8 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
-	if f.disk == nil {
-		f.disk = osDisk{}
-	}
-	if f.opts.vfs == "" {
-		f.opts.vfs = f.disk.VFS()
-	}
 	if f.opts.Witness == "" {
-		f.opts.Witness = path + "-witness"
+		f.opts.Witness = where.witness()
 	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
@@ -114,7 +105,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		return f.openReadOnly(ctx)
 	}
 	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
-	for _, name := range []string{path + "-lock", f.opts.Witness + "-lock"} {
+	for _, name := range append(where.locks(), f.opts.Witness+"-lock") {
 		l, err := f.disk.Lock(name)
 		if err != nil {
 			f.release()
@@ -131,7 +122,16 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	return f, nil
 }
 
-func (f *file) release() (err error) {
+// siteAt is the site that a URL names.
+func siteAt(url string, opts Options) (site, error) {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return nil, errors.New("url must be sqlite:path; other ledgers are not available yet")
+	}
+	return newSQLiteSite(path, opts)
+}
+
+func (f *keeper) release() (err error) {
 	for _, l := range f.locks {
 		err = errors.Join(err, l.Close())
 	}
@@ -139,7 +139,7 @@ func (f *file) release() (err error) {
 	return err
 }
 
-func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
+func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 	s, err := f.read()
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 	defer f.reading.Unlock()
 	b, err := replay(ctx, s, nil)
 	if err == nil {
-		err = s.compareAccounts(b)
+		err = compareAccounts(s, b)
 	}
 	if err != nil {
 		f.closeReader()
@@ -160,10 +160,10 @@ func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 }
 
 // Now is the ledger's own time.
-func (f *file) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
+func (f *keeper) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
 
 // tick returns the clock's time, or the largest time seen so far if the clock has gone back.
-func (f *file) tick() int64 {
+func (f *keeper) tick() int64 {
 	now := max(0, f.opts.Clock().UnixNano())
 	for {
 		seen := f.seen.Load()
@@ -177,14 +177,14 @@ func (f *file) tick() int64 {
 }
 
 // Policy returns the digest of the policy in force.
-func (f *file) Policy() (Digest, bool) {
+func (f *keeper) Policy() (Digest, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.book.policy, f.book.ruled
 }
 
 // Close ends the writer after the work in hand and closes the file.
-func (f *file) Close() error {
+func (f *keeper) Close() error {
 	var err error
 	f.once.Do(func() {
 		close(f.closing)
@@ -194,9 +194,8 @@ func (f *file) Close() error {
 		err = f.closeReader()
 		f.reading.Unlock()
 		if f.store != nil {
-			_, _, cerr := f.store.conn.WALCheckpoint("main", checkpointTruncate)
-			if cerr != nil {
-				f.log.Warn("ledger: last checkpoint", "error", cerr)
+			if ferr := f.store.finish(); ferr != nil {
+				f.log.Warn("ledger: last checkpoint", "error", ferr)
 			}
 		}
 		err = errors.Join(err, f.shut(), f.release())
@@ -205,7 +204,7 @@ func (f *file) Close() error {
 }
 
 // shut closes what open has opened.
-func (f *file) shut() error {
+func (f *keeper) shut() error {
 	var err error
 	if f.store != nil {
 		err = f.store.close()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // session is one logged-in client.
@@ -41,6 +42,9 @@ type session struct {
 	seen     uint64            // settings epoch of reported
 	view     *Session          // of the current policy and settings
 	viewed   uint64
+	source   string // the message that is handled, as written
+	list     []*sandbox.Prepared
+	listed   bool // list is up to date
 	buffer   []byte
 }
 
@@ -225,9 +229,11 @@ func (c *session) notify(n Notice) {
 
 // current is what a Pipeline may know of the session now.
 func (c *session) current() *Session {
-	if c.view == nil || c.viewed != c.settings.epoch {
+	cursors, statements := c.cursorList(), c.preparedList()
+	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
-		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current()}
+		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
+			Cursors: cursors, Prepared: statements}
 	}
 	return c.view
 }

@@ -194,10 +194,10 @@ func asError(f *Failure) error {
 func (c *session) discard(what string) (string, error) {
 	switch strings.ToLower(what) {
 	case "", "all":
-		if c.tx.block {
+		if c.tx.block || c.several {
 			return "", failure("25001", "DISCARD ALL cannot run inside a transaction block")
 		}
-		clear(c.statements)
+		c.dropStatements()
 		clear(c.portals)
 		c.settings.resetAll()
 		return "DISCARD ALL", nil
@@ -210,13 +210,13 @@ func (c *session) discard(what string) (string, error) {
 // deallocate drops statements, those of the extended protocol as well.
 func (c *session) deallocate(name string) (string, error) {
 	if name == "" {
-		clear(c.statements)
+		c.dropStatements()
 		return "DEALLOCATE ALL", nil
 	}
 	if c.statements[name] == nil {
 		return "", missingStatement(name)
 	}
-	delete(c.statements, name)
+	c.dropStatement(name)
 	return "DEALLOCATE", nil
 }
 

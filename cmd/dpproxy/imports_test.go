@@ -39,6 +39,8 @@ var picture = map[string][]string{
 	"ledger":                     {"mechanisms", "mechanisms/privacy", "mechanisms/ranges"},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
 	"backend/pgtest":             {},
+	"internal/threats":           {},
+	"internal/threats/report":    {"internal/threats"},
 	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
 	"proxy":                      {"*"},
 	"cmd/dpproxy":                {"*"},
