@@ -124,12 +124,18 @@ func (w *world) sight(user string, n int, r ledger.Release) {
 
 // check is invariant P4, after each step: Σ of the answers seen ≤ Σ of the charges ≤ the limits, for each user and for the
 // dataset; what was acknowledged is there; nothing is charged that nobody asked for; no window holds more than its limit.
-func (w *world) check() {
+func (w *world) check(thorough bool) {
 	b := w.serving()
 	if b == nil {
 		return
 	}
 	acked, seen := w.before()
+	if spent, drawn, err := w.balances(b); err == nil && !b.m.isDead() {
+		w.compare(acked, seen, spent, spent, drawn)
+	}
+	if !thorough {
+		return
+	}
 	failed := w.failures()
 	list, err := b.l.Charges(background, "", theDataset, 1<<20)
 	if err != nil {
@@ -156,6 +162,11 @@ func (w *world) check() {
 			}
 		}
 	}
+	w.compare(acked, seen, sums, spent, drawn)
+}
+
+// compare holds what was known at first against the sums of charges, the accounts, and what is known now.
+func (w *world) compare(acked, seen, sums, spent map[string]int64, drawn int64) {
 	for _, a := range w.users {
 		w.mu.Lock()
 		open := w.book.open[a.name]

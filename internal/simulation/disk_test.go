@@ -117,9 +117,12 @@ func (f *inode) store(s int64) {
 
 func resized(b []byte, n int64) []byte {
 	if n <= int64(len(b)) {
-		return b[:n:n]
+		return b[:n]
 	}
-	return append(b[:len(b):len(b)], make([]byte, n-int64(len(b)))...)
+	more := int(n) - len(b)
+	b = slices.Grow(b, more)[:n]
+	clear(b[len(b)-more:])
+	return b
 }
 
 func (f *inode) write(p []byte, off int64) {
@@ -134,7 +137,7 @@ func (f *inode) write(p []byte, off int64) {
 
 func (f *inode) truncate(size int64) {
 	if size != int64(len(f.cache)) {
-		f.cache, f.resized = slices.Clone(resized(f.cache, size)), true
+		f.cache, f.resized = resized(f.cache, size), true
 		maps.DeleteFunc(f.dirty, func(s int64, _ bool) bool { return s*sector >= size })
 	}
 }

@@ -17,7 +17,7 @@ var (
 	seed  = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
 )
 
-const steps = 60
+const steps = 40
 
 // shmDir is where SQLite's shared index is mapped from: memory, where there is such a file system.
 func shmDir(t testing.TB) string {

@@ -154,14 +154,14 @@ func (w *world) run(steps int) {
 	for _, n := range w.nodes {
 		n.start()
 	}
-	for range steps {
+	for i := range steps {
 		time.Sleep(time.Duration(1 + w.rng.Int64N([]int64{2e6, 2e7, 3e8, 1e9}[w.rng.IntN(4)])))
 		w.step()
 		w.reap()
 		if w.serving() == nil && w.rng.IntN(2) == 0 { // what watches over processes starts one again
 			w.nodes[w.rng.IntN(len(w.nodes))].start()
 		}
-		w.check()
+		w.check(i%5 == 0)
 	}
 	w.settle()
 }
@@ -264,7 +264,7 @@ func (w *world) last(when string) {
 		w.broke("%s: no process can open the ledger", when)
 		return
 	}
-	w.check()
+	w.check(true)
 	if _, err := b.l.Verify(background); err != nil {
 		w.broke("%s: %v", when, err)
 	}
