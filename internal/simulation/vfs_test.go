@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
@@ -36,7 +37,7 @@ func (v files) Open(name string, flags vfs.OpenFlag) (vfs.File, vfs.OpenFlag, er
 		return nil, flags, sqlite3.CANTOPEN
 	}
 	shm := vfs.NewSharedMemory(filepath.Join(v.m.shm, v.m.vfs+"-shm"), flags)
-	return &file{handle: handle{v.m, f}, shm: shm}, flags, nil
+	return &file{handle: handle{v.m, f}, name: name, shm: shm}, flags, nil
 }
 
 // coded gives SQLite its own code for an error of the disk.
@@ -56,6 +57,7 @@ func coded(err error, code sqlite3.ExtendedErrorCode) error {
 // index, so that locks of the file itself need no telling apart.
 type file struct {
 	handle
+	name string
 	shm  vfs.SharedMemory
 	lock vfs.LockLevel
 }
@@ -100,7 +102,19 @@ func (f *file) Truncate(size int64) error {
 	return coded(f.handle.Truncate(size), sqlite3.IOERR_TRUNCATE)
 }
 
+// Sync of a rollback journal, which SQLite has while it makes a ledger's first tables, also makes its name durable. This
+// build of SQLite leaves that to the file system (its flush of the directory flushes the journal again), and ext4, XFS and
+// Btrfs do so. On one that does not, a power cut while a ledger is made may leave a file that Open refuses as damaged, in
+// which nothing was ever charged.
 func (f *file) Sync(vfs.SyncFlag) error {
 	f.m.pause()
-	return coded(f.handle.Sync(), sqlite3.IOERR_FSYNC)
+	err := f.handle.Sync()
+	if err == nil && strings.HasSuffix(f.name, "-journal") {
+		f.m.disk.mu.Lock()
+		defer f.m.disk.mu.Unlock()
+		if !f.m.dead {
+			f.m.disk.stored[f.name] = f.f
+		}
+	}
+	return coded(err, sqlite3.IOERR_FSYNC)
 }
