@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 var (
@@ -64,7 +66,7 @@ func TestLedger(t *testing.T) {
 	}
 	n := *seeds
 	if n == 0 {
-		n = 2000
+		n = threats.Length(1500, 100_000)
 	}
 	began := time.Now()
 	var next, answers, cuts, boots atomic.Int64
@@ -95,14 +97,14 @@ func TestLedger(t *testing.T) {
 // TestReplays: a seed runs the same way twice.
 func TestReplays(t *testing.T) {
 	shm := shmDir(t)
-	differ := 0
-	for s := uint64(1); s <= 200; s++ {
+	differ, n := 0, threats.Length(25, 500)
+	for s := uint64(1); s <= uint64(n); s++ {
 		a, b := runSeed(t, s, shm), runSeed(t, s, shm)
 		if sha256.Sum256([]byte(a.schedule)) != sha256.Sum256([]byte(b.schedule)) {
 			differ++
 		}
 	}
 	if differ > 0 {
-		t.Errorf("%d of 200 seeds run another way the second time", differ)
+		t.Errorf("%d of %d seeds run another way the second time", differ, n)
 	}
 }
