@@ -16,10 +16,7 @@ func (w *world) ask() {
 	id := firstAsk + w.asks
 	rng := rand.New(rand.NewPCG(w.seed, uint64(1<<32+w.asks)))
 	user := w.users[rng.IntN(len(w.users))].name
-	var wanted []int
-	for _, n := range rng.Perm(len(w.measures))[:1+rng.IntN(3)*rng.IntN(2)] {
-		wanted = append(wanted, n)
-	}
+	wanted := rng.Perm(len(w.measures))[:1+rng.IntN(3)*rng.IntN(2)]
 	w.mu.Lock()
 	w.waiting++
 	w.mu.Unlock()

@@ -47,11 +47,10 @@ type measure struct {
 
 // analyst is a user and her terms.
 type analyst struct {
-	name         string
-	limit, life  int64
-	window       time.Duration
-	granted      ledger.BudgetTerms
-	lastAnswered time.Time
+	name        string
+	limit, life int64
+	window      time.Duration
+	granted     ledger.BudgetTerms
 }
 
 // event is a line of the schedule. Lines of one moment are put in the order of their actors: what happens at one moment
