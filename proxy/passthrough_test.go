@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -36,12 +37,20 @@ type upstream struct {
 	mu      sync.Mutex
 	conn    *pgconn.PgConn
 	sent    map[string]string // settings that the server knows
+	block   bool              // the implicit transaction of several statements is open
 	notices []Notice
 }
 
 // followed are the settings that mean something to a statement. Values come in one known form, so those that only
 // change how they are written stay behind.
 var followed = []string{"search_path", "timezone", "default_transaction_read_only", "default_transaction_isolation", "check_function_bodies"}
+
+// executed finds the arguments of EXECUTE.
+var executed = regexp.MustCompile(`(?is)^execute\s[^(]+\((.*)\)$`)
+
+// alone finds statements that run in no transaction of several.
+var alone = regexp.MustCompile(`(?is)^(vacuum|(create|drop|alter)\s+(database|tablespace|subscription|system)|(create|drop|re)\s*index\s+concurrently|reindex|cluster|` +
+	`(commit|rollback)\s+prepared|call|do)\b`)
 
 func newPassThrough(url func(user, database string) string) *passThrough {
 	return &passThrough{url: url, conns: map[uint32]*upstream{}}
@@ -194,6 +203,15 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
+	if m := executed.FindStringSubmatch(stmt.Text); m != nil { // the session has it computed, and runs what was prepared itself
+		stmt.Text = "SELECT " + m[1]
+	}
+	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
+		u.block = true
+		if _, err := u.conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
+			return Result{}, shown(err, 0)
+		}
+	}
 	told, err := u.conn.Prepare(ctx, "", stmt.Text, typesOf(stmt.ParamTypes))
 	if err != nil {
 		return Result{Notices: u.notices}, shown(err, stmt.From)
@@ -209,9 +227,7 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	formats := make([]int16, len(told.Fields))
 	for i, f := range told.Fields {
-		if _, list := elements[policy.Type(f.DataTypeOID)]; list {
-			formats[i] = 1
-		}
+		formats[i] = binaryOf(policy.Type(f.DataTypeOID))
 	}
 	answer := u.conn.ExecPrepared(ctx, "", values, nil, formats).Read()
 	if answer.Err != nil {
@@ -235,6 +251,15 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	return r, nil
 }
 
+// binaryOf is the format in which a value comes: text where it may be no value of dpproxy's types, as numeric's NaN.
+func binaryOf(t policy.Type) int16 {
+	_, list := elements[t]
+	if list || widths[t] > 1 && t != 1033 && t != 2278 {
+		return 1
+	}
+	return 0
+}
+
 // valuesOf reads a row. What is of no type that dpproxy offers stays text.
 func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.Value {
 	out := make([]policy.Value, len(row))
@@ -245,9 +270,12 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 		if formats[i] == 1 {
 			if list, ok := listOf(elements[columns[i].Type], raw); ok {
 				out[i] = list
-				continue
+			} else if v, err := readBinary(columns[i].Type, raw); err == nil {
+				out[i] = v
+			} else {
+				out[i] = "a value that dpproxy's types do not hold"
 			}
-			raw = []byte("an array that the pass-through cannot read")
+			continue
 		}
 		out[i] = string(raw)
 		if v, f := readText(scalar.Env{Zone: time.UTC}, columns[i].Type, string(raw)); f == nil {
@@ -260,7 +288,7 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 // listOf reads a binary array of any number of dimensions.
 func listOf(element policy.Type, raw []byte) (list []policy.Value, ok bool) {
 	be := binary.BigEndian
-	if len(raw) < 12 {
+	if element == 0 || len(raw) < 12 {
 		return nil, false
 	}
 	var dims []int
@@ -311,13 +339,45 @@ func (p *passThrough) Follow(c *session, k *command, tag string) error {
 		return shown(err, 0)
 	}
 	defer u.mu.Unlock()
+	if k.Kind == planner.KindBegin && u.block {
+		u.block = false // it is the transaction that is open
+		return nil
+	}
 	if k.Kind != planner.KindBegin {
 		clear(u.sent)
 	}
+	if u.conn.TxStatus() == 'I' && k.Kind != planner.KindBegin && k.Kind != planner.KindDiscard {
+		return nil // nothing reached the server since the last
+	}
+	u.block = false
 	if _, err := u.conn.Exec(context.Background(), text).ReadAll(); err != nil {
 		return shown(err, k.From)
 	}
 	return nil
+}
+
+// Settle ends the implicit transaction of several statements.
+func (p *passThrough) Settle(c *session, commit bool) {
+	p.mu.Lock()
+	u := p.conns[c.pid]
+	p.mu.Unlock()
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.block || u.conn == nil {
+		return
+	}
+	u.block = false
+	text := "COMMIT"
+	if !commit {
+		clear(u.sent)
+		text = "ROLLBACK"
+	}
+	if _, err := u.conn.Exec(context.Background(), text).ReadAll(); err != nil {
+		fmt.Println("an implicit transaction was not committed:", err)
+	}
 }
 
 // passURL connects a role to a database of a server.

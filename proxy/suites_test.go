@@ -28,8 +28,15 @@ var overlayChanges = []struct{ file, old, new string }{
 	{"extended.go", "stmt.columns = make([]sandbox.Column, len(d.Columns))",
 		"if d.Columns == nil {\n\t\tstmt.columns = nil\n\t\treturn nil\n\t}\n\tstmt.columns = make([]sandbox.Column, len(d.Columns))"},
 	{"statement.go", "if err == nil && !result.Rows.Valid() {", `if err == nil && !result.Rows.Valid() && result.Tag == "" {`},
+	{"transaction.go", "\tc.tx.implicit = false\n", "\tc.tx.implicit = false\n\t" + settled(true)},
+	{"transaction.go", "\tcase c.tx.implicit:\n", "\tcase c.tx.implicit:\n\t" + settled(false)},
 	{"statement.go", "tag, err := c.control(k)\n",
 		"tag, err := c.control(k)\n\tif follow, ok := c.server.config.Pipeline.(interface {\n\t\tFollow(*session, *command, string) error\n\t}); ok && err == nil {\n\t\terr = follow.Follow(c, k, tag)\n\t}\n"},
+}
+
+// settled tells the pass-through of the end of an implicit transaction.
+func settled(commit bool) string {
+	return fmt.Sprintf("if settle, ok := c.server.config.Pipeline.(interface{ Settle(*session, bool) }); ok {\n\t\tsettle.Settle(c, %v)\n\t}\n", commit)
 }
 
 // overlayFor writes the changed files and their list, and returns the list's path.
