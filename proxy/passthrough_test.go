@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -47,6 +48,9 @@ var followed = []string{"search_path", "timezone", "default_transaction_read_onl
 
 // executed finds the arguments of EXECUTE.
 var executed = regexp.MustCompile(`(?is)^execute\s[^(]+\((.*)\)$`)
+
+// copiedTable finds the table of COPY and its columns.
+var copiedTable = regexp.MustCompile(`(?is)^copy\s+((?:"[^"]*"|[\w.])+)\s*(?:\((.*?)\))?\s+to\s`)
 
 // alone finds statements that run in no transaction of several.
 var alone = regexp.MustCompile(`(?is)^(vacuum|(create|drop|alter)\s+(database|tablespace|subscription|system)|(create|drop|re)\s*index\s+concurrently|reindex|cluster|` +
@@ -205,6 +209,9 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	u.follow(ctx, s)
 	if m := executed.FindStringSubmatch(stmt.Text); m != nil { // the session has it computed, and runs what was prepared itself
 		stmt.Text = "SELECT " + m[1]
+	}
+	if m := copiedTable.FindStringSubmatch(stmt.Text); m != nil {
+		stmt.Text = "SELECT " + cmp.Or(m[2], "*") + " FROM " + m[1]
 	}
 	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
 		u.block = true
