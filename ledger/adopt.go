@@ -7,7 +7,7 @@ import (
 )
 
 // Adopt puts a policy in force. What has not changed leaves no row.
-func (f *file) Adopt(ctx context.Context, p Terms) error {
+func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 	for _, t := range p.Datasets {
 		if err := t.sound(); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (a *adoption) adopt(p Terms) error {
 	if len(a.rows) == before {
 		return nil
 	}
-	return a.store.rewriteAccounts(a.book.accounts)
+	return rewriteAccounts(a.store, a.book.accounts)
 }
 
 // note adds a row and folds it into the draft.

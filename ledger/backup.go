@@ -11,7 +11,7 @@ import (
 )
 
 // Backup writes a copy to path: consistent, compact, verified, flushed, and only then under its name.
-func (f *file) Backup(ctx context.Context, path string) error {
+func (f *keeper) Backup(ctx context.Context, path string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: backup: %s exists", path)
 	}
@@ -19,16 +19,10 @@ func (f *file) Backup(ctx context.Context, path string) error {
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: backup: %w", err)
 	}
-	s, err := openStore(f.path, f.opts.vfs, false)
+	err := f.site.backup(ctx, partial)
 	if err != nil {
-		return fmt.Errorf("ledger: backup: %w", openFailed(err))
+		err = openFailed(err)
 	}
-	defer s.close()
-	s.conn.SetInterrupt(ctx)
-	if err := s.conn.Exec("PRAGMA query_only = off"); err != nil {
-		return fmt.Errorf("ledger: backup: %w", openFailed(err))
-	}
-	err = s.run("VACUUM INTO ?", nil, partial)
 	if err == nil {
 		err = os.Chmod(partial, 0o600)
 	}
@@ -36,13 +30,13 @@ func (f *file) Backup(ctx context.Context, path string) error {
 		err = flushFile(partial)
 	}
 	if err == nil {
-		_, err = verifyFile(ctx, partial, "", nil)
+		_, err = verifyFile(ctx, partial, nil)
 	}
 	if err == nil {
 		err = os.Rename(partial, path)
 	}
 	if err == nil {
-		err = syncDir(path)
+		err = syncDirs(osDisk{}, path)
 	}
 	if err != nil {
 		os.Remove(partial)
@@ -59,11 +53,11 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 	if !ok || path == "" {
 		return errors.New("ledger: url must be sqlite:path")
 	}
-	held, err := takeLock(path + "-lock")
+	held, err := osDisk{}.Lock(path + "-lock")
 	if err != nil {
 		return fmt.Errorf("ledger: restore: %w", err)
 	}
-	defer held.release()
+	defer held.Close()
 	partial := path + ".partial"
 	err = copyFile(backup, partial)
 	if err == nil {
@@ -80,7 +74,7 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 			return fmt.Errorf("ledger: restore: %w", err)
 		}
 	}
-	if err := errors.Join(syncDir(path), os.Rename(partial, path), syncDir(path)); err != nil {
+	if err := errors.Join(syncDirs(osDisk{}, path), os.Rename(partial, path), syncDirs(osDisk{}, path)); err != nil {
 		return fmt.Errorf("ledger: restore: %w", err)
 	}
 	return nil
@@ -92,12 +86,12 @@ func restorable(ctx context.Context, partial, path string, opts Options) error {
 	if place == "" {
 		place = path + "-witness"
 	}
-	seen, _, present, err := readWitness(place)
+	seen, _, present, err := readWitness(osDisk{}, place)
 	if err == nil && !present {
 		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)
 	}
 	lost := err
-	b, err := verifyFile(ctx, partial, "", []mark{seen})
+	b, err := verifyFile(ctx, partial, []mark{seen})
 	if err != nil {
 		return err
 	}

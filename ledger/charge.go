@@ -69,7 +69,7 @@ type part struct {
 }
 
 // Charge pays for the items of one statement at once. See Ledger.
-func (f *file) Charge(ctx context.Context, r Request) ([]Outcome, error) {
+func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 	if err := checkRequest(r); err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func hasNoise(s mechanisms.Spec) bool {
 
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
 // it begins none and returns that flight to wait for.
-func (f *file) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
+func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
 	now := f.tick()
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
@@ -252,7 +252,7 @@ func (r *record) current(it *Item, now int64) bool {
 }
 
 // pay charges for the parts that are not free. Whatever fails, their flights end here.
-func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
+func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
@@ -285,7 +285,7 @@ func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Ou
 }
 
 // charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
-func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
+func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	b := f.book
 	if now, err := b.lookup(r); err != nil || now != ds {
 		return refusal{errors.Join(err, ErrPolicy)}
@@ -312,31 +312,38 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
 		}
 	}
+	var moves []move
 	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
-		cost, alt, spent := all, allAlt, ErrExhausted
+		m := move{key: key, cost: all, alt: allAlt, ends: b.ends(key, t.now)}
 		if key.scope == scopeCap {
-			cost, alt, spent = drawn, drawnAlt, ErrCap
+			m.cost, m.alt = drawn, drawnAlt
+		}
+		if m.cost.eps == math.MaxInt64 || m.cost.rho == math.MaxInt64 || m.cost.delta == math.MaxInt64 {
+			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
 		}
 		if _, ok := b.accounts[key]; !ok {
-			if err := t.store.openAccount(key, b.opening(key, t.now)); err != nil {
-				return err
-			}
+			a := b.opening(key, t.now)
+			m.fresh = &a
 		}
-		ok, err := false, error(nil)
-		if cost.eps != math.MaxInt64 && cost.rho != math.MaxInt64 && cost.delta != math.MaxInt64 {
-			ok, err = t.store.charge(key, cost, alt, t.now, b.ends(key, t.now))
-		}
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return refusal{fmt.Errorf("ledger: %w", spent)}
-		}
+		moves = append(moves, m)
+	}
+	if refused, err := t.store.charge(t.now, moves); err != nil {
+		return err
+	} else if refused >= 0 {
+		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].key))}
 	}
 	if whole != drawn && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
 	return addCharges(t, r, ds, parts)
+}
+
+// spentOf is the error of an account that does not hold a cost.
+func spentOf(key accountKey) error {
+	if key.scope == scopeCap {
+		return ErrCap
+	}
+	return ErrExhausted
 }
 
 // capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
@@ -369,7 +376,7 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 }
 
 // bind makes the dataset's base relations its own, with the first charge.
-func (f *file) bind(t *batch, ds int64) error {
+func (f *keeper) bind(t *batch, ds int64) error {
 	var free []string
 	for _, relation := range f.book.sets[ds].terms.Relations {
 		owner, ok := f.book.bound[relation]

@@ -40,7 +40,7 @@ func lay(t testing.TB, path string, files map[string][]byte) {
 }
 
 // lived is a ledger with some history, part of it in the file and part in the log.
-func lived(t testing.TB, path string) *file {
+func lived(t testing.TB, path string) *keeper {
 	f := open(t, path, Options{})
 	adopt(t, f, census())
 	for n := range byte(20) {
@@ -69,7 +69,7 @@ func count(t testing.TB, usual int) int {
 // ledger open that has forgotten spending.
 func TestDamageIsFoundOrHarmless(t *testing.T) {
 	from := lived(t, place(t))
-	files := snapshot(t, from.path)
+	files := snapshot(t, pathOf(from))
 	own, pool := spent(t, from, "alice")
 	from.Close()
 	path := place(t)
@@ -83,7 +83,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 			return
 		}
 		defer l.Close()
-		f := l.(*file)
+		f := l.(*keeper)
 		if gotOwn, gotPool := spent(t, f, "alice"); gotOwn != own || gotPool != pool {
 			t.Fatalf("%s: opens with %d and %d spent instead of %d and %d", what, gotOwn, gotPool, own, pool)
 		}
@@ -130,7 +130,7 @@ func TestTamperingIsFound(t *testing.T) {
 	from.Close()
 	files := map[string][]byte{}
 	for _, suffix := range []string{"", "-witness"} {
-		p, err := os.ReadFile(from.path + suffix)
+		p, err := os.ReadFile(pathOf(from) + suffix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestTamperedReleaseIsNotLoaded(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id := buy(t, f, "alice", item(1, eps(1)), 1, 2)
 	f.Close()
-	conn, err := sqlite3.Open(dsn(f.path, ""))
+	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
 	if err == nil {
 		err = conn.Exec("UPDATE release SET noisy = x'020406'")
 	}
@@ -187,7 +187,7 @@ func TestTamperedReleaseIsNotLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	f = open(t, f.path, Options{})
+	f = open(t, pathOf(f), Options{})
 	_, err = f.Load(ctx, "alice", id)
 	wantErr(t, err, ErrCorrupt)
 }
@@ -197,7 +197,7 @@ func TestSchemaRefusesOverspending(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	charge(t, f, request("alice", item(1, eps(100))))
 	f.Close()
-	conn, err := sqlite3.Open(dsn(f.path, ""))
+	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestPowerCut(t *testing.T) {
 	for n := range byte(30) {
 		id := buy(t, f, "alice", item(n, eps(10)), int64(n))
 		if n%10 == 9 {
-			if _, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
+			if _, _, err := f.store.(*sqliteStore).conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -74,32 +74,32 @@ func noisy(values ...int64) privacy.Released[mechanisms.Noisy] {
 // place is a path for a ledger of one test.
 func place(t testing.TB) string { return filepath.Join(t.TempDir(), "test.ledger") }
 
-func open(t testing.TB, path string, o Options) *file {
+func open(t testing.TB, path string, o Options) *keeper {
 	t.Helper()
 	l, err := Open(ctx, "sqlite:"+path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	return l.(*file)
+	return l.(*keeper)
 }
 
 // fresh is a new ledger with the given datasets adopted.
-func fresh(t testing.TB, o Options, sets ...DatasetTerms) *file {
+func fresh(t testing.TB, o Options, sets ...DatasetTerms) *keeper {
 	t.Helper()
 	f := open(t, place(t), o)
 	adopt(t, f, sets...)
 	return f
 }
 
-func adopt(t testing.TB, f *file, sets ...DatasetTerms) {
+func adopt(t testing.TB, f *keeper, sets ...DatasetTerms) {
 	t.Helper()
 	if err := f.Adopt(ctx, terms(sets...)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func charge(t testing.TB, f *file, r Request) []Outcome {
+func charge(t testing.TB, f *keeper, r Request) []Outcome {
 	t.Helper()
 	out, err := f.Charge(ctx, r)
 	if err != nil {
@@ -109,7 +109,7 @@ func charge(t testing.TB, f *file, r Request) []Outcome {
 }
 
 // buy charges for one item, draws and saves it.
-func buy(t testing.TB, f *file, user string, it Item, values ...int64) int64 {
+func buy(t testing.TB, f *keeper, user string, it Item, values ...int64) int64 {
 	t.Helper()
 	out := charge(t, f, request(user, it))
 	if out[0].Receipt == nil {
@@ -118,7 +118,7 @@ func buy(t testing.TB, f *file, user string, it Item, values ...int64) int64 {
 	return keep(t, f, out[0].Receipt, values...)
 }
 
-func keep(t testing.TB, f *file, r *Receipt, values ...int64) int64 {
+func keep(t testing.TB, f *keeper, r *Receipt, values ...int64) int64 {
 	t.Helper()
 	if err := r.Spend(r.digest); err != nil {
 		t.Fatal(err)
@@ -137,7 +137,7 @@ func wantErr(t testing.TB, err, want error) {
 	}
 }
 
-func verify(t testing.TB, f *file) {
+func verify(t testing.TB, f *keeper) {
 	t.Helper()
 	if _, err := f.Verify(ctx); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func verify(t testing.TB, f *file) {
 }
 
 // spent is what a user and the cap have spent, in micro-ε.
-func spent(t testing.TB, f *file, user string) (own, pool int64) {
+func spent(t testing.TB, f *keeper, user string) (own, pool int64) {
 	t.Helper()
 	b, err := f.Balance(ctx, user, "census")
 	if err != nil {
@@ -158,10 +158,13 @@ func spent(t testing.TB, f *file, user string) (own, pool int64) {
 	return b.LifeSpent.Epsilon.Micro(), c.Epsilon.Micro()
 }
 
-func wantSpent(t testing.TB, f *file, user string, own, pool int64) {
+func wantSpent(t testing.TB, f *keeper, user string, own, pool int64) {
 	t.Helper()
 	gotOwn, gotPool := spent(t, f, user)
 	if gotOwn != own || gotPool != pool {
 		t.Fatalf("%s has spent %d, the cap %d; must be %d and %d", user, gotOwn, gotPool, own, pool)
 	}
 }
+
+// pathOf is the file of a ledger in SQLite.
+func pathOf(f *keeper) string { return f.site.(*sqliteSite).path }

@@ -3,9 +3,8 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,15 +33,19 @@ type Options struct {
 	// CacheBytes bounds the saved releases kept decoded in memory; 0: 256 MiB.
 	CacheBytes int64
 
-	vfs   string        // tests: the SQLite file system
+	// Disk is where the files are; nil: the operating system's.
+	Disk Disk
+
+	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
 
-// file is a Ledger on one SQLite file.
-type file struct {
-	path string
+// keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
+type keeper struct {
+	site site
 	opts Options
+	disk Disk
 	log  *slog.Logger
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
@@ -51,8 +54,8 @@ type file struct {
 	fault atomic.Pointer[error] // why the ledger is not available; nil: it is
 
 	// the writer's own
-	locks   []*lock
-	store   *store
+	locks   []io.Closer
+	store   store
 	witness *witness
 	retry   time.Time // not to be re-opened before
 
@@ -64,24 +67,23 @@ type file struct {
 	flights flights
 	cache   cache
 	reading sync.Mutex
-	reader  *store
+	reader  store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
 // accounts, the witness. It refuses a ledger that another process has open for writing.
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
-	path, ok := strings.CutPrefix(url, "sqlite:")
-	if !ok || path == "" {
-		return nil, fmt.Errorf("url must be sqlite:path; other ledgers are not available yet")
+	if opts.Disk == nil {
+		opts.Disk = osDisk{}
 	}
-	path, err := filepath.Abs(path)
+	if opts.vfs == "" {
+		opts.vfs = opts.Disk.VFS()
+	}
+	where, err := siteAt(url, opts)
 	if err != nil {
 		return nil, err
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(dir, filepath.Base(path))
-	}
-	f := &file{path: path, opts: opts, log: opts.Log, book: newBook(),
+	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
 		f.opts.Clock = time.Now
@@ -90,7 +92,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		f.log = slog.New(slog.DiscardHandler)
 	}
 	if f.opts.Witness == "" {
-		f.opts.Witness = path + "-witness"
+		f.opts.Witness = where.witness()
 	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
@@ -103,8 +105,8 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 		return f.openReadOnly(ctx)
 	}
 	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
-	for _, name := range []string{path + "-lock", f.opts.Witness + "-lock"} {
-		l, err := takeLock(name)
+	for _, name := range append(where.locks(), f.opts.Witness+"-lock") {
+		l, err := f.disk.Lock(name)
 		if err != nil {
 			f.release()
 			return nil, err
@@ -120,15 +122,24 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	return f, nil
 }
 
-func (f *file) release() (err error) {
+// siteAt is the site that a URL names.
+func siteAt(url string, opts Options) (site, error) {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return nil, errors.New("url must be sqlite:path; other ledgers are not available yet")
+	}
+	return newSQLiteSite(path, opts)
+}
+
+func (f *keeper) release() (err error) {
 	for _, l := range f.locks {
-		err = errors.Join(err, l.release())
+		err = errors.Join(err, l.Close())
 	}
 	f.locks = nil
 	return err
 }
 
-func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
+func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 	s, err := f.read()
 	if err != nil {
 		return nil, err
@@ -136,7 +147,7 @@ func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 	defer f.reading.Unlock()
 	b, err := replay(ctx, s, nil)
 	if err == nil {
-		err = s.compareAccounts(b)
+		err = compareAccounts(s, b)
 	}
 	if err != nil {
 		f.closeReader()
@@ -149,10 +160,10 @@ func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 }
 
 // Now is the ledger's own time.
-func (f *file) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
+func (f *keeper) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
 
 // tick returns the clock's time, or the largest time seen so far if the clock has gone back.
-func (f *file) tick() int64 {
+func (f *keeper) tick() int64 {
 	now := max(0, f.opts.Clock().UnixNano())
 	for {
 		seen := f.seen.Load()
@@ -166,14 +177,14 @@ func (f *file) tick() int64 {
 }
 
 // Policy returns the digest of the policy in force.
-func (f *file) Policy() (Digest, bool) {
+func (f *keeper) Policy() (Digest, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.book.policy, f.book.ruled
 }
 
 // Close ends the writer after the work in hand and closes the file.
-func (f *file) Close() error {
+func (f *keeper) Close() error {
 	var err error
 	f.once.Do(func() {
 		close(f.closing)
@@ -183,9 +194,8 @@ func (f *file) Close() error {
 		err = f.closeReader()
 		f.reading.Unlock()
 		if f.store != nil {
-			_, _, cerr := f.store.conn.WALCheckpoint("main", checkpointTruncate)
-			if cerr != nil {
-				f.log.Warn("ledger: last checkpoint", "error", cerr)
+			if ferr := f.store.finish(); ferr != nil {
+				f.log.Warn("ledger: last checkpoint", "error", ferr)
 			}
 		}
 		err = errors.Join(err, f.shut(), f.release())
@@ -194,7 +204,7 @@ func (f *file) Close() error {
 }
 
 // shut closes what open has opened.
-func (f *file) shut() error {
+func (f *keeper) shut() error {
 	var err error
 	if f.store != nil {
 		err = f.store.close()

@@ -17,7 +17,7 @@ import (
 
 // twin is the ledger as one would write it on paper: everything in maps, every sum made anew from the list of payments.
 type twin struct {
-	f     *file
+	f     *keeper
 	path  string
 	clock *clock
 
@@ -156,7 +156,7 @@ func (w *twin) open(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.f = l.(*file)
+	w.f = l.(*keeper)
 }
 
 // check compares everything that callers can see, and what Verify sees.

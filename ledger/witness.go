@@ -18,7 +18,7 @@ import (
 // power cut it may be a second behind. Behind is never an alarm: it only vouches for less.
 type witness struct {
 	path string
-	file *os.File
+	file DiskFile
 	turn int64 // of the last mark written
 	sync bool  // flush each mark
 	dirt bool  // a mark is not flushed yet
@@ -63,8 +63,8 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 }
 
 // readWitness returns the latest mark, and false if there is no file. A file without a readable mark is ErrWitness.
-func readWitness(path string) (mark, int64, bool, error) {
-	p, err := os.ReadFile(path)
+func readWitness(d Disk, path string) (mark, int64, bool, error) {
+	p, err := d.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(p) == 0 {
 		return mark{}, 0, false, nil
 	}
@@ -83,8 +83,8 @@ func readWitness(path string) (mark, int64, bool, error) {
 	return latest, turn, true, nil
 }
 
-func openWitness(path string, turn int64, sync bool) (*witness, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+func openWitness(d Disk, path string, turn int64, sync bool) (*witness, error) {
+	f, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 const (
 	mostJobs      = 256                    // one commit covers at most so many
-	checkpointAt  = 1000                   // pages in the log before it is copied into the file
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
 )
@@ -41,7 +38,7 @@ func (r refusal) Unwrap() error { return r.error }
 
 // batch is one transaction in the making.
 type batch struct {
-	store *store
+	store store
 	last  row
 	now   int64
 	rows  []row
@@ -59,14 +56,9 @@ func (t *batch) add(kind, ds int64, holder string, body []byte) (row, error) {
 	return r, nil
 }
 
-func (s *store) insert(r row) error {
-	return s.run("INSERT INTO chain (seq, kind, at, ds, holder, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", nil,
-		r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash[:])
-}
-
 // do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
 // waited for, because only its outcome tells whether it was charged.
-func (f *file) do(ctx context.Context, j *job) error {
+func (f *keeper) do(ctx context.Context, j *job) error {
 	if f.opts.ReadOnly {
 		return errors.New("ledger: opened for reading only")
 	}
@@ -101,7 +93,7 @@ func (f *file) do(ctx context.Context, j *job) error {
 }
 
 // write is the one goroutine that writes. It takes whatever waits and commits it at once.
-func (f *file) write() {
+func (f *keeper) write() {
 	defer close(f.stopped)
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
@@ -129,7 +121,7 @@ func (f *file) write() {
 }
 
 // gather takes more waiting jobs, up to one that must be alone.
-func (f *file) gather(jobs []*job) (more []*job, carry *job) {
+func (f *keeper) gather(jobs []*job) (more []*job, carry *job) {
 	for len(jobs) < mostJobs {
 		select {
 		case j := <-f.queue:
@@ -145,7 +137,7 @@ func (f *file) gather(jobs []*job) (more []*job, carry *job) {
 }
 
 // rest is what the writer does between jobs.
-func (f *file) rest() {
+func (f *keeper) rest() {
 	if f.store == nil || f.witness == nil {
 		return
 	}
@@ -156,7 +148,7 @@ func (f *file) rest() {
 
 // serve runs the jobs in one transaction and answers each. Any fault that is not a job's own refusal closes the ledger:
 // all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
-func (f *file) serve(jobs []*job) {
+func (f *keeper) serve(jobs []*job) {
 	jobs = taken(jobs)
 	if len(jobs) == 0 {
 		return
@@ -176,8 +168,8 @@ func (f *file) serve(jobs []*job) {
 		close(j.done)
 	}
 	if err == nil {
-		if err := f.checkpoint(); err != nil {
-			f.fail(fmt.Errorf("checkpoint: %w", err))
+		if err := f.store.tidy(); err != nil {
+			f.fail(err)
 		}
 	}
 }
@@ -195,7 +187,7 @@ func taken(jobs []*job) []*job {
 }
 
 // ready opens the ledger again after a fault, if it is time.
-func (f *file) ready() error {
+func (f *keeper) ready() error {
 	if f.store != nil {
 		return nil
 	}
@@ -207,7 +199,7 @@ func (f *file) ready() error {
 	f.mu.RLock()
 	known := markOf(f.book)
 	f.mu.RUnlock()
-	err := f.tryDisk()
+	err := f.site.probe()
 	if err == nil {
 		err = f.open(context.Background(), known)
 	}
@@ -220,14 +212,9 @@ func (f *file) ready() error {
 }
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
-func (f *file) fail(err error) {
+func (f *keeper) fail(err error) {
 	f.shut()
-	// SQLite's own error often has lost what the system said; the disk can be asked.
-	if errors.Is(err, sqlite3.IOERR) && !diskFull(err) {
-		if disk := f.tryDisk(); diskFull(disk) {
-			err = errors.Join(err, disk)
-		}
-	}
+	err = f.site.explain(err)
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
 	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
@@ -242,19 +229,16 @@ func (f *file) fail(err error) {
 }
 
 // transact is one commit. The jobs' own errors are set; the error returned is the disk's.
-func (f *file) transact(jobs []*job) (err error) {
+func (f *keeper) transact(jobs []*job) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
-	if data, err := f.store.dataVersion(); err != nil || data != f.store.data {
-		return errors.Join(err, errors.New("the file was changed by another program"))
-	}
 	f.mu.RLock()
 	t := &batch{store: f.store, last: f.book.last}
 	f.mu.RUnlock()
-	if err := f.store.run("BEGIN IMMEDIATE", nil); err != nil {
+	if err := f.store.begin(); err != nil {
 		return err
 	}
 	for _, j := range jobs {
@@ -263,9 +247,9 @@ func (f *file) transact(jobs []*job) (err error) {
 		}
 	}
 	if len(t.rows) == 0 {
-		return f.store.run("ROLLBACK", nil)
+		return f.store.rollback()
 	}
-	if err := f.store.run("COMMIT", nil); err != nil {
+	if err := f.store.commit(); err != nil {
 		return err
 	}
 	if err := f.accept(t); err != nil {
@@ -283,12 +267,12 @@ func (f *file) transact(jobs []*job) (err error) {
 func (t *batch) attempt(j *job, now int64) error {
 	t.now = now
 	last, rows := t.last, len(t.rows)
-	if err := t.store.run("SAVEPOINT job", nil); err != nil {
+	if err := t.store.savepoint(); err != nil {
 		return err
 	}
 	err := j.run(t)
 	if err == nil {
-		return t.store.run("RELEASE job", nil)
+		return t.store.keep()
 	}
 	var refused refusal
 	if !errors.As(err, &refused) {
@@ -296,14 +280,11 @@ func (t *batch) attempt(j *job, now int64) error {
 	}
 	j.err = refused.error
 	t.last, t.rows = last, t.rows[:rows]
-	if err := t.store.run("ROLLBACK TO job", nil); err != nil {
-		return err
-	}
-	return t.store.run("RELEASE job", nil)
+	return t.store.undo()
 }
 
 // accept takes what was committed into memory, and lets the witness know before anybody is told.
-func (f *file) accept(t *batch) error {
+func (f *keeper) accept(t *batch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range t.rows {
@@ -315,13 +296,4 @@ func (f *file) accept(t *batch) error {
 		}
 	}
 	return f.witness.write(markOf(f.book))
-}
-
-// checkpoint copies the log into the file when it has grown. Its faults count: SQLite itself would pass over them.
-func (f *file) checkpoint() error {
-	if f.store.pages < checkpointAt {
-		return nil
-	}
-	_, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	return err
 }

@@ -32,6 +32,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 		return told, err
 	}
 	p.columns = p.result.Columns
+	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward)
 	c.open(k.Cursor.Name, p)
 	if p.binary {
 		p.names, err = c.namesFor(ctx, p.columns, inBinary)

@@ -21,6 +21,7 @@ type prepared struct {
 	columns []sandbox.Column // nil: no rows
 	policy  *policy.Policy   // params and columns hold under this policy
 	epoch   uint64           // and these settings
+	listed  *sandbox.Prepared
 }
 
 // portal is a statement with its parameters. Its answer is drawn once, at the first Execute; later ones go on in the kept
@@ -40,6 +41,7 @@ type portal struct {
 	forward bool // NO SCROLL
 	hold    bool // it outlives its transaction
 	fresh   bool // which has not ended yet
+	cursor  sandbox.Cursor
 }
 
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
@@ -47,11 +49,12 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 		return failure("42P05", fmt.Sprintf("prepared statement %q already exists", m.Name))
 	}
 	if m.Name == "" {
-		delete(c.statements, "")
+		c.dropStatement("")
 	}
 	if err := c.mayPrepare(); err != nil {
 		return err
 	}
+	c.source = m.Query
 	commands, err := c.read(m.Query)
 	if err != nil {
 		return err
@@ -73,7 +76,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	default:
 		return failure("42601", "cannot insert multiple commands into a prepared statement")
 	}
-	c.statements[m.Name] = stmt
+	c.keepStatement(m.Name, stmt, false)
 	c.back.Send(&pgproto3.ParseComplete{})
 	return nil
 }
@@ -201,6 +204,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		p.params = append(p.params, v)
 	}
 	c.enter()
+	p.cursor = c.describedCursor(m.DestinationPortal, p, stmt.listed.Statement, false)
 	c.open(m.DestinationPortal, p)
 	c.back.Send(&pgproto3.BindComplete{})
 	return nil
@@ -297,6 +301,8 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 // draw runs a portal's statement, once.
 func (c *session) draw(ctx context.Context, p *portal) error {
 	p.run = true
+	p.stmt.ran(len(p.params))
+	c.source = p.stmt.listed.Statement
 	var err error
 	p.result, err = c.perform(ctx, p.stmt.command, p.params)
 	for _, n := range p.result.Notices {
@@ -347,7 +353,7 @@ func missingPortal(name string) *Failure {
 func (c *session) closeObject(m *pgproto3.Close) error {
 	switch m.ObjectType {
 	case 'S':
-		delete(c.statements, m.Name)
+		c.dropStatement(m.Name)
 	case 'P':
 		delete(c.portals, m.Name)
 	default:

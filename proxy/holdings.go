@@ -58,7 +58,7 @@ func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
 	return next.inventory
 }
 
-func sameList(a, b []ledger.Release) bool {
+func sameList[T any](a, b []T) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 

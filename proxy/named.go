@@ -21,7 +21,7 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 	if err := c.infer(ctx, stmt); err != nil {
 		return err
 	}
-	c.statements[k.name] = stmt
+	c.keepStatement(k.name, stmt, true)
 	return nil
 }
 
@@ -63,6 +63,7 @@ func (c *session) named(ctx context.Context, k *planner.Statement, params []poli
 		f.Detail = fmt.Sprintf("Expected %d parameters but got %d.", len(stmt.params), k.ArgumentCount)
 		return none, nil, f
 	}
+	stmt.ran(len(stmt.params))
 	if len(stmt.params) == 0 {
 		return stmt.command.Statement, nil, nil
 	}

@@ -62,6 +62,8 @@ type Session struct {
 	Policy   *policy.Policy // the snapshot that the statement lives by
 	Dataset  *policy.Dataset
 	Settings Settings
+	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
+	Prepared []*sandbox.Prepared
 }
 
 // Settings are the session's variables.

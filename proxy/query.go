@@ -17,7 +17,8 @@ const flushAt = 64 << 10
 // query answers one message of the simple protocol: its statements are one transaction, unless they say otherwise, and the
 // first error ends it.
 func (c *session) query(text string) error {
-	delete(c.statements, "")
+	c.dropStatement("")
+	c.source = text
 	delete(c.portals, "")
 	err := c.cancelable(func(ctx context.Context) error { return c.statementsOf(ctx, text) })
 	c.several = false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // session is one logged-in client.
@@ -41,6 +42,9 @@ type session struct {
 	seen     uint64            // settings epoch of reported
 	view     *Session          // of the current policy and settings
 	viewed   uint64
+	source   string // the message that is handled, as written
+	list     []*sandbox.Prepared
+	listed   bool // list is up to date
 	buffer   []byte
 }
 
@@ -227,9 +231,11 @@ func (c *session) notify(n Notice) {
 
 // current is what a Pipeline may know of the session now.
 func (c *session) current() *Session {
-	if c.view == nil || c.viewed != c.settings.epoch {
+	cursors, statements := c.cursorList(), c.preparedList()
+	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
-		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current()}
+		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
+			Cursors: cursors, Prepared: statements}
 	}
 	return c.view
 }
@@ -255,12 +261,13 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	defer pad(time.Now(), c.server.config.Pad)
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	over, err := c.server.users.run(ctx, c.user)
+	limits := c.policy.Server.Limits
+	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	}
+	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Result{}, interrupted(ctx)
-		}
-		return Result{}, err
+		return Result{}, interrupted(ctx)
 	}
 	type outcome struct {
 		result Result

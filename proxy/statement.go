@@ -204,7 +204,7 @@ func (c *session) discard(what string) (string, error) {
 		case c.tx.piped:
 			return "", failure("25001", "DISCARD ALL cannot be executed within a pipeline")
 		}
-		clear(c.statements)
+		c.dropStatements()
 		clear(c.portals)
 		c.settings.resetAll()
 		return "DISCARD ALL", nil
@@ -217,13 +217,13 @@ func (c *session) discard(what string) (string, error) {
 // deallocate drops statements, those of the extended protocol as well.
 func (c *session) deallocate(name string) (string, error) {
 	if name == "" {
-		clear(c.statements)
+		c.dropStatements()
 		return "DEALLOCATE ALL", nil
 	}
 	if c.statements[name] == nil {
 		return "", missingStatement(name)
 	}
-	delete(c.statements, name)
+	c.dropStatement(name)
 	return "DEALLOCATE", nil
 }
 

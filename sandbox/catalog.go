@@ -231,7 +231,7 @@ func sessionRows(p *policy.Policy, s Session, name string) (Rows, bool) {
 		records = []record{{"datid": databaseOid(s.Database), "datname": s.Database, "pid": int64(s.PID), "usesysid": user, "usename": s.User,
 			"application_name": setting(s, "application_name", ""), "state": "active", "backend_type": "client backend"}}
 	default:
-		return Rows{}, false
+		return openedRows(s, strings.TrimPrefix(name, "pg_catalog."))
 	}
 	return catalogTable(schema, relation, records...).rows, true
 }

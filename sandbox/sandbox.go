@@ -49,4 +49,6 @@ type Session struct {
 	User, Database string
 	PID            uint32
 	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
+	Cursors        []Cursor
+	Prepared       []*Prepared
 }

@@ -66,6 +66,9 @@ func (c *composer) compose(q rewrite.OuterQuery, tables []Table) string {
 // own are the rows of a relation that the twin does not show as it is.
 func (c *composer) own(name string) Rows {
 	if rows, ok := sessionRows(c.policy, c.session, name); ok {
+		if name == "pg_catalog.pg_prepared_statements" {
+			rows = withResultTypes(c.session, rows)
+		}
 		return rows
 	}
 	d := datasetOf(c.policy, c.session.Database)

@@ -1,0 +1,23 @@
+package threats
+
+// budgets: the ledger.
+var budgets = []Row{
+	{"T23", "one budget spent twice at once", "64 connections on 2 proxies, 20 runs: never an answer too many; 200 histories linearizable", []string{"cmd/dpproxy.TestT23RacingClients"}, ""},
+	{"T24", "trust in an isolation level", "T23 at each isolation level: the same counts", []string{}, ""},
+	{"T25", "a crash between charge and answer", "500 kill -9: every answer seen has its charge; restart within 2 s", []string{"cmd/dpproxy.TestT25Kills"}, ""},
+	{"T26", "a power cut", "200 images of the disk: every answer seen before has its charge in it", []string{}, ""},
+	{"T27", "fsync fails", "50 windows of EIO: 0 answers until the ledger is verified again", []string{}, ""},
+	{"T28", "a full disk", "0 uncharged answers; serves again within 5 s of room, by itself", []string{}, ""},
+	{"T29", "damage, a torn tail", "10,000 flipped bits, 4,096 cuts: found, or the state is provably equal", []string{"ledger.TestDamageIsFoundOrHarmless"}, ""},
+	{"T30", "a ledger put back, or forked", "an old copy refused 20 of 20; a second holder, a careless server, a stale standby refused", []string{}, ""},
+	{"T31", "an unknown commit", "1,000 connections cut after COMMIT: 0 answers without a row, 0 rows twice", []string{}, ""},
+	{"T32", "clients' transactions", "100 answers rolled back: 100 charges", []string{}, ""},
+	{"T33", "execution again, fetching again", "a portal fetched again: 1 charge, the same values; Describe: none", []string{}, ""},
+	{"T34", "averaging by rewording", "error of the mean of 100 spellings at least 0.9 of what the total ε allows", []string{}, ""},
+	{"T35", "a storm of retries", "500 clients: the ledger adds up, others' wait at most doubles", []string{}, ""},
+	{"T36", "clock games", "100 steps of ±2 windows: no window above its cap, none open again", []string{}, ""},
+	{"T37", "policy reloads under load", "1,000 reloads: each answer of the policy that it names", []string{}, ""},
+	{"T38", "many identities", "50 users of one dataset: answers end exactly at its cap", []string{}, ""},
+	{"T39", "the ledger within reach", "no privilege of the data role on it; start refused otherwise", []string{}, ""},
+	{"T40", "a bad ε", "0, -1, NaN, infinite, tiny, huge: 0 accepted, the ledger unchanged", []string{}, ""},
+}

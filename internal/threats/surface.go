@@ -1,0 +1,16 @@
+package threats
+
+// surface: SQL.
+var surface = []Row{
+	{"T41", "text that two parsers read differently", "0 bytes of clients' text but listed names in the database's log", []string{"cmd/dpproxy.TestT41ParserDifferential"}, ""},
+	{"T42", "names and operators put in the way", "20 hijacks: 0 calls; a replaced table: refused before the next charge", []string{"backend.TestNamesOfTheDatabaseAreNotUsed", "backend.TestDriftIsFoundBeforeACharge"}, ""},
+	{"T43", "functions that run SQL or read files", "every function of both catalogs: refused, or on the list", []string{}, ""},
+	{"T44", "rows, and aggregates that are rows", "120 forms: refused, 0 charged", []string{}, ""},
+	{"T45", "one person made many", "10,000 queries × 20 neighbours: 0 differences above the declared sensitivity", []string{}, ""},
+	{"T46", "rows picked by their place", "all refused", []string{}, ""},
+	{"T47", "statements that write", "80 forms: 0 statements at the database, its tables unchanged", []string{}, ""},
+	{"T48", "settings of the session", "0 SET at the database; values equal on neighbours", []string{}, ""},
+	{"T49", "deep or huge text", "14 shapes up to 16 MiB: refused, the process lives", []string{"cmd/dpproxy.TestT49DeepSQL"}, ""},
+	{"T50", "engines that differ", "300 expressions: equal on both engines, or refused", []string{}, ""},
+	{"T51", "a database role that may too much", "12 roles: 12 refusals", []string{"backend.TestRolesThatAreTooStrong"}, ""},
+}

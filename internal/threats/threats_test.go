@@ -1,0 +1,175 @@
+package threats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const root = "../.."
+
+// testsOf lists the tests of the module as "package.Test".
+func testsOf(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		directory, err := filepath.Rel(root, filepath.Dir(path))
+		for _, decl := range file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				found[filepath.ToSlash(directory)+"."+f.Name.Name] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// TestTableIsWhole: no threat is missing, and each test that a row or a rule names is there.
+func TestTableIsWhole(t *testing.T) {
+	known := testsOf(t)
+	for i, row := range Table() {
+		if want := fmt.Sprintf("T%d", i+1); row.ID != want {
+			t.Fatalf("row %d is %s", i+1, row.ID)
+		}
+		if row.Threat == "" || row.Pass == "" {
+			t.Errorf("%s is not told", row.ID)
+		}
+		for _, name := range row.Tests {
+			if !known[name] {
+				t.Errorf("%s names %s, which is not there", row.ID, name)
+			}
+		}
+	}
+	for i, rule := range Rules {
+		if rule.Number != i+1 {
+			t.Fatalf("rule %d is %d", i+1, rule.Number)
+		}
+		if len(rule.Tests) == 0 {
+			t.Errorf("rule %d has no test", rule.Number)
+		}
+		for _, name := range rule.Tests {
+			if !known[name] {
+				t.Errorf("rule %d names %s, which is not there", rule.Number, name)
+			}
+		}
+	}
+}
+
+// planted is the source of the fault's file with the fault in it.
+func planted(f Fault) ([]byte, error) {
+	source, err := os.ReadFile(filepath.Join(root, f.File))
+	if err != nil {
+		return nil, err
+	}
+	if n := strings.Count(string(source), f.Old); n != 1 || f.Old == f.New {
+		return nil, fmt.Errorf("%s: its place occurs %d times in %s", f.Name, n, f.File)
+	}
+	return []byte(strings.Replace(string(source), f.Old, f.New, 1)), nil
+}
+
+// TestFaultsHaveTheirPlace: a fault whose source has changed would be planted nowhere.
+func TestFaultsHaveTheirPlace(t *testing.T) {
+	known := testsOf(t)
+	for _, f := range Faults {
+		if _, err := planted(f); err != nil {
+			t.Error(err)
+		}
+		if !known[f.Test] {
+			t.Errorf("%s: there is no %s", f.Name, f.Test)
+		}
+	}
+}
+
+// TestFaultsAreCaught builds each fault and wants its test to fail: as a test fails, not as a build does.
+func TestFaultsAreCaught(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds many times: left out by -short")
+	}
+	caught, all := 0, 0
+	for _, f := range Faults {
+		if f.Long && !Full() {
+			continue
+		}
+		all++
+		t.Run(f.Name, func(t *testing.T) {
+			if out, err := withFault(t, f); err != nil {
+				t.Errorf("%v\n%s", err, out)
+				return
+			}
+			caught++
+		})
+	}
+	t.Logf("%d of %d planted faults caught; %d are in the list", caught, all, len(Faults))
+}
+
+// withFault returns an error where the fault's test does not fail as it must.
+func withFault(t *testing.T, f Fault) (string, error) {
+	source, err := planted(f)
+	if err != nil {
+		return "", err
+	}
+	directory := t.TempDir()
+	absolute, err := filepath.Abs(filepath.Join(root, f.File))
+	if err != nil {
+		return "", err
+	}
+	faulty := filepath.Join(directory, filepath.Base(f.File))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {absolute: faulty}})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(directory, "overlay.json")
+	if err := errors.Join(os.WriteFile(faulty, source, 0o644), os.WriteFile(file, overlay, 0o644)); err != nil {
+		return "", err
+	}
+	pkg, test, _ := strings.Cut(f.Test, ".")
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	// -vet=off: the fault may leave a variable unread in a way that vet minds; only the test is to judge.
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", file, "-run", "^"+test+"$", "./"+pkg)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "DPPROXY_SAFETY=") // its figures are a fault's
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+		return string(out), errors.New("the test passes with the fault")
+	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"):
+		return string(out), fmt.Errorf("the test did not run: %w", err)
+	}
+	return "", nil
+}
+
+func TestFiguresAreKept(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "figures")
+	t.Setenv("DPPROXY_SAFETY", name)
+	t.Run("one", func(t *testing.T) { Reached(t, "T1", "%d of %d", 3, 3) })
+	line, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f Figure
+	if err := json.Unmarshal(line, &f); err != nil || f != (Figure{"T1", "TestFiguresAreKept/one", "3 of 3", false}) {
+		t.Errorf("%s: %v", line, err)
+	}
+}

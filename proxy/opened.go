@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// pg_cursors and pg_prepared_statements show a session what it opened itself, in its own words, and nobody else's.
+
+// keepStatement gives a prepared statement its name.
+func (c *session) keepStatement(name string, stmt *prepared, fromSQL bool) {
+	stmt.listed = &sandbox.Prepared{Name: name, Statement: c.source, Created: policy.Timestamptz(time.Now().UnixMicro()),
+		Params: stmt.params, Results: columnTypes(stmt.columns), FromSQL: fromSQL}
+	c.statements[name] = stmt
+	c.forgetList(name)
+}
+
+func columnTypes(columns []sandbox.Column) []policy.Type {
+	if columns == nil {
+		return nil
+	}
+	types := make([]policy.Type, len(columns))
+	for i, col := range columns {
+		types[i] = onWire(col.Type)
+	}
+	return types
+}
+
+func (c *session) dropStatement(name string) {
+	delete(c.statements, name)
+	c.forgetList(name)
+}
+
+func (c *session) dropStatements() {
+	clear(c.statements)
+	c.list, c.listed = nil, false
+}
+
+// forgetList has the list of prepared statements made anew. The unnamed one is never on it.
+func (c *session) forgetList(name string) {
+	if name != "" {
+		c.list, c.listed = nil, false
+	}
+}
+
+// ran counts a run of a prepared statement. Each run is planned anew; one without parameters has nothing to plan for.
+func (p *prepared) ran(params int) {
+	switch {
+	case p.listed == nil:
+	case params > 0:
+		p.listed.Custom.Add(1)
+	default:
+		p.listed.Generic.Add(1)
+	}
+}
+
+// preparedList is what pg_prepared_statements shows, oldest first. It is never changed, so a view may keep it.
+func (c *session) preparedList() []*sandbox.Prepared {
+	if !c.listed {
+		for name, stmt := range c.statements {
+			if name != "" {
+				c.list = append(c.list, stmt.listed)
+			}
+		}
+		slices.SortFunc(c.list, func(a, b *sandbox.Prepared) int {
+			return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.Name, b.Name))
+		})
+		c.listed = true
+	}
+	return c.list
+}
+
+// cursorList is what pg_cursors shows, in the order in which they were opened: the portals of the protocol as well.
+func (c *session) cursorList() []sandbox.Cursor {
+	if len(c.portals) == 0 {
+		return nil
+	}
+	open := slices.SortedFunc(maps.Values(c.portals), func(a, b *portal) int { return cmp.Compare(a.number, b.number) })
+	list := make([]sandbox.Cursor, len(open))
+	for i, p := range open {
+		list[i] = p.cursor
+	}
+	return list
+}
+
+// describedCursor is how pg_cursors lists a cursor or portal that is opened now.
+func (c *session) describedCursor(name string, p *portal, text string, scroll bool) sandbox.Cursor {
+	return sandbox.Cursor{Name: name, Statement: text, Hold: p.hold, Binary: p.binary, Scroll: scroll, Created: policy.Timestamptz(time.Now().UnixMicro())}
+}
