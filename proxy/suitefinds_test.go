@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -158,7 +157,7 @@ func TestIntervalStyles(t *testing.T) {
 	}
 	for _, v := range []policy.Interval{{Months: math.MinInt32, Days: math.MinInt32, Micros: math.MinInt64}, {Micros: math.MaxInt64}} {
 		for _, style := range intervalStyles {
-			if out := fmt.Sprintf("%s", appendInterval(nil, v, style)); out == "" {
+			if len(appendInterval(nil, v, style)) == 0 {
 				t.Error(style)
 			}
 		}
