@@ -40,6 +40,7 @@ var picture = map[string][]string{
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
 	"backend/pgtest":             {},
 	"internal/simulation":        {"ledger"},
+	"internal/simulation/whole":  {},
 	"internal/threats":           {},
 	"internal/threats/report":    {"internal/threats"},
 	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
