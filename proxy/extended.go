@@ -295,7 +295,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 	if k.Kind == planner.KindCopy {
 		return c.sendCopy(ctx, k.Copy, p.result)
 	}
-	return c.fetch(p, int64(m.MaxRows))
+	return c.fetch(ctx, p, int64(m.MaxRows))
 }
 
 // draw runs a portal's statement, once.
@@ -326,14 +326,14 @@ func sameShape(a, b []sandbox.Column) bool {
 }
 
 // fetch sends the next rows of a portal, all where most is 0.
-func (c *session) fetch(p *portal, most int64) error {
+func (c *session) fetch(ctx context.Context, p *portal, most int64) error {
 	total := len(p.result.Rows.Value().Data)
 	from := min(p.at, total)
 	to := total
 	if most > 0 && most <= int64(total-from) {
 		to = from + int(most)
 	}
-	if err := c.sendRows(c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
+	if err := c.sendRows(ctx, c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
 		return err
 	}
 	if most > 0 && int64(to-from) == most {
