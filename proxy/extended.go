@@ -38,7 +38,7 @@ type portal struct {
 	at      int // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
-	forward bool // NO SCROLL
+	forward bool // NO SCROLL, as all that Bind opens
 	hold    bool // it outlives its transaction
 	fresh   bool // which has not ended yet
 	cursor  sandbox.Cursor
@@ -195,7 +195,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
-	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns}
+	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
 		v, f := c.parameter(i, stmt.params[i], format(m.ParameterFormatCodes, i), raw)
 		if f != nil {

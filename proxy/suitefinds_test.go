@@ -225,3 +225,19 @@ func TestCancelWhileSending(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundPortalForward: a portal that Bind opened goes forward under FETCH and MOVE, and not back.
+func TestBoundPortalForward(t *testing.T) {
+	b := start(t)
+	b.raw(t).play("forward", []step{
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("1 2 D D s Z(T)", parse("s", "select n from ten"), bind("p", "s"), execute("p", 2), syncs),
+		one(query("fetch 1 from p"), "T1 D C(FETCH 1) Z(T)"),
+		one(query("move 1 in p"), "C(MOVE 1) Z(T)"),
+		many("D D D D D D C(SELECT 6) Z(T)", execute("p", 0), syncs),
+		one(query("fetch backward 2 from p"), "E(55000) Z(E)"),
+	})
+	if n := b.pipeline.answers.Load(); n != 1 {
+		t.Errorf("drawn %d times", n)
+	}
+}
