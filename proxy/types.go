@@ -24,6 +24,7 @@ const (
 	oidBpchar     policy.Type = 1042
 	oidRegclass   policy.Type = 2205
 	oidRegtype    policy.Type = 2206
+	oidVoid       policy.Type = 2278
 	oidJSONB      policy.Type = 3802
 	oidRegNS      policy.Type = 4089
 	oidRegRole    policy.Type = 4096
@@ -43,7 +44,7 @@ var widths = map[policy.Type]int16{
 	policy.Bool: 1, policy.Int2: 2, policy.Int4: 4, policy.Int8: 8, policy.Float4: 4, policy.Float8: 8,
 	policy.DateType: 4, policy.TimestampT: 8, policy.TimestampTZ: 8, policy.IntervalT: 16, policy.UUID: 16,
 	oidChar: 1, oidName: 64, oidOid: 4, oidXid: 4, oidCid: 4, oidRegproc: 4, oidRegclass: 4, oidRegtype: 4,
-	oidRegNS: 4, oidRegRole: 4, 1033: 12, 2278: 4,
+	oidRegNS: 4, oidRegRole: 4, 1033: 12, oidVoid: 4,
 }
 
 // onWire is the type that a client is told: an untyped literal is text.
