@@ -10,7 +10,7 @@ import (
 // what SET does, so the session runs it once the SELECT is answered; to the plan it is the value that was given.
 type Assignment struct {
 	Name, Value string // no Name: it is NULL
-	Param       int // the parameter that holds the value, from 1; 0: Value does
+	Param       int    // the parameter that holds the value, from 1; 0: Value does
 	Local       bool
 	Reset       bool // the value is NULL
 	Column      int  // of the answer, from 0, that shows the new value
