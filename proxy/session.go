@@ -39,6 +39,7 @@ type session struct {
 
 	wait     waitPoint
 	peer     peer
+	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
 	view     *Session          // of the current policy and settings
@@ -80,6 +81,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	msg, err := c.back.Receive()
 	if err == nil {
+		c.answering()
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
 			return nil, errSilent
 		}
@@ -105,6 +107,14 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	return nil, failure("08P01", "malformed message").fatal()
 }
 
+// answering begins the grid of what a message brings, with the first message after ReadyForQuery.
+func (c *session) answering() {
+	if c.pace == nil {
+		c.pace = newPace(c.policy.Server.Timing, c.server.base.Done())
+	}
+	c.pace.owed = true
+}
+
 func (c *session) idleLimit() time.Duration {
 	if c.tx.block {
 		return c.settings.milliseconds("idle_in_transaction_session_timeout")
@@ -116,6 +126,7 @@ func (c *session) idleLimit() time.Duration {
 func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	switch msg.(type) {
 	case *pgproto3.Terminate:
+		c.pace = nil // nothing is owed
 		return errSilent
 	case *pgproto3.Sync:
 		c.skipping = false
@@ -137,7 +148,9 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Describe:
 		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
 	case *pgproto3.Execute:
-		return c.extended(c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) }))
+		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
+		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
+		return c.extended(err)
 	case *pgproto3.Close:
 		return c.extended(c.closeObject(m))
 	case *pgproto3.Flush:
@@ -188,6 +201,7 @@ func (c *session) fail(err error) error {
 }
 
 func (c *session) flush() error {
+	c.pace.hold()
 	if c.back.Flush() != nil {
 		return errSilent
 	}
@@ -198,7 +212,9 @@ func (c *session) flush() error {
 func (c *session) ready() error {
 	c.report()
 	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
-	return c.flush()
+	err := c.flush()
+	c.pace = nil
+	return err
 }
 
 // report sends the variables that clients follow, where they changed.
@@ -249,25 +265,21 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// pad sleeps to the next multiple of grid since begun.
-func pad(begun time.Time, grid time.Duration) {
-	if grid > 0 {
-		time.Sleep(grid - time.Since(begun)%grid)
-	}
-}
-
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
-	defer pad(time.Now(), c.server.config.Pad)
+	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	over, err := c.server.users.run(ctx, c.user)
+	ctx, release := c.pace.onGrid(ctx)
+	defer release()
+	limits := c.policy.Server.Limits
+	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	}
+	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Result{}, interrupted(ctx)
-		}
-		return Result{}, err
+		return Result{}, interrupted(ctx)
 	}
 	type outcome struct {
 		result Result

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"fmt"
+
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -85,14 +87,15 @@ func format(codes []int16, i int) int16 {
 	return codes[i]
 }
 
-// checkFormats refuses codes that fit neither the number of values nor the two formats there are.
-func checkFormats(codes []int16, n int, what string) *Failure {
+// checkFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has the
+// formats have a gap for the number.
+func checkFormats(codes []int16, n int, what, has string) *Failure {
 	if len(codes) > 1 && len(codes) != n {
-		return failure("08P01", "bind message has a wrong number of "+what+" formats")
+		return failure("08P01", fmt.Sprintf("bind message has %d %s formats but "+has, len(codes), what, n))
 	}
 	for _, c := range codes {
 		if c != 0 && c != 1 {
-			return failure("22023", "unsupported format code")
+			return failure("22023", fmt.Sprintf("unsupported format code: %d", c))
 		}
 	}
 	return nil
