@@ -119,15 +119,15 @@ func inMemory(t *testing.T) string {
 	return dir
 }
 
-// side is a pipeline over one database, and its recorder.
-type side struct {
+// recordedHouse is a pipeline over one database, and its recorder.
+type recordedHouse struct {
 	house   *house
 	answers *proxy.Answerer
 	*recorder
 }
 
 // recordedSide opens the database of 40 people, without one of them or with another in her place; −1: of all.
-func recordedSide(t *testing.T, w world, seed uint64, other int) *side {
+func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse {
 	t.Helper()
 	dir := inMemory(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
@@ -166,7 +166,7 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *side {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.close)
-	s := &side{house: h, recorder: &recorder{}}
+	s := &recordedHouse{house: h, recorder: &recorder{}}
 	s.begin(0)
 	s.answers = proxy.NewAnswerer(recordedBackend{h.backend, s.recorder}, recordedLedger{h.ledger, s.recorder}, h.engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	s.answers.UsePublic(&h.public)
@@ -174,13 +174,13 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *side {
 }
 
 // settings are those of every statement: each is asked by somebody who has asked nothing yet.
-func (s *side) settings(number uint64) planner.Settings {
+func (s *recordedHouse) settings(number uint64) planner.Settings {
 	return planner.Settings{Epsilon: []privacy.Epsilon{privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(500_000), privacy.MicroEpsilon(1_000_000)}[number%3],
 		Confidence: s.house.policy.Load().Datasets[0].Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, Release: number%2 == 0}
 }
 
 // ask has a statement answered, and says how it ended, but for the numbers.
-func (s *side) ask(text string, number uint64) string {
+func (s *recordedHouse) ask(text string, number uint64) string {
 	s.begin(number)
 	statements, refusal := planner.Parse(text)
 	if refusal != nil {
@@ -197,7 +197,7 @@ func (s *side) ask(text string, number uint64) string {
 }
 
 // claims are what the plan of a statement says of each measure, by its digest.
-func (s *side) claims(text string, number uint64) map[ledger.Digest]claim {
+func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]claim {
 	statements, refusal := planner.Parse(text)
 	if refusal != nil {
 		return nil
@@ -225,7 +225,7 @@ type tally struct {
 }
 
 // record asks every side the statement and holds each against the first.
-func (c *tally) record(sides []*side, text string, number uint64) {
+func (c *tally) record(sides []*recordedHouse, text string, number uint64) {
 	ends := make([]string, len(sides))
 	var all sync.WaitGroup
 	for i, s := range sides {
@@ -304,10 +304,10 @@ func oneIf(is bool) int {
 func TestT45Recorded(t *testing.T) {
 	const seed = 450
 	t.Logf("seed %d", seed)
-	statements, neighbours := threats.Length(100, 2500), threats.Length(3, 20)
+	statements, neighbours := length(60, 100, 2500), length(2, 3, 20)
 	var sum tally
 	for n, w := range worlds {
-		sides := []*side{recordedSide(t, w, seed+uint64(n), -1)}
+		sides := []*recordedHouse{recordedSide(t, w, seed+uint64(n), -1)}
 		for k := range neighbours {
 			sides = append(sides, recordedSide(t, w, seed+uint64(n), k))
 		}

@@ -16,7 +16,6 @@ var Faults = []Fault{
 	{"a window never ends", "ledger/account.go", "a.ends != 0 && a.ends <= now", "a.ends != 0 && a.ends < 0", "ledger.TestRule7WindowsAndTheLedgersTime", false},
 	{"a unit moves half of what it does", "mechanisms/sensitivity.go", "rows, each := unitRows(c, s.Cells), perGroup(c)", "rows, each := max(unitRows(c, s.Cells)/2, 1), perGroup(c)", "cmd/dpproxy.TestT45Recorded", true},
 	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "cmd/dpproxy.TestT45Recorded", true},
-	{"a unit's groups are not bounded", "rewrite/groups.go", `" AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)`, `" AND s.d <= " + strconv.FormatInt(1000000*w.table.MaxGroups, 10)`, "cmd/dpproxy.TestT45Recorded", true},
 	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i])", "calibrate(s.movesOf(c, s.Sums[0]), cost, shares[i])", "cmd/dpproxy.TestT45Recorded", true},
 	{"answers are not held", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "proxy.TestEveryOutcomeIsHeld", false},
 	{"answers are not held, as clocks see it", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "cmd/dpproxy.TestT6ResponseTime", true},
