@@ -14,6 +14,9 @@ type Fault struct {
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/sqlite_accounts.go", "?6 <= eps_limit - iif(ends <> 0 AND ends <= ?4, 0, eps)", "?6 <= eps_limit", "ledger.TestTwin", false},
 	{"a window never ends", "ledger/account.go", "a.ends != 0 && a.ends <= now", "a.ends != 0 && a.ends < 0", "ledger.TestRule7WindowsAndTheLedgersTime", false},
+	{"a unit moves half of what it does", "mechanisms/sensitivity.go", "rows, each := unitRows(c, s.Cells), perGroup(c)", "rows, each := max(unitRows(c, s.Cells)/2, 1), perGroup(c)", "cmd/dpproxy.TestT45Recorded", true},
+	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "cmd/dpproxy.TestT45Recorded", true},
+	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i])", "calibrate(s.movesOf(c, s.Sums[0]), cost, shares[i])", "cmd/dpproxy.TestT45Recorded", true},
 	{"answers are not held", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "proxy.TestEveryOutcomeIsHeld", false},
 	{"answers are not held, as clocks see it", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "cmd/dpproxy.TestT6ResponseTime", true},
 	{"a cancel request takes effect at once", "proxy/timing.go", "		p.wait()\n		p.cut", "		p.cut", "proxy.TestWaitsEndOnTheGrid", false},
