@@ -66,6 +66,7 @@ type part struct {
 	key    flightKey
 	flight *flight
 	charge int64
+	fence  int64 // of the claim on the draw
 }
 
 // Charge pays for the items of one statement at once. See Ledger.
@@ -82,7 +83,17 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 			return nil, err
 		}
 		if wait == nil {
-			return f.pay(ctx, r, ds, parts)
+			out, err := f.pay(ctx, r, ds, parts)
+			switch {
+			case errors.Is(err, errAgain):
+				continue
+			case errors.Is(err, errElsewhere):
+				if err := f.await(ctx); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			return out, err
 		}
 		select {
 		case <-wait.done:
@@ -273,7 +284,7 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]
 			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
 			f.flights.land(p.flight)
 		default:
-			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
 			receipt.state.Store(receiptFresh)
 			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
 		}
@@ -300,8 +311,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.free != 0 {
 			continue
 		}
-		if p.joins != 0 && (b.releases[p.joins] == nil || b.releases[p.joins].Revoked) {
-			return refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
+		if now := b.part(ds, r.User, p.item, t.now); now.free != p.free || now.joins != p.joins {
+			return refusal{errAgain} // saved, paid for or revoked in the meantime, maybe by another process
 		}
 		if err := b.refines(ds, r.User, p.item); err != nil {
 			return refusal{err}
@@ -309,6 +320,11 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		alt := p.item.Ladder.alt(p.cost)
 		all, allAlt, whole = all.plus(p.cost), saturating(allAlt, alt), whole.plus(p.pool)
 		if p.joins == 0 {
+			fence, err := t.claim(p.key)
+			if err != nil {
+				return err
+			}
+			p.fence = fence
 			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
 		}
 	}
