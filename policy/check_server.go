@@ -26,6 +26,7 @@ func (c *checker) server(s *serverT, at place) {
 	if s.Listen == "" {
 		to.Listen = defaultListen
 	}
+	to.Limits = limits(&s.Limits, at.key("limits"))
 	whole := checkAddress(to.Listen, at.key("listen"), "listen")
 	if s.Admin != "" {
 		checkAddress(s.Admin, at.key("admin"), "admin")
@@ -38,6 +39,30 @@ func (c *checker) server(s *serverT, at place) {
 	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
+}
+
+// limits reads what clients may take.
+func limits(l *limitsT, at place) (to Limits) {
+	for _, k := range []struct {
+		name           string
+		text           integer
+		standard, most int64
+		field          *int
+	}{
+		{"connections", l.Connections, 1000, 100_000, &to.Connections},
+		{"user_connections", l.UserConnections, 200, 100_000, &to.UserConnections},
+		{"user_statements", l.UserStatements, 64, 100_000, &to.UserStatements},
+		{"user_purchases", l.UserPurchases, 8, 100_000, &to.UserPurchases},
+		{"statements_per_second", l.StatementsPerSecond, 0, 1_000_000, &to.StatementsPerSecond},
+		{"purchases_per_second", l.PurchasesPerSecond, 200, 1_000_000, &to.PurchasesPerSecond},
+	} {
+		n := k.standard
+		if k.text != "" {
+			n = whole64(k.text, 1, k.most, at.key(k.name), k.name)
+		}
+		*k.field = int(n)
+	}
+	return to
 }
 
 func checkAddress(address string, at place, what string) bool {

@@ -24,11 +24,20 @@ type fileT struct {
 }
 
 type serverT struct {
-	Listen string `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
-	Admin  string `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
-	TLS    *tlsT  `yaml:"tls" jsonschema_description:"The certificate that clients see."`
-	Limits later  `yaml:"limits"`
-	Timing later  `yaml:"timing"`
+	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
+	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
+	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
+	Timing later   `yaml:"timing"`
+}
+
+type limitsT struct {
+	Connections         integer `yaml:"connections" jsonschema:"default=1000" jsonschema_description:"Sessions in all."`
+	UserConnections     integer `yaml:"user_connections" jsonschema:"default=200" jsonschema_description:"Sessions of one user."`
+	UserStatements      integer `yaml:"user_statements" jsonschema:"default=64" jsonschema_description:"Statements of one user that run at a time; more wait."`
+	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
+	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
+	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
 }
 
 type tlsT struct {

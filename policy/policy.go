@@ -29,6 +29,17 @@ type Server struct {
 	Listen string // host:port
 	Admin  string // host:port of /metrics and /healthz; empty: none
 	TLS    *TLS
+	Limits Limits
+}
+
+// Limits bound what clients may take. A policy that was read has none that is zero but StatementsPerSecond: any number.
+type Limits struct {
+	Connections         int // sessions in all
+	UserConnections     int // sessions of one user
+	UserStatements      int // statements of one user that run at a time
+	UserPurchases       int // statements of one user that are charged and counted at a time
+	StatementsPerSecond int // statements of one user a second
+	PurchasesPerSecond  int // statements of one user a second that would be charged, over ten seconds
 }
 
 // TLS names the certificate files, absolute paths.

@@ -130,7 +130,7 @@ func (c *session) authenticate(o *opening, address string) error {
 // admit checks that the user may enter the dataset, and makes her session. A dataset in which she has no budget looks
 // like one that does not exist.
 func (c *session) admit(st startup) error {
-	if err := c.server.users.connect(c.user); err != nil {
+	if err := c.server.users.connect(c.user, c.server.config.Policy().Server.Limits); err != nil {
 		return err
 	}
 	c.counted = true

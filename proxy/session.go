@@ -259,12 +259,13 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	defer pad(time.Now(), c.server.config.Pad)
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	over, err := c.server.users.run(ctx, c.user)
+	limits := c.policy.Server.Limits
+	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	}
+	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Result{}, interrupted(ctx)
-		}
-		return Result{}, err
+		return Result{}, interrupted(ctx)
 	}
 	type outcome struct {
 		result Result
