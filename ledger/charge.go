@@ -7,47 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
-
-// flightKey names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch. Of a saved release it
-// is the unique key on disk.
-type flightKey [sha256.Size]byte
-
-// flight is one item under way between its charge and its save. done is closed when it has landed or was given up.
-type flight struct {
-	key  flightKey
-	done chan struct{}
-}
-
-// flights are the items under way. A request takes off for all of its items at once or for none, so two requests never
-// wait for each other.
-type flights struct {
-	mu      sync.Mutex
-	running map[flightKey]*flight
-	closed  bool
-}
-
-func (f *flights) land(fl *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running[fl.key] == fl {
-		delete(f.running, fl.key)
-		close(fl.done)
-	}
-}
-
-func (f *flights) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	for key, fl := range f.running {
-		delete(f.running, key)
-		close(fl.done)
-	}
-}
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
@@ -85,7 +47,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 		if wait == nil {
 			out, err := f.pay(ctx, r, ds, parts)
 			switch {
-			case errors.Is(err, errAgain):
+			case errors.Is(err, errOutdated):
 				continue
 			case errors.Is(err, errElsewhere):
 				if err := f.await(ctx); err != nil {
@@ -295,6 +257,16 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]
 	return out, nil
 }
 
+// errOutdated: between the look at the book and the charge the book or the time has moved on, so that an item is served
+// otherwise: its epoch is over, or a ledger opened anew after a fault holds a save that had no acknowledgement.
+var errOutdated = errors.New("looked up too early")
+
+// outdated tells whether a part would be served otherwise now.
+func (b *book) outdated(ds int64, user string, p *part, now int64) bool {
+	again := b.part(ds, user, p.item, now)
+	return again.free != 0 || again.joins != p.joins || again.key != p.key
+}
+
 // charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
 func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	b := f.book
@@ -311,8 +283,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.free != 0 {
 			continue
 		}
-		if now := b.part(ds, r.User, p.item, t.now); now.free != p.free || now.joins != p.joins {
-			return refusal{errAgain} // saved, paid for or revoked in the meantime, maybe by another process
+		if b.outdated(ds, r.User, p, t.now) {
+			return refusal{errOutdated}
 		}
 		if err := b.refines(ds, r.User, p.item); err != nil {
 			return refusal{err}

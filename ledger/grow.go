@@ -56,7 +56,7 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 			if errors.Is(err, errElsewhere) {
 				err = f.await(ctx)
 			}
-			if err != nil && !errors.Is(err, errAgain) {
+			if err != nil && !errors.Is(err, errOutdated) {
 				return nil, mechanisms.Step{}, err
 			}
 			continue
@@ -76,7 +76,7 @@ func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
 	}
 	return f.do(ctx, &job{run: func(t *batch) (err error) {
 		if rec := f.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
-			return refusal{errAgain}
+			return refusal{errOutdated}
 		}
 		r.fence, err = t.claim(r.key)
 		return err

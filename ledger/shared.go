@@ -17,11 +17,8 @@ import (
 // lives, an online release. A claim ends with the process, and lets nobody spend anything: it only keeps a second draw from
 // being paid for.
 
-// errAgain: what was to be charged is not what it was when it was looked up. errElsewhere: another process is at it.
-var (
-	errAgain     = errors.New("the ledger has moved on")
-	errElsewhere = errors.New("another process is at it")
-)
+// errElsewhere: another process is at it.
+var errElsewhere = errors.New("another process is at it")
 
 // elsewherePause is how long to wait for another process before looking again, unless the ledger moves on before.
 const elsewherePause = 100 * time.Millisecond

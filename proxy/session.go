@@ -38,6 +38,7 @@ type session struct {
 	several        bool   // the simple query that runs has several statements
 
 	wait     waitPoint
+	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
 	view     *Session          // of the current policy and settings
@@ -79,6 +80,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	msg, err := c.back.Receive()
 	if err == nil {
+		c.answering()
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
 			return nil, errSilent
 		}
@@ -104,6 +106,14 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	return nil, failure("08P01", "malformed message").fatal()
 }
 
+// answering begins the grid of what a message brings, with the first message after ReadyForQuery.
+func (c *session) answering() {
+	if c.pace == nil {
+		c.pace = newPace(c.policy.Server.Timing, c.server.base.Done())
+	}
+	c.pace.owed = true
+}
+
 func (c *session) idleLimit() time.Duration {
 	if c.tx.block {
 		return c.settings.milliseconds("idle_in_transaction_session_timeout")
@@ -115,6 +125,7 @@ func (c *session) idleLimit() time.Duration {
 func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	switch msg.(type) {
 	case *pgproto3.Terminate:
+		c.pace = nil // nothing is owed
 		return errSilent
 	case *pgproto3.Sync:
 		c.skipping = false
@@ -187,6 +198,7 @@ func (c *session) fail(err error) error {
 }
 
 func (c *session) flush() error {
+	c.pace.hold()
 	if c.back.Flush() != nil {
 		return errSilent
 	}
@@ -197,7 +209,9 @@ func (c *session) flush() error {
 func (c *session) ready() error {
 	c.report()
 	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
-	return c.flush()
+	err := c.flush()
+	c.pace = nil
+	return err
 }
 
 // report sends the variables that clients follow, where they changed.
@@ -246,19 +260,14 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// pad sleeps to the next multiple of grid since begun.
-func pad(begun time.Time, grid time.Duration) {
-	if grid > 0 {
-		time.Sleep(grid - time.Since(begun)%grid)
-	}
-}
-
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
-	defer pad(time.Now(), c.server.config.Pad)
+	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
+	ctx, release := c.pace.onGrid(ctx)
+	defer release()
 	limits := c.policy.Server.Limits
 	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
 		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")

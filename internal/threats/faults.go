@@ -14,4 +14,7 @@ type Fault struct {
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/sqlite_accounts.go", "?6 <= eps_limit - iif(ends <> 0 AND ends <= ?4, 0, eps)", "?6 <= eps_limit", "ledger.TestTwin", false},
 	{"a window never ends", "ledger/account.go", "a.ends != 0 && a.ends <= now", "a.ends != 0 && a.ends < 0", "ledger.TestRule7WindowsAndTheLedgersTime", false},
+	{"answers are not held", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "proxy.TestEveryOutcomeIsHeld", false},
+	{"answers are not held, as clocks see it", "proxy/timing.go", "if p.owed = false; !p.cut.Swap(false) {", "if p.owed = false; false {", "cmd/dpproxy.TestT6ResponseTime", true},
+	{"a cancel request takes effect at once", "proxy/timing.go", "		p.wait()\n		p.cut", "		p.cut", "proxy.TestWaitsEndOnTheGrid", false},
 }
