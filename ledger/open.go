@@ -101,6 +101,9 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.Witness == "" {
 		f.opts.Witness = where.witness()
 	}
+	if f.opts.Witness == "" && !opts.ReadOnly {
+		return nil, errors.New("a ledger in PostgreSQL needs a file for its witness")
+	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
 	}
@@ -127,26 +130,28 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 // lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness cannot
 // live at the same time. Processes that share a ledger and a directory each have a witness of their own.
 func (f *keeper) lock() error {
-	names := f.site.locks()
-	for _, name := range names {
-		l, err := f.disk.Lock(name)
-		if err != nil {
+	for _, name := range f.site.locks() {
+		if err := f.take(name); err != nil {
 			return err
 		}
-		f.locks = append(f.locks, l)
 	}
 	first := f.opts.Witness
 	for n := 2; ; n++ {
-		l, err := f.disk.Lock(f.opts.Witness + "-lock")
-		if err == nil {
-			f.locks = append(f.locks, l)
-			return nil
-		}
-		if !f.shared() || !errors.Is(err, ErrLocked) || n > mostWitnesses {
+		err := f.take(f.opts.Witness + "-lock")
+		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > mostWitnesses {
 			return err
 		}
 		f.opts.Witness = fmt.Sprintf("%s-%d", first, n)
 	}
+}
+
+func (f *keeper) take(name string) error {
+	l, err := f.disk.Lock(name)
+	if err != nil {
+		return err
+	}
+	f.locks = append(f.locks, l)
+	return nil
 }
 
 // mostWitnesses is how many processes may share a ledger and a directory.

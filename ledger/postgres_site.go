@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -50,14 +49,8 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 
 func (p *postgresSite) locks() []string { return nil }
 
-// witness is in the working directory where the policy names none: of a database there is no place beside it.
-func (p *postgresSite) witness() string {
-	name := p.config.Database
-	if name == "" {
-		name = "dpproxy"
-	}
-	return filepath.Base(name) + ".ledger-witness"
-}
+// witness must be named: there is no place beside a database.
+func (p *postgresSite) witness() string { return "" }
 
 // probe leaves it to open to find out.
 func (p *postgresSite) probe() error            { return nil }

@@ -48,6 +48,7 @@ type Failure struct {
 	Detail   string
 	Hint     string
 	Position int // 1-based character in the message's text, 0: none
+	routine  string
 }
 
 func (f *Failure) Error() string { return f.Message }

@@ -147,7 +147,9 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Describe:
 		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
 	case *pgproto3.Execute:
-		return c.extended(c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) }))
+		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
+		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
+		return c.extended(err)
 	case *pgproto3.Close:
 		return c.extended(c.closeObject(m))
 	case *pgproto3.Flush:

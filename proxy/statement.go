@@ -167,7 +167,11 @@ func (c *session) chain(k *command, modes [][2]string) error {
 
 func (c *session) assign(k *command) error {
 	if k.local && !c.tx.block && !c.several {
-		c.notify(warning("25P01", "SET LOCAL can only be used in transaction blocks"))
+		what := "SET LOCAL"
+		if k.name == "transaction" {
+			what = "SET TRANSACTION"
+		}
+		c.notify(warning("25P01", what+" can only be used in transaction blocks"))
 	}
 	if len(k.modes) > 0 {
 		for _, pair := range k.modes {
@@ -194,8 +198,11 @@ func asError(f *Failure) error {
 func (c *session) discard(what string) (string, error) {
 	switch strings.ToLower(what) {
 	case "", "all":
-		if c.tx.block || c.several {
+		switch {
+		case c.tx.block || c.several:
 			return "", failure("25001", "DISCARD ALL cannot run inside a transaction block")
+		case c.tx.piped:
+			return "", failure("25001", "DISCARD ALL cannot be executed within a pipeline")
 		}
 		c.dropStatements()
 		clear(c.portals)
