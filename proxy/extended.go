@@ -142,6 +142,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner
 	for i, col := range d.Columns {
 		stmt.columns[i] = sandbox.Column{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
 	}
+	stmt.columns = actColumns(asked.Acts, stmt.columns)
 	return nil
 }
 
