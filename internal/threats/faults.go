@@ -32,4 +32,5 @@ var Faults = []Fault{
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
+	{"what is paid is left when its analyst goes", "proxy/answer.go", "a.drawAll(context.WithoutCancel(ctx), s", "a.drawAll(ctx, s", "internal/simulation/whole.TestWhole", true},
 }
