@@ -62,15 +62,13 @@ const labTables = `      - name: events
 // pair starts both sides.
 func (l lab) pair(t *testing.T) (with, without side) {
 	t.Helper()
-	if l.budgets == (budgets{}) {
-		l.budgets = budgets{"100000", "900000"}
-	}
 	return l.serve(t, 0), l.serve(t, 7)
 }
 
 // serve starts one side: the number that is left out, 0 for none.
 func (l lab) serve(t *testing.T, without int) side {
 	t.Helper()
+	l.budgets = cmp.Or(l.budgets, budgets{"100000", "900000"})
 	script := l.sql(without)
 	if without == 0 {
 		script = append(script, l.with...)
