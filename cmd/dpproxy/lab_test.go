@@ -2,12 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
@@ -66,7 +69,7 @@ func (l lab) pair(t *testing.T) (with, without side) {
 }
 
 // serve starts one side: the number that is left out, 0 for none.
-func (l lab) serve(t *testing.T, without int) side {
+func (l lab) serve(t *testing.T, without int, args ...string) side {
 	t.Helper()
 	l.budgets = cmp.Or(l.budgets, budgets{"100000", "900000"})
 	script := l.sql(without)
@@ -98,7 +101,7 @@ func (l lab) serve(t *testing.T, without int) side {
 		path = writePolicy(t, dir, "duckdb:lab.duckdb", "main", l.budgets)
 	}
 	l.policy(t, path)
-	s.program = serveProcess(t, path)
+	s.program = serveProcess(t, path, args...)
 	if s.server != nil {
 		s.seen = len(statements(t, s.server))
 	}
@@ -176,4 +179,19 @@ func sameHeard(t *testing.T, with, without side) (errors int) {
 		}
 	}
 	return errors
+}
+
+// query asks this side's database itself, as its superuser.
+func (s side) query(t *testing.T, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.server.URLFor("postgres", s.database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var out string
+	if err := conn.QueryRow(t.Context(), "SELECT ("+sql+")::text").Scan(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
