@@ -16,7 +16,7 @@ import (
 func orderedPolicy(t *testing.T) *policy.Policy {
 	t.Helper()
 	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
-		"{name: a, type: double precision, domain: {min: -1000000000, max: 1000000000, step: 0.25}, outside: clamp}", 1)
+		"{name: a, type: double precision, domain: {min: -1000000000, max: 1000000000, step: 2000}, outside: clamp}", 1)
 	p, err := policy.Parse([]byte(text), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -71,6 +72,16 @@ func (l lab) pair(t *testing.T) (with, without side) {
 // serve starts one side: the number that is left out, 0 for none.
 func (l lab) serve(t *testing.T, without int, args ...string) side {
 	t.Helper()
+	s, err := l.try(t, without, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// try does it where the policy may be refused.
+func (l lab) try(t *testing.T, without int, args ...string) (side, error) {
+	t.Helper()
 	l.budgets = cmp.Or(l.budgets, budgets{"100000", "900000"})
 	script := l.sql(without)
 	if without == 0 {
@@ -101,11 +112,15 @@ func (l lab) serve(t *testing.T, without int, args ...string) side {
 		path = writePolicy(t, dir, "duckdb:lab.duckdb", "main", l.budgets)
 	}
 	l.policy(t, path)
-	s.program = serveProcess(t, path, args...)
+	s.program = &program{t: t, as: "1", policy: path, args: append([]string{"serve", "--policy", path}, args...)}
+	t.Cleanup(func() { s.program.stop(syscall.SIGKILL) })
+	if err := s.program.tryStart(); err != nil {
+		return s, err
+	}
 	if s.server != nil {
 		s.seen = len(statements(t, s.server))
 	}
-	return s
+	return s, nil
 }
 
 // policy turns the fixture's policy into the lab's.
