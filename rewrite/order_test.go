@@ -87,5 +87,5 @@ func TestT15OrderOfRows(t *testing.T) {
 	if most := m.Spec.Sensitivity(m.Contribution()).L1; moved > most {
 		t.Errorf("a row moves the sum by %d, declared %d", moved, most)
 	}
-	threats.Reached(t, "T15", "%d orders on each of 2 engines: %d sums; a row moves them by at most %d of %d declared", shuffles, distinct, moved, m.Spec.Sensitivity(m.Contribution()).L1)
+	threats.Reached(t, "T15", "%d orders on each of 2 engines: %d sums, one an engine; a row moves them by at most %d of %d declared", shuffles, distinct, moved, m.Spec.Sensitivity(m.Contribution()).L1)
 }

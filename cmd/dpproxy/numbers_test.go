@@ -128,7 +128,11 @@ func TestT17NaNLowerBound(t *testing.T) {
 	probes := []probe{{"SUM", `SELECT sum(income) FROM people WHERE hiv`, 1, nil}, {"COUNT", `SELECT count(income) FROM people WHERE hiv`, 1, nil}}
 	l := lab{engine: "postgres", users: n, people: 60, change: undeclared, with: []string{`UPDATE people SET income = 'NaN' WHERE uid = 7`}}
 	with, without := l.pair(t)
-	bounds, err := lowerBounds(with.program, without.program, n, probes, boundsAlarm)
+	sides, err := drawnByBoth(with.program, without.program, n, probes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := lowerBounds(sides, probes, boundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
