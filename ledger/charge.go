@@ -147,7 +147,6 @@ func hasNoise(s mechanisms.Spec) bool {
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
 // it begins none and returns that flight to wait for.
 func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
-	now := f.tick()
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
 	f.mu.RLock()
@@ -155,6 +154,7 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 	if f.flights.closed {
 		return nil, 0, nil, ErrClosed
 	}
+	now := max(f.tick(), f.book.last.at) // as the writer dates rows, or it would find this look outdated again and again
 	if ds, err = f.book.lookup(r); err != nil {
 		return nil, 0, nil, err
 	}

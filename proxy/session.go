@@ -38,6 +38,7 @@ type session struct {
 	several        bool   // the simple query that runs has several statements
 
 	wait     waitPoint
+	peer     peer
 	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
@@ -75,7 +76,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 			return nil, errSilent
 		}
 	}
-	if c.server.draining.Load() {
+	if c.server.draining.Load() || c.peer.ended.Load() {
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	}
 	msg, err := c.back.Receive()
@@ -88,7 +89,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	var tooLong *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case c.server.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded):
+	case (c.server.draining.Load() || c.peer.ended.Load()) && errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
 		return nil, failure("25P03", "terminating connection due to idle-in-transaction timeout").fatal()
@@ -147,7 +148,9 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Describe:
 		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
 	case *pgproto3.Execute:
-		return c.extended(c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) }))
+		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
+		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
+		return c.extended(err)
 	case *pgproto3.Close:
 		return c.extended(c.closeObject(m))
 	case *pgproto3.Flush:
@@ -223,6 +226,8 @@ func (c *session) report() {
 		c.reported = map[string]string{}
 	}
 	c.seen = c.settings.epoch
+	application := c.settings.value("application_name")
+	c.peer.application.Store(&application)
 	for _, low := range reportedNames {
 		v := known[low]
 		value := v.shown(c.settings.value(low))
@@ -247,7 +252,7 @@ func (c *session) current() *Session {
 	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
 		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
-			Cursors: cursors, Prepared: statements}
+			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
 }

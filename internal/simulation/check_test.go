@@ -10,7 +10,7 @@ import (
 // journal is what is known outside of the ledger: what analysts have seen, and what the ledger has told.
 type journal struct {
 	draws   int64
-	acked   map[string]int64 // by user: charges that the ledger has acknowledged
+	acked   map[string]int64 // by user: charges that the ledger has acknowledged; of the dataset: draws
 	open    map[string]int64 // by user: charges asked for and not refused: what may have been charged
 	drawn   map[int64]int64  // by release that the ledger has acknowledged: its value
 	seen    map[sight]int64  // what analysts have seen: the cost of each
@@ -61,6 +61,9 @@ func (w *world) charged(b *boot, user string, wanted []int, out []ledger.Outcome
 		sum := int64(0)
 		for _, o := range out {
 			sum += o.Charged.Epsilon.Micro()
+			if o.Receipt != nil {
+				w.book.acked[theDataset] += o.Charged.Epsilon.Micro()
+			}
 		}
 		w.book.acked[user] += sum
 		w.book.open[user] -= w.price(wanted) - sum
@@ -184,8 +187,8 @@ func (w *world) compare(acked, seen, sums, spent map[string]int64, drawn int64) 
 			w.broke("%s: spent %d, charged %d", a.name, spent[a.name], sums[a.name])
 		}
 	}
-	if drawn > w.cap {
-		w.broke("the dataset has spent %d of %d", drawn, w.cap)
+	if drawn > w.cap || drawn < acked[theDataset] || seen[theDataset] > drawn {
+		w.broke("the dataset has spent %d of %d; draws for %d were acknowledged, releases for %d were seen", drawn, w.cap, acked[theDataset], seen[theDataset])
 	}
 }
 
@@ -197,8 +200,13 @@ func (w *world) before() (acked, seen map[string]int64) {
 	for user, sum := range w.book.acked {
 		acked[user] = sum
 	}
+	releases := map[int64]bool{}
 	for s, cost := range w.book.seen {
 		seen[s.user] += cost
+		if !releases[s.id] { // the dataset pays for a release once
+			releases[s.id] = true
+			seen[theDataset] += cost
+		}
 	}
 	return acked, seen
 }

@@ -91,7 +91,10 @@ func TestLedger(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d seeds, %.0f a second: %d answers, %d starts, %d power cuts", n, float64(n)/time.Since(began).Seconds(), answers.Load(), boots.Load(), cuts.Load())
+	t.Logf("%d seeds, %.0f a second", n, float64(n)/time.Since(began).Seconds())
+	for _, threat := range []string{"T25", "T26"} {
+		threats.Reached(t, threat, "simulated: %d seeds with %d starts of a process and %d power cuts; of %d answers none without its charge, none drawn twice", n, boots.Load(), cuts.Load(), answers.Load())
+	}
 }
 
 // TestReplays: a seed runs the same way twice.
