@@ -183,3 +183,52 @@ func TestWritingIsRefused(t *testing.T) {
 	}
 	threats.Reached(t, "T47", "%d of %d forms refused, 0 statements at the database, its table unchanged", refused, len(writingForms))
 }
+
+// TestSettingsStayInTheProxy is threat T48: no setting of a client reaches the database, and what settings make of answers
+// is the same on neighbours.
+func TestSettingsStayInTheProxy(t *testing.T) {
+	w := watch(t)
+	alice, before := w.connect("alice", "lab"), w.logged()
+	values := map[string][]string{"timezone": {"'Asia/Tokyo'", "'nowhere'"}, "extra_float_digits": {"-15", "3"}, "statement_timeout": {"'1s'", "0"}, "datestyle": {"'German'", "'SQL, DMY'"},
+		"search_path": {"canaryschema", "pg_catalog, public"}, "work_mem": {"'1GB'"}, "role": {"dba"}, "row_security": {"off"}, "default_transaction_isolation": {"'serializable'"},
+		"intervalstyle": {"'iso_8601'"}, "bytea_output": {"'escape'"}, "standard_conforming_strings": {"off"}, "client_encoding": {"'LATIN1'"}, "lock_timeout": {"1"},
+		"application_name": {"'canaryname'"}, "session_replication_role": {"replica"}, "log_statement": {"none"}, "temp_tablespaces": {"canaryspace"}, "enable_seqscan": {"off"}}
+	sent := 0
+	for name, list := range values {
+		for _, value := range list {
+			for _, form := range []string{"SET %s = %s", "SET LOCAL %s TO %s", "SET SESSION %s TO %s", "SELECT set_config('%s', %s::text, false)"} {
+				alice.ask(fmt.Sprintf(form, name, value))
+				sent++
+			}
+		}
+	}
+	alice.ask(`RESET ALL`)
+	if a := alice.ask(`SELECT count(*) FROM people WHERE age = 31`); a.err != nil {
+		t.Fatal(a.err)
+	}
+	text := w.since(before)
+	own := "set_config('search_path', '', true)"
+	foreign := 0
+	for _, line := range strings.Split(text, "\n") {
+		low := strings.ToLower(line)
+		if strings.Contains(low, "canary") || strings.Contains(low, "statement: set ") || strings.Contains(low, "set_config") && !strings.Contains(line, own) && !strings.Contains(line, "pg_catalog.set_config") {
+			t.Errorf("the database saw %s", line)
+			foreign++
+		}
+	}
+	if !strings.Contains(text, own) {
+		t.Error("the log shows no leaf: the test tested nothing")
+	}
+	b := budgets{"1000", "1000"}
+	p := pair{serveProcess(t, duckFixture(t, b, 0)).connect("alice", "lab"), serveProcess(t, duckFixture(t, b, 7)).connect("alice", "lab")}
+	different := 0
+	for name, list := range values {
+		for _, sql := range []string{`SET ` + name + ` = ` + list[0], `SHOW ` + name, `SELECT city, count(*), avg(income) FROM people WHERE age < 30 GROUP BY city`, `SELECT current_setting('` + name + `')`} {
+			if d := p.sameShape(sql); d != "" {
+				t.Error(d)
+				different++
+			}
+		}
+	}
+	threats.Reached(t, "T48", "%d settings sent, %d SET of clients at the database; %d of %d answers differ between neighbours", sent, foreign, different, 4*len(values))
+}
