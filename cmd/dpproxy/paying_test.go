@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+)
+
+// charges is how many charges a user has, by another connection of hers.
+func (w *wire) charges() int {
+	w.t.Helper()
+	return count(w.t, w.ask(`SELECT count(*) FROM dp.charges`))
+}
+
+// TestTransactionsGiveNothingBack is threat T32: what a client does with her transaction, and losing the connection, takes no
+// charge back.
+func TestTransactionsGiveNothingBack(t *testing.T) {
+	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
+	other, answers := p.connect("alice", "lab"), 0
+	for i := range 100 {
+		w := p.connect("alice", "lab")
+		q := fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, i%50, 1000*(i/50+1))
+		steps := [][]string{
+			{`BEGIN`, q, `ROLLBACK`}, {`BEGIN`, `SAVEPOINT a`, q, `ROLLBACK TO a`, `COMMIT`}, {`BEGIN`, q, `SELECT nope`, `ROLLBACK`}, {`BEGIN`, q},
+			{`BEGIN; ` + q + `; ROLLBACK`}, {`BEGIN; DECLARE c CURSOR FOR ` + q, `FETCH ALL c`, `ROLLBACK`}, {`BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY`, q, `ABORT`}, {`COPY (` + q + `) TO STDOUT`},
+		}[i%8]
+		answered := false
+		for _, sql := range steps {
+			a, err := w.tryAsk(sql)
+			if err != nil {
+				t.Fatalf("%s: %v", sql, err)
+			}
+			answered = answered || len(a.rows) > 0 || strings.HasPrefix(sql, "COPY") && a.err == nil
+		}
+		if answered {
+			answers++
+		}
+		_ = w.conn.Close() // within the transaction, where there still is one
+	}
+	charged := other.charges()
+	if answers != 100 || charged != 100 {
+		t.Errorf("%d answers, %d charges", answers, charged)
+	}
+	threats.Reached(t, "T32", "%d charges for %d answers in transactions that were rolled back, failed or lost", charged, answers)
+}
+
+// TestExecutedAgain is threat T33: each execution with other values is a release and a charge, each with the same values is
+// the same answer for free; fetching goes about in what was drawn; describing draws nothing and asks the database nothing.
+func TestExecutedAgain(t *testing.T) {
+	w := watch(t)
+	alice, other := w.connect("alice", "lab"), w.connect("alice", "lab")
+	hear := func(messages ...pgproto3.FrontendMessage) answer {
+		t.Helper()
+		for _, m := range append(messages, &pgproto3.Sync{}) {
+			alice.Send(m)
+		}
+		a, err := alice.hear()
+		if err != nil || a.err != nil {
+			t.Fatal(err, a.err)
+		}
+		return a
+	}
+	hear(&pgproto3.Parse{Name: "s", Query: `SELECT count(*) FROM people WHERE age < $1 AND income < $2`}, &pgproto3.Describe{ObjectType: 'S', Name: "s"})
+	before := w.logged()
+	for range 100 {
+		hear(&pgproto3.Bind{PreparedStatement: "s", Parameters: [][]byte{[]byte("40"), []byte("1000")}}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Describe{ObjectType: 'S', Name: "s"})
+	}
+	described := other.charges()
+	if text := w.since(before); text != "" || described != 0 {
+		t.Errorf("describing: %d charges, and the database was asked %.300s", described, text)
+	}
+	first := map[string]string{}
+	run := func() (same int) {
+		for i := range 100 {
+			values := [][]byte{[]byte(strconv.Itoa(20 + i%50)), []byte(strconv.Itoa(1000 * (1 + i/50)))}
+			a := hear(&pgproto3.Bind{PreparedStatement: "s", Parameters: values}, &pgproto3.Execute{})
+			key := fmt.Sprintf("%s", values)
+			if first[key] == a.rows[0][0] {
+				same++
+			}
+			first[key] = a.rows[0][0]
+		}
+		return same
+	}
+	run()
+	charged := other.charges()
+	same := run()
+	again := other.charges()
+	if charged != 100 || again != 100 || same != 100 {
+		t.Errorf("%d charges for 100 executions; again: %d in all, %d equal answers", charged, again, same)
+	}
+	const rows = `SELECT age, count(*) FROM people WHERE hiv GROUP BY age`
+	alice.ask(`BEGIN`)
+	hear(&pgproto3.Parse{Query: rows}, &pgproto3.Bind{DestinationPortal: "p"})
+	fetched := 0
+	for range 150 {
+		a := hear(&pgproto3.Execute{Portal: "p", MaxRows: 1})
+		fetched += len(a.rows)
+	}
+	alice.ask(`COMMIT`)
+	whole, portal := alice.ask(rows), other.charges()-again
+	if fetched != len(whole.rows) || portal != 1 {
+		t.Errorf("a portal: %d of %d rows, %d charges", fetched, len(whole.rows), portal)
+	}
+	copied := other.charges()
+	for range 3 {
+		alice.ask(`COPY (` + rows + `) TO STDOUT`)
+	}
+	copied = other.charges() - copied
+	if copied != 0 {
+		t.Errorf("copying what is held: %d charges", copied)
+	}
+	threats.Reached(t, "T33", "%d charges for 100 executions, %d of 100 repeated ones equal and %d charged; %d charge for a portal fetched 150 times; %d for 100 descriptions",
+		charged, same, again-charged, portal, described)
+}
+
+// manyUsers adds so many users to a policy, each with her name for a password.
+func manyUsers(t *testing.T, path string, n int) (names []string) {
+	t.Helper()
+	var lines strings.Builder
+	for i := range n {
+		names = append(names, fmt.Sprintf("user%03d", i))
+		fmt.Fprintf(&lines, "\n  - {name: %s, password: %q}", names[i], verifier(t, names[i]))
+	}
+	edit(t, path, "users:", "users:"+lines.String())
+	return names
+}
+
+// spellings of one count; the planner reads all of them as one question.
+var spellings = []string{`SELECT count(*) FROM people WHERE age >= %[1]d AND income < %[2]d`, `SELECT count(*) AS n FROM people p WHERE p.income < %[2]d AND p.age >= %[1]d`,
+	`SELECT count(1) FROM public.people WHERE NOT (age < %[1]d) AND income < %[2]d`, `SELECT count(*) + 0 FROM people WHERE age > %[1]d - 1 AND income < %[2]d`,
+	`SELECT sum(n) FROM (SELECT count(*) AS n FROM people WHERE age >= %[1]d AND income < %[2]d) x`, `SELECT count(*) FILTER (WHERE income < %[2]d) FROM people WHERE age >= %[1]d`,
+	`SELECT count(CASE WHEN age >= %[1]d AND income < %[2]d THEN 1 END) FROM people`, `WITH x AS (SELECT * FROM people WHERE age >= %[1]d) SELECT count(*) FROM x WHERE income < %[2]d`,
+	`SELECT count(*) FROM people WHERE age BETWEEN %[1]d AND 1000 AND income < %[2]d`, `SELECT /* again */ count ( * ) FROM "people" WHERE (age) >= (%[1]d) AND (income < %[2]d)`}
+
+// TestAveragingGainsNothing is threat T34: many spellings of one question are one release; their mean is as far off as what
+// was charged allows. Of the mean square error of n Laplace draws the relative standard error is √(5/n): below 0.9 of the
+// theory's root would come by chance with less than 10⁻³ at CI length.
+func TestAveragingGainsNothing(t *testing.T) {
+	const each = 50 // questions of a user, as each costs more planning the more releases she holds
+	path := duckFixture(t, budgets{"100000", "100000"}, 0)
+	questions, different, squares, charged, total := threats.Length(1500, 5000), 0, 0.0, 0, 0.0
+	users := manyUsers(t, path, questions/each)
+	p := serveProcess(t, path)
+	var w *wire
+	for q := range questions {
+		if q%each == 0 {
+			w = p.connect(users[q/each], "lab")
+		}
+		from, below := 18+q%60, 1000*(1+q/60)
+		sum, firstText := 0.0, ""
+		for i, form := range spellings {
+			a := w.ask(fmt.Sprintf(form, from, below))
+			if a.err != nil {
+				t.Fatalf("%s: %v", form, a.err)
+			}
+			if i == 0 {
+				firstText = a.rows[0][0]
+			} else if a.rows[0][0] != firstText {
+				different++
+			}
+			v, err := strconv.ParseFloat(a.rows[0][0], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += v
+		}
+		truth := 0
+		for i := 1; i <= 1000; i++ {
+			if 18+i%60 >= from && 1000*(i%90) < below {
+				truth++
+			}
+		}
+		off := sum/float64(len(spellings)) - float64(truth)
+		squares += off * off
+		if q%each == each-1 {
+			spent, err := strconv.ParseFloat(w.spent(), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			charged, total = charged+w.charges(), total+spent
+			_ = w.conn.Close()
+		}
+	}
+	epsilon := total / float64(questions) // of all spellings of a question together
+	theory := math.Sqrt(2*math.Exp(-epsilon)) / (1 - math.Exp(-epsilon))
+	ratio := math.Sqrt(squares/float64(questions)) / theory
+	if ratio < 0.9 {
+		t.Errorf("the mean of %d spellings is %.2f as far off as ε %.3f allows", len(spellings), ratio, epsilon)
+	}
+	threats.Reached(t, "T34", "%d questions in %d spellings each: %d charges, ε %.3f a question, root mean square error of the means %.2f of the theory's, %d spellings answered otherwise",
+		questions, len(spellings), charged, epsilon, ratio, different)
+}
+
+// badEpsilons are no ε, for a session and for a policy.
+var badEpsilons = []string{"0", "-1", "-0.1", "NaN", "Infinity", "-Infinity", "inf", "1e-320", "1e400", "1e999999999", "0.0000001", "1000001", "2", "0x1p-3", "1_0", "one", "", " ", "0,1", "0.1.2", "--1",
+	"1e", strings.Repeat("9", 5000), "0." + strings.Repeat("0", 5000) + "1", "٠.١", "0.1; SET role dba", "0.1\x00", "1/10"}
+
+// TestBadEpsilons is threat T40: none of them is accepted, by any way, and the ledger stays as it is.
+func TestBadEpsilons(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	p := serveProcess(t, path)
+	w := p.connect("alice", "lab")
+	accepted, tried := 0, 0
+	for _, bad := range badEpsilons {
+		quoted := strings.ReplaceAll(bad, "'", "''")
+		for _, sql := range []string{`SET dp.epsilon = '` + quoted + `'`, `SET LOCAL dp.epsilon TO '` + quoted + `'`, `SELECT set_config('dp.epsilon', '` + quoted + `', false)`, `SET dp.epsilon = ` + quoted} {
+			if strings.HasPrefix(sql, "SET dp.epsilon = 1/") || strings.HasSuffix(sql, "= 0.1; SET role dba") {
+				continue // other statements
+			}
+			tried++
+			if a, err := w.tryAsk(sql); err != nil {
+				w = p.connect("alice", "lab")
+			} else if a.err == nil {
+				t.Errorf("accepted: %.100s: %v", sql, a.rows)
+				accepted++
+			}
+		}
+		tried++
+		if conn, err := p.dial("alice", "lab"); err == nil {
+			a := conn.ask(`SHOW dp.epsilon`)
+			if len(a.rows) != 1 || a.rows[0][0] != "0.1" {
+				t.Errorf("a session begins with %v", a.rows)
+			}
+			_ = conn.conn.Close()
+		}
+	}
+	for _, bad := range []string{"0", "-1", ".nan", ".inf", "1e-320", "1e400", strings.Repeat("9", 400), "0.0000001", `""`} {
+		for _, key := range []string{"epsilon: 0.1,", "cap: {epsilon: 10,"} {
+			other := duckFixture(t, budgets{"10", "10"}, 0)
+			edit(t, other, key, key[:strings.LastIndex(key, ":")+2]+bad+",")
+			tried++
+			if out := dpproxy(t, "", "check", "--policy", other); out.code != 3 {
+				t.Errorf("%s with %s: exit %d", key, bad, out.code)
+				accepted++
+			}
+		}
+	}
+	if w.spent() != "0" || w.charges() != 0 || w.ask(`SHOW dp.epsilon`).rows[0][0] != "0.1" {
+		t.Error("something was charged or set")
+	}
+	threats.Reached(t, "T40", "%d of %d bad values accepted, the ledger unchanged", accepted, tried)
+}
