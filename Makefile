@@ -4,7 +4,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch attacks docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch attacks docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -27,6 +27,9 @@ test: deps lint ## everything that CI runs
 
 race: ## the packages with concurrency, under the race detector
 	$(GO) test -race -short -timeout 20m ./proxy/... ./ledger/... ./sandbox/... ./backend/...
+
+simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
+	$(GO) test ./internal/simulation -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v
 
 fuzz: ## ten minutes of fuzzing a target
 	@./scripts/fuzz 10m

@@ -82,7 +82,11 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 			return nil, err
 		}
 		if wait == nil {
-			return f.pay(ctx, r, ds, parts)
+			out, err := f.pay(ctx, r, ds, parts)
+			if errors.Is(err, errOutdated) {
+				continue
+			}
+			return out, err
 		}
 		select {
 		case <-wait.done:
@@ -143,7 +147,6 @@ func hasNoise(s mechanisms.Spec) bool {
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
 // it begins none and returns that flight to wait for.
 func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
-	now := f.tick()
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
 	f.mu.RLock()
@@ -151,6 +154,7 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 	if f.flights.closed {
 		return nil, 0, nil, ErrClosed
 	}
+	now := max(f.tick(), f.book.last.at) // as the writer dates rows, or it would find this look outdated again and again
 	if ds, err = f.book.lookup(r); err != nil {
 		return nil, 0, nil, err
 	}
@@ -284,6 +288,16 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]
 	return out, nil
 }
 
+// errOutdated: between the look at the book and the charge the book or the time has moved on, so that an item is served
+// otherwise: its epoch is over, or a ledger opened anew after a fault holds a save that had no acknowledgement.
+var errOutdated = errors.New("looked up too early")
+
+// outdated tells whether a part would be served otherwise now.
+func (b *book) outdated(ds int64, user string, p *part, now int64) bool {
+	again := b.part(ds, user, p.item, now)
+	return again.free != 0 || again.joins != p.joins || again.key != p.key
+}
+
 // charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
 func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	b := f.book
@@ -300,8 +314,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.free != 0 {
 			continue
 		}
-		if p.joins != 0 && (b.releases[p.joins] == nil || b.releases[p.joins].Revoked) {
-			return refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
+		if b.outdated(ds, r.User, p, t.now) {
+			return refusal{errOutdated}
 		}
 		if err := b.refines(ds, r.User, p.item); err != nil {
 			return refusal{err}

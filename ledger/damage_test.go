@@ -7,12 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 // snapshot copies the files of a ledger that is open, as a crash would leave them.
@@ -54,17 +55,6 @@ func lived(t testing.TB, path string) *keeper {
 	return f
 }
 
-func count(t testing.TB, usual int) int {
-	if s := os.Getenv("DPPROXY_LEDGER_FLIPS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return usual
-}
-
 // T29: a flipped bit and a cut file are found by Open, Verify or Load, or they have changed nothing. Never does a
 // ledger open that has forgotten spending.
 func TestDamageIsFoundOrHarmless(t *testing.T) {
@@ -100,7 +90,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 			}
 		}
 	}
-	flips := count(t, 300)
+	flips := threats.Length(400, 10_000)
 	for range flips {
 		suffix := []string{"", "-wal"}[random.IntN(2)]
 		damaged := maps.Clone(files)
@@ -110,18 +100,20 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 		damaged[suffix] = p
 		try(fmt.Sprintf("bit %d of %q", bit, suffix), damaged)
 	}
-	t.Logf("%d of %d flips found, the others harmless", found, flips)
+	byFlip, cuts := found, 0
 	for cut := 1; cut <= 4096; cut += 1 + random.IntN(2*4096/flips+1) {
 		for _, suffix := range []string{"", "-wal"} {
 			damaged := maps.Clone(files)
 			damaged[suffix] = files[suffix][:len(files[suffix])-cut]
 			before := found
+			cuts++
 			try(fmt.Sprintf("%d bytes off %q", cut, suffix), damaged)
 			if suffix == "-wal" && found == before {
 				t.Fatalf("%d bytes off the log were not missed", cut)
 			}
 		}
 	}
+	threats.Reached(t, "T29", "of %d flipped bits %d found and the others harmless; of %d cuts %d found; 0 ledgers open that have forgotten spending", flips, byFlip, cuts, found-byFlip)
 }
 
 // A hand that knows SQL: each change of a stored row is found.

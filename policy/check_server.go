@@ -31,6 +31,7 @@ func (c *checker) server(s *serverT, at place) {
 	if s.Admin != "" {
 		checkAddress(s.Admin, at.key("admin"), "admin")
 	}
+	c.timing(&s.Timing, at.key("timing"))
 	if s.TLS != nil {
 		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
 		if s.TLS.Cert == "" || s.TLS.Key == "" {
@@ -39,6 +40,38 @@ func (c *checker) server(s *serverT, at place) {
 	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
+}
+
+// leastGrid is the shortest step of the grid: the last milliseconds of each are waited for with the processor.
+const (
+	leastGrid = 5 * time.Millisecond
+	mostGrid  = 10 * time.Minute
+)
+
+func (c *checker) timing(t *timingT, at place) {
+	if t.Grid == "" {
+		if t.Fresh != "" {
+			at.key("fresh").problem("timing: fresh needs grid, the step of everything else")
+		}
+		return
+	}
+	to := &c.policy.Server.Timing
+	to.Grid = step(t.Grid, at.key("grid"), "grid")
+	if to.Fresh = to.Grid; t.Fresh == "" {
+		return
+	}
+	if to.Fresh = step(t.Fresh, at.key("fresh"), "fresh"); to.Fresh%to.Grid != 0 {
+		at.key("fresh").problem("timing: fresh is %.40q, must be a multiple of grid", t.Fresh)
+	}
+}
+
+func step(text string, at place, what string) time.Duration {
+	d, ok := brief(text)
+	if !ok || d < leastGrid || d > mostGrid {
+		at.problem("timing: %s is %.40q, must be a whole number of ms, s or m from 5ms to 10m, such as 20ms", what, text)
+		return leastGrid
+	}
+	return d
 }
 
 // limits reads what clients may take.
@@ -96,7 +129,11 @@ func loopback(address string) bool {
 func (c *checker) backend(b *backendT, at place) {
 	to := &c.policy.Backend
 	to.URL = c.databaseURL(expand(b.URL, at.key("url"), "url"), at.key("url"))
-	to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
+	if d, ok := brief(b.Deadline); ok && d > 0 {
+		to.Deadline = d
+	} else {
+		to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
+	}
 	if len(b.Files) == 0 {
 		return
 	}

@@ -20,15 +20,19 @@ type fileT struct {
 	Users    []userT    `yaml:"users" jsonschema_description:"Who may log in."`
 	Datasets []datasetT `yaml:"datasets" jsonschema:"required" jsonschema_description:"Each dataset is a database to clients and the holder of budgets."`
 	Limits   later      `yaml:"limits"`
-	Timing   later      `yaml:"timing"`
 }
 
 type serverT struct {
 	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
 	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
 	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
-	Timing later   `yaml:"timing"`
+}
+
+type timingT struct {
+	Grid  string `yaml:"grid" jsonschema:"required" jsonschema_description:"Answers, refusals and errors leave at multiples of this since the question came, such as 20ms."`
+	Fresh string `yaml:"fresh" jsonschema_description:"The same for questions for which private rows are read, such as 200ms. Above backend.deadline their time tells nothing. Without it as grid."`
 }
 
 type limitsT struct {
@@ -95,7 +99,6 @@ type datasetT struct {
 	NullUnit    string             `yaml:"null_unit" jsonschema:"enum=exclude,enum=each,default=exclude" jsonschema_description:"Rows whose unit is NULL: left out, or each a unit of its own (assumed). A table may say otherwise."`
 	Large       string             `yaml:"large_products" jsonschema:"enum=refuse,enum=threshold,default=refuse" jsonschema_description:"GROUP BY of plain columns with more than 2^20 combinations: refused, or those combinations are found and shown that enough units have, which needs a delta."`
 	Limits      later              `yaml:"limits"`
-	Timing      later              `yaml:"timing"`
 }
 
 // unitT is `row` or a mapping; see its schema.
@@ -154,7 +157,6 @@ type tableT struct {
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
-	Timing           later      `yaml:"timing"`
 }
 
 // appendsT is a column's name or a mapping; see its schema.

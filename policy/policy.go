@@ -29,7 +29,14 @@ type Server struct {
 	Listen string // host:port
 	Admin  string // host:port of /metrics and /healthz; empty: none
 	TLS    *TLS
+	Timing Timing
 	Limits Limits
+}
+
+// Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.
+type Timing struct {
+	Grid  time.Duration
+	Fresh time.Duration // where private rows are read; at least Grid
 }
 
 // Limits bound what clients may take. A policy that was read has none that is zero but StatementsPerSecond: any number.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +52,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	if a.reads(plan) {
+		readsRows(ctx)
+	}
 	found := privacy.Cost{}
 	if len(plan.Finds) > 0 {
 		var err error
@@ -92,6 +96,12 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	result.Columns = result.Rows.Value().Columns
 	again(plan, bought, result)
 	return result, nil
+}
+
+// reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
+// and what she was told.
+func (a *Answerer) reads(plan *planner.Plan) bool {
+	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return !m.Held })
 }
 
 // purchaseBurst is the time over which a user's purchases a second are counted.

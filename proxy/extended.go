@@ -142,6 +142,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner
 	for i, col := range d.Columns {
 		stmt.columns[i] = sandbox.Column{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
 	}
+	stmt.columns = actColumns(asked.Acts, stmt.columns)
 	return nil
 }
 
@@ -168,7 +169,7 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 		return err
 	}
 	if !slices.Equal(params, stmt.params) {
-		return failure("0A000", "cached plan must not change its parameters").withHint("Prepare the statement again.")
+		return staleStatement("its parameters")
 	}
 	return nil
 }
@@ -189,10 +190,10 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		return failure("08P01", fmt.Sprintf("bind message supplies %d parameters, but prepared statement %q requires %d",
 			len(m.Parameters), m.PreparedStatement, len(stmt.params)))
 	}
-	if f := checkFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter"); f != nil {
+	if f := checkFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter", "%d parameters"); f != nil {
 		return f
 	}
-	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result"); f != nil {
+	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
 	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns}
@@ -315,7 +316,7 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 		return nil
 	}
 	if !sameShape(p.columns, p.result.Columns) {
-		return failure("0A000", "cached plan must not change result type").withHint("Prepare the statement again.")
+		return staleStatement("result type")
 	}
 	p.names, err = c.namesFor(ctx, p.result.Columns, p.formats)
 	return err

@@ -157,7 +157,8 @@ func (c *session) greet(st startup) error {
 	if st.minor >= 2 {
 		size = keyBytes32
 	}
-	pid, key, err := c.server.keys.register(&c.wait, size)
+	c.peer.user, c.peer.database, c.peer.started, c.peer.conn = c.user, c.database, time.Now(), c.conn
+	pid, key, err := c.server.keys.register(&c.wait, &c.peer, size)
 	if err != nil {
 		return failure("XX000", textInternal).fatal()
 	}
@@ -221,6 +222,7 @@ func (c *session) end(err error) {
 		c.server.users.disconnect(c.user)
 		c.counted = false
 	}
+	c.pace.hold()
 	if err == nil || errors.Is(err, errSilent) {
 		_ = c.back.Flush() // the client may be gone
 		return

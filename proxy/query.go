@@ -148,7 +148,7 @@ func (c *session) encoder(result Result, formats []int16, names objectNames) *en
 		digits = 1
 	}
 	e := newEncoder(result.Columns, formats, c.settings.current().Zone, digits)
-	e.names = names
+	e.names, e.intervals = names, c.settings.value("intervalstyle")
 	return e
 }
 

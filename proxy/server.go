@@ -60,9 +60,6 @@ type Config struct {
 	Log      *slog.Logger
 	Limits   Limits
 	Metrics  *Metrics // nil: a new set
-	// Pad holds every outcome of a statement that the pipeline answers (rows, refusals, errors, cancelled waits) to the next
-	// multiple of it since the statement began; 0: none. The wait is a plain sleep: how much it hides is not measured yet.
-	Pad time.Duration
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
 }

@@ -39,6 +39,7 @@ var picture = map[string][]string{
 	"ledger":                     {"mechanisms", "mechanisms/privacy", "mechanisms/ranges"},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy"},
 	"backend/pgtest":             {},
+	"internal/simulation":        {},
 	"internal/threats":           {},
 	"internal/threats/report":    {"internal/threats"},
 	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},

@@ -46,18 +46,12 @@ func serveCommand() *cobra.Command {
 	}
 	policyFlag(cmd, &path)
 	rollbackFlags(cmd, &o.trust)
-	padFlag(cmd, &o.pad)
 	return cmd
 }
 
 // serving is how a proxy is to be run, besides what the policy says.
 type serving struct {
 	trust ledger.Options
-	pad   time.Duration
-}
-
-func padFlag(cmd *cobra.Command, pad *time.Duration) {
-	cmd.Flags().DurationVar(pad, "pad", 0, "hold each outcome to a multiple of this, such as 20ms; how much it hides is not measured yet")
 }
 
 // policyFlag adds --policy, which a command that uses it cannot do without.
@@ -104,7 +98,7 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret, Pad: o.pad})
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
 	if err != nil {
 		return err
 	}

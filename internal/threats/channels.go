@@ -2,14 +2,14 @@ package threats
 
 // channels: what leaks beside the numbers.
 var channels = []Row{
-	{"T1", "errors that only some rows raise", "220 forms × places × engines: 0 errors of the database, 0 differences between neighbours", []string{"cmd/dpproxy.TestT1ErrorOracle"}, ""},
+	{"T1", "errors that only some rows raise", "40 forms × 6 places × 2 engines: 0 errors of the database, 0 differences between neighbours", []string{"cmd/dpproxy.TestT1ErrorOracle"}, ""},
 	{"T2", "error text that carries cells", "10,000 failing queries: 0 bytes of a canary in frames, logs, metrics", []string{}, ""},
-	{"T3", "a failing database as a bit", "after each injected fault: an answer, its charge kept, the operator told", []string{"cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer"}, ""},
+	{"T3", "a failing database as a bit", "after each injected fault: an answer, its charge kept, the operator told", []string{"cmd/dpproxy.TestT3AnswersThroughFaults", "cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer"}, "no dataset closes after faults: that would be a bit about its rows (ADR 36)"},
 	{"T4", "which groups exist", "a key of one person: shown in at most δ of the runs; declared keys always there", []string{}, ""},
 	{"T5", "empty sets, NULL, NaN, bounds of zero width", "6 aggregates over nothing: 200 of 200 answers are numbers, at least 2 distinct", []string{}, ""},
-	{"T6", "response time", "AUC within 0.02 of 0.5 over 5,000 an arm (CI: 0.05 over 1,200)", []string{}, ""},
-	{"T7", "the time limit as a bit", "500 runs over the deadline on one side only: 0 differences", []string{}, ""},
-	{"T8", "cancelling as a probe", "1,000 cancels: as many charges as begun queries, answered shares within 3 standard errors", []string{}, ""},
+	{"T6", "response time", "AUC within 0.02 of 0.5 over 5,000 an arm (CI: 0.05 over 1,200)", []string{"cmd/dpproxy.TestT6ResponseTime", "proxy.TestEveryOutcomeIsHeld"}, ""},
+	{"T7", "the time limit as a bit", "500 runs over the deadline on one side only: 0 differences", []string{"cmd/dpproxy.TestT7DeadlineOnOneSide"}, ""},
+	{"T8", "cancelling as a probe", "1,000 cancels: as many charges as begun queries, answered shares within 3 standard errors", []string{"cmd/dpproxy.TestT8CancelAsAProbe", "proxy.TestWaitsEndOnTheGrid"}, ""},
 	{"T9", "catalogs and statistics", "every catalog statement: 0 differences, 0 rows of the database's own catalog", []string{"cmd/dpproxy.TestReplayTellsNothing"}, ""},
 	{"T10", "state that a statement leaves behind", "all refused; another session sees 0 locks, notices, changes", []string{}, ""},
 	{"T11", "the charge as a channel", "100,000 queries: charges and refusals equal on neighbours", []string{}, ""},
