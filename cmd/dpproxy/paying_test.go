@@ -120,18 +120,6 @@ func TestExecutedAgain(t *testing.T) {
 		charged, same, again-charged, portal, described)
 }
 
-// manyUsers adds so many users to a policy, each with her name for a password.
-func manyUsers(t *testing.T, path string, n int) (names []string) {
-	t.Helper()
-	var lines strings.Builder
-	for i := range n {
-		names = append(names, fmt.Sprintf("user%03d", i))
-		fmt.Fprintf(&lines, "\n  - {name: %s, password: %q}", names[i], verifier(t, names[i]))
-	}
-	edit(t, path, "users:", "users:"+lines.String())
-	return names
-}
-
 // spellings of one question of 120 counts; the planner reads all of them alike.
 var spellings = []string{`SELECT age, count(*) FROM people WHERE income < %d GROUP BY age`, `SELECT p.age AS a, count(*) AS n FROM people p WHERE p.income < %d GROUP BY 1`,
 	`SELECT age, count(1) FROM public.people WHERE NOT (income >= %d) GROUP BY people.age`, `SELECT age, count(*) + 0 FROM people WHERE income < %d GROUP BY age`,
