@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch attacks docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -28,6 +28,10 @@ test: deps lint ## everything that CI runs
 
 race: ## the packages with concurrency, under the race detector
 	$(GO) test -race -short -timeout 20m ./proxy/... ./ledger/... ./sandbox/... ./backend/...
+
+simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
+	$(GO) test ./internal/simulation -run '^TestLedger$$' -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v
+	$(GO) test ./internal/simulation/whole -run '^TestWhole$$' -count=1 -timeout 12h -seeds $$(( $(or $(SEEDS),100000) / 20 )) -v
 
 fuzz: ## ten minutes of fuzzing a target
 	@./scripts/fuzz 10m
@@ -71,6 +75,9 @@ safety-full: deps ## the same at full length: hours
 
 tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the unit: docs/tpch.md
 	$(GO) test ./cmd/dpproxy -run 'TestTPCH$$' -tpch-scale 0.1 -tpch-draws 15 -update -count=1 -v
+
+attacks: deps ## six attacks against PostgreSQL and against dpproxy in front of it: examples/attacks/README.md and its plot
+	$(GO) test ./examples/attacks -run '^TestAttacks$$' -attack-runs 5 -update -count=1 -timeout 60m -v
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

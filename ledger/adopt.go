@@ -7,13 +7,16 @@ import (
 )
 
 // Adopt puts a policy in force. What has not changed leaves no row.
-func (f *file) Adopt(ctx context.Context, p Terms) error {
+func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 	for _, t := range p.Datasets {
 		if err := t.sound(); err != nil {
 			return err
 		}
 	}
-	return f.do(ctx, &job{alone: true, run: func(t *batch) error {
+	return f.do(ctx, &job{alone: true, after: func() { f.sharing.adopted = true }, run: func(t *batch) error {
+		if err := f.alone(t, p); err != nil {
+			return err
+		}
 		a := adoption{batch: t, book: f.book.draft(), owner: map[string]string{}}
 		return a.adopt(p)
 	}})
@@ -58,7 +61,7 @@ func (a *adoption) adopt(p Terms) error {
 	if len(a.rows) == before {
 		return nil
 	}
-	return a.store.rewriteAccounts(a.book.accounts)
+	return rewriteAccounts(a.store, a.book.accounts)
 }
 
 // note adds a row and folds it into the draft.

@@ -46,7 +46,7 @@ func benchmarkCharge(b *testing.B, goroutines int, o Options) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "charges/s")
 }
 
-func benchmarkOne(b *testing.B, f *file, n uint64) {
+func benchmarkOne(b *testing.B, f *keeper, n uint64) {
 	it := item(1, eps(1))
 	binary.BigEndian.PutUint64(it.Digest[:], n)
 	out, err := f.Charge(ctx, request("alice", it))
@@ -100,7 +100,7 @@ func BenchmarkOpen(b *testing.B) {
 	}
 	f.Close()
 	for b.Loop() {
-		open(b, f.path, Options{}).Close()
+		open(b, pathOf(f), Options{}).Close()
 	}
 	b.ReportMetric(float64(b.Elapsed())/float64(time.Microsecond)/float64(b.N)/(8*batch), "µs/row")
 }

@@ -7,47 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
-
-// flightKey names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch. Of a saved release it
-// is the unique key on disk.
-type flightKey [sha256.Size]byte
-
-// flight is one item under way between its charge and its save. done is closed when it has landed or was given up.
-type flight struct {
-	key  flightKey
-	done chan struct{}
-}
-
-// flights are the items under way. A request takes off for all of its items at once or for none, so two requests never
-// wait for each other.
-type flights struct {
-	mu      sync.Mutex
-	running map[flightKey]*flight
-	closed  bool
-}
-
-func (f *flights) land(fl *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running[fl.key] == fl {
-		delete(f.running, fl.key)
-		close(fl.done)
-	}
-}
-
-func (f *flights) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	for key, fl := range f.running {
-		delete(f.running, key)
-		close(fl.done)
-	}
-}
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
@@ -66,10 +28,11 @@ type part struct {
 	key    flightKey
 	flight *flight
 	charge int64
+	fence  int64 // of the claim on the draw
 }
 
 // Charge pays for the items of one statement at once. See Ledger.
-func (f *file) Charge(ctx context.Context, r Request) ([]Outcome, error) {
+func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 	if err := checkRequest(r); err != nil {
 		return nil, err
 	}
@@ -82,7 +45,17 @@ func (f *file) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 			return nil, err
 		}
 		if wait == nil {
-			return f.pay(ctx, r, ds, parts)
+			out, err := f.pay(ctx, r, ds, parts)
+			switch {
+			case errors.Is(err, errOutdated):
+				continue
+			case errors.Is(err, errElsewhere):
+				if err := f.await(ctx); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			return out, err
 		}
 		select {
 		case <-wait.done:
@@ -142,8 +115,7 @@ func hasNoise(s mechanisms.Spec) bool {
 
 // takeOff looks each item up and begins a flight for each that must be paid. If another request is paying for one of them
 // it begins none and returns that flight to wait for.
-func (f *file) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
-	now := f.tick()
+func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err error) {
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
 	f.mu.RLock()
@@ -151,6 +123,7 @@ func (f *file) takeOff(r Request) (parts []part, ds int64, wait *flight, err err
 	if f.flights.closed {
 		return nil, 0, nil, ErrClosed
 	}
+	now := max(f.tick(), f.book.last.at) // as the writer dates rows, or it would find this look outdated again and again
 	if ds, err = f.book.lookup(r); err != nil {
 		return nil, 0, nil, err
 	}
@@ -252,7 +225,7 @@ func (r *record) current(it *Item, now int64) bool {
 }
 
 // pay charges for the parts that are not free. Whatever fails, their flights end here.
-func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
+func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
@@ -273,7 +246,7 @@ func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Ou
 			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
 			f.flights.land(p.flight)
 		default:
-			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
 			receipt.state.Store(receiptFresh)
 			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
 		}
@@ -284,8 +257,18 @@ func (f *file) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Ou
 	return out, nil
 }
 
+// errOutdated: between the look at the book and the charge the book or the time has moved on, so that an item is served
+// otherwise: its epoch is over, or a ledger opened anew after a fault holds a save that had no acknowledgement.
+var errOutdated = errors.New("looked up too early")
+
+// outdated tells whether a part would be served otherwise now.
+func (b *book) outdated(ds int64, user string, p *part, now int64) bool {
+	again := b.part(ds, user, p.item, now)
+	return again.free != 0 || again.joins != p.joins || again.key != p.key
+}
+
 // charge is the writer's part: one conditional update for each account, and the rows. f.book is the writer's to read.
-func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
+func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	b := f.book
 	if now, err := b.lookup(r); err != nil || now != ds {
 		return refusal{errors.Join(err, ErrPolicy)}
@@ -300,8 +283,8 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 		if p.free != 0 {
 			continue
 		}
-		if p.joins != 0 && (b.releases[p.joins] == nil || b.releases[p.joins].Revoked) {
-			return refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
+		if b.outdated(ds, r.User, p, t.now) {
+			return refusal{errOutdated}
 		}
 		if err := b.refines(ds, r.User, p.item); err != nil {
 			return refusal{err}
@@ -309,34 +292,46 @@ func (f *file) charge(t *batch, r Request, ds int64, parts []part) error {
 		alt := p.item.Ladder.alt(p.cost)
 		all, allAlt, whole = all.plus(p.cost), saturating(allAlt, alt), whole.plus(p.pool)
 		if p.joins == 0 {
+			fence, err := t.claim(p.key)
+			if err != nil {
+				return err
+			}
+			p.fence = fence
 			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
 		}
 	}
+	var moves []move
 	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
-		cost, alt, spent := all, allAlt, ErrExhausted
+		m := move{key: key, cost: all, alt: allAlt, ends: b.ends(key, t.now)}
 		if key.scope == scopeCap {
-			cost, alt, spent = drawn, drawnAlt, ErrCap
+			m.cost, m.alt = drawn, drawnAlt
+		}
+		if m.cost.eps == math.MaxInt64 || m.cost.rho == math.MaxInt64 || m.cost.delta == math.MaxInt64 {
+			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
 		}
 		if _, ok := b.accounts[key]; !ok {
-			if err := t.store.openAccount(key, b.opening(key, t.now)); err != nil {
-				return err
-			}
+			a := b.opening(key, t.now)
+			m.fresh = &a
 		}
-		ok, err := false, error(nil)
-		if cost.eps != math.MaxInt64 && cost.rho != math.MaxInt64 && cost.delta != math.MaxInt64 {
-			ok, err = t.store.charge(key, cost, alt, t.now, b.ends(key, t.now))
-		}
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return refusal{fmt.Errorf("ledger: %w", spent)}
-		}
+		moves = append(moves, m)
+	}
+	if refused, err := t.store.charge(t.now, moves); err != nil {
+		return err
+	} else if refused >= 0 {
+		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].key))}
 	}
 	if whole != drawn && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
 	return addCharges(t, r, ds, parts)
+}
+
+// spentOf is the error of an account that does not hold a cost.
+func spentOf(key accountKey) error {
+	if key.scope == scopeCap {
+		return ErrCap
+	}
+	return ErrExhausted
 }
 
 // capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
@@ -369,7 +364,7 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 }
 
 // bind makes the dataset's base relations its own, with the first charge.
-func (f *file) bind(t *batch, ds int64) error {
+func (f *keeper) bind(t *batch, ds int64) error {
 	var free []string
 	for _, relation := range f.book.sets[ds].terms.Relations {
 		owner, ok := f.book.bound[relation]

@@ -7,12 +7,13 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 // snapshot copies the files of a ledger that is open, as a crash would leave them.
@@ -40,7 +41,7 @@ func lay(t testing.TB, path string, files map[string][]byte) {
 }
 
 // lived is a ledger with some history, part of it in the file and part in the log.
-func lived(t testing.TB, path string) *file {
+func lived(t testing.TB, path string) *keeper {
 	f := open(t, path, Options{})
 	adopt(t, f, census())
 	for n := range byte(20) {
@@ -54,22 +55,11 @@ func lived(t testing.TB, path string) *file {
 	return f
 }
 
-func count(t testing.TB, usual int) int {
-	if s := os.Getenv("DPPROXY_LEDGER_FLIPS"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	return usual
-}
-
 // T29: a flipped bit and a cut file are found by Open, Verify or Load, or they have changed nothing. Never does a
 // ledger open that has forgotten spending.
 func TestDamageIsFoundOrHarmless(t *testing.T) {
 	from := lived(t, place(t))
-	files := snapshot(t, from.path)
+	files := snapshot(t, pathOf(from))
 	own, pool := spent(t, from, "alice")
 	from.Close()
 	path := place(t)
@@ -83,7 +73,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 			return
 		}
 		defer l.Close()
-		f := l.(*file)
+		f := l.(*keeper)
 		if gotOwn, gotPool := spent(t, f, "alice"); gotOwn != own || gotPool != pool {
 			t.Fatalf("%s: opens with %d and %d spent instead of %d and %d", what, gotOwn, gotPool, own, pool)
 		}
@@ -100,7 +90,7 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 			}
 		}
 	}
-	flips := count(t, 300)
+	flips := threats.Length(400, 10_000)
 	for range flips {
 		suffix := []string{"", "-wal"}[random.IntN(2)]
 		damaged := maps.Clone(files)
@@ -110,18 +100,20 @@ func TestDamageIsFoundOrHarmless(t *testing.T) {
 		damaged[suffix] = p
 		try(fmt.Sprintf("bit %d of %q", bit, suffix), damaged)
 	}
-	t.Logf("%d of %d flips found, the others harmless", found, flips)
+	byFlip, cuts := found, 0
 	for cut := 1; cut <= 4096; cut += 1 + random.IntN(2*4096/flips+1) {
 		for _, suffix := range []string{"", "-wal"} {
 			damaged := maps.Clone(files)
 			damaged[suffix] = files[suffix][:len(files[suffix])-cut]
 			before := found
+			cuts++
 			try(fmt.Sprintf("%d bytes off %q", cut, suffix), damaged)
 			if suffix == "-wal" && found == before {
 				t.Fatalf("%d bytes off the log were not missed", cut)
 			}
 		}
 	}
+	threats.Reached(t, "T29", "of %d flipped bits %d found and the others harmless; of %d cuts %d found; 0 ledgers open that have forgotten spending", flips, byFlip, cuts, found-byFlip)
 }
 
 // A hand that knows SQL: each change of a stored row is found.
@@ -130,7 +122,7 @@ func TestTamperingIsFound(t *testing.T) {
 	from.Close()
 	files := map[string][]byte{}
 	for _, suffix := range []string{"", "-witness"} {
-		p, err := os.ReadFile(from.path + suffix)
+		p, err := os.ReadFile(pathOf(from) + suffix)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +171,7 @@ func TestTamperedReleaseIsNotLoaded(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id := buy(t, f, "alice", item(1, eps(1)), 1, 2)
 	f.Close()
-	conn, err := sqlite3.Open(dsn(f.path, ""))
+	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
 	if err == nil {
 		err = conn.Exec("UPDATE release SET noisy = x'020406'")
 	}
@@ -187,7 +179,7 @@ func TestTamperedReleaseIsNotLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn.Close()
-	f = open(t, f.path, Options{})
+	f = open(t, pathOf(f), Options{})
 	_, err = f.Load(ctx, "alice", id)
 	wantErr(t, err, ErrCorrupt)
 }
@@ -197,7 +189,7 @@ func TestSchemaRefusesOverspending(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	charge(t, f, request("alice", item(1, eps(100))))
 	f.Close()
-	conn, err := sqlite3.Open(dsn(f.path, ""))
+	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +262,7 @@ func TestPowerCut(t *testing.T) {
 	for n := range byte(30) {
 		id := buy(t, f, "alice", item(n, eps(10)), int64(n))
 		if n%10 == 9 {
-			if _, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
+			if _, _, err := f.store.(*sqliteStore).conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
 				t.Fatal(err)
 			}
 		}

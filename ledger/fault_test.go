@@ -210,8 +210,8 @@ func TestCheckpointFault(t *testing.T) {
 	r := charge(t, f, request("alice", item(1, eps(1))))[0].Receipt
 	r.Spend(r.digest)
 	v.once.Store(true)
-	f.store.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
-		if f.store.pages = pages; pages > checkpointAt {
+	f.store.(*sqliteStore).conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		if f.store.(*sqliteStore).pages = pages; pages > checkpointAt {
 			v.arm(1)
 		}
 		return nil
@@ -272,7 +272,7 @@ func TestFullDisk(t *testing.T) {
 func TestForeignWriterIsNoticed(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	charge(t, f, request("alice", item(1, eps(100))))
-	conn, err := sqlite3.Open(dsn(f.path, ""))
+	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
 	if err != nil {
 		t.Fatal(err)
 	}

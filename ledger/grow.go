@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -35,7 +33,7 @@ func (r *record) through() int {
 }
 
 // Grow is Ledger's.
-func (f *file) Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error) {
+func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error) {
 	if f.fault.Load() != nil { // what a failed save left on the disk must be known first
 		if err := f.do(ctx, &job{run: func(*batch) error { return nil }}); err != nil {
 			return nil, mechanisms.Step{}, err
@@ -50,7 +48,18 @@ func (f *file) Grow(ctx context.Context, user string, id int64, through int) (*R
 		case err != nil || wait == nil && r == nil:
 			return nil, mechanisms.Step{}, err
 		case wait == nil:
-			return r, r.step, nil
+			err := f.claimStep(ctx, r)
+			if err == nil {
+				return r, r.step, nil
+			}
+			f.flights.land(r.flight)
+			if errors.Is(err, errElsewhere) {
+				err = f.await(ctx)
+			}
+			if err != nil && !errors.Is(err, errOutdated) {
+				return nil, mechanisms.Step{}, err
+			}
+			continue
 		}
 		select {
 		case <-wait.done:
@@ -60,8 +69,22 @@ func (f *file) Grow(ctx context.Context, user string, id int64, through int) (*R
 	}
 }
 
+// claimStep keeps other processes from the step, once it is known that none has made it.
+func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
+	if !f.shared() {
+		return nil
+	}
+	return f.do(ctx, &job{run: func(t *batch) (err error) {
+		if rec := f.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
+			return refusal{errOutdated}
+		}
+		r.fence, err = t.claim(r.key)
+		return err
+	}})
+}
+
 // takeStep begins the flight of a step, or returns the one under way to wait for; neither: there is nothing to grow.
-func (f *file) takeStep(user string, id int64, through int) (*Receipt, *flight, error) {
+func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight, error) {
 	now := f.tick()
 	f.flights.mu.Lock()
 	defer f.flights.mu.Unlock()
@@ -93,7 +116,7 @@ func (f *file) takeStep(user string, id int64, through int) (*Receipt, *flight, 
 }
 
 // Grown is Ledger's.
-func (f *file) Grown(id int64) int {
+func (f *keeper) Grown(id int64) int {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	if rec := f.book.releases[id]; rec != nil {
@@ -103,13 +126,16 @@ func (f *file) Grown(id int64) int {
 }
 
 // saveStep is the writer's part of saving a step.
-func (f *file) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
+func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	rec := f.book.releases[r.grows]
 	if rec == nil || rec.Revoked {
 		return 0, refusal{fmt.Errorf("ledger: %w: it was revoked", ErrNotHeld)}
 	}
 	if n := len(rec.grown); n > 0 && rec.through() == r.step.To && rec.grown[n-1].noisy == sha256.Sum256(blob) {
 		return rec.ID, nil // the first try was durable after all
+	}
+	if err := t.land(r); err != nil {
+		return 0, err
 	}
 	if rec.through() != r.step.From {
 		return 0, refusal{errors.New("ledger: the release has grown by another step")}
@@ -182,7 +208,7 @@ func (b *book) endWhatGoesOn() {
 }
 
 // fetchGrown reads all that a release has grown by.
-func (f *file) fetchGrown(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
+func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
 	s, err := f.read()
 	if err != nil {
 		return none, fmt.Errorf("ledger: %w", err)
@@ -193,8 +219,7 @@ func (f *file) fetchGrown(ctx context.Context, rec *record) (none privacy.Releas
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		var body []byte
-		err := s.run("SELECT body FROM chain WHERE seq = ?", func(st *sqlite3.Stmt) error { body = st.ColumnBlob(0, nil); return nil }, g.seq)
+		body, err := s.body(g.seq)
 		if err != nil {
 			f.closeReader()
 			return none, fmt.Errorf("ledger: %w", openFailed(err))

@@ -21,7 +21,7 @@ func growing(n byte) Item {
 }
 
 // grow saves the next step, whose observations are the numbers from first on.
-func grow(t testing.TB, f *file, user string, id int64, through int, first int64) {
+func grow(t testing.TB, f *keeper, user string, id int64, through int, first int64) {
 	t.Helper()
 	r, p, err := f.Grow(ctx, user, id, through)
 	if err != nil || r == nil {
@@ -35,7 +35,7 @@ func grow(t testing.TB, f *file, user string, id int64, through int, first int64
 	keep(t, f, r, values...)
 }
 
-func loaded(t testing.TB, f *file, user string, id int64) []int64 {
+func loaded(t testing.TB, f *keeper, user string, id int64) []int64 {
 	t.Helper()
 	r, err := f.Load(ctx, user, id)
 	if err != nil {
@@ -194,9 +194,9 @@ func TestGrowthIsChecked(t *testing.T) {
 }
 
 // rolledBack puts an older copy in the ledger's place and opens it with the operator's consent.
-func rolledBack(t *testing.T, f *file, old string) *file {
+func rolledBack(t *testing.T, f *keeper, old string) *keeper {
 	t.Helper()
-	path := f.path
+	path := pathOf(f)
 	f.Close()
 	data, err := os.ReadFile(old)
 	if err != nil {

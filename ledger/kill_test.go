@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -73,7 +74,7 @@ func child() {
 func TestKilled(t *testing.T) {
 	path := place(t)
 	random := rand.New(rand.NewPCG(2, 25))
-	rounds := count(t, 12)
+	rounds := threats.Length(12, 500)
 	for round := range rounds {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), childEnv+"="+path)

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -147,7 +145,7 @@ func (b *book) fall(rec *record) {
 }
 
 // SaveFirst stores the first level of a ladder.
-func (f *file) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+func (f *keeper) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
 	if !finest.Valid() {
 		return 0, errors.New("ledger: a ladder without its finest level")
 	}
@@ -182,7 +180,7 @@ func split(b []byte) (noisy, finest []byte, err error) {
 }
 
 // Finest reads the finest level of a ladder.
-func (f *file) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
+func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
 	f.mu.RLock()
 	rec := f.book.releases[id]
 	_, paid := f.book.paid[paidKey{id, user}]
@@ -210,7 +208,7 @@ func (f *file) Finest(ctx context.Context, user string, id int64) (mechanisms.Fi
 }
 
 // blob reads the stored form of a release from disk and holds it against the chain's hash.
-func (f *file) blob(ctx context.Context, rec *record) ([]byte, error) {
+func (f *keeper) blob(ctx context.Context, rec *record) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -219,8 +217,7 @@ func (f *file) blob(ctx context.Context, rec *record) ([]byte, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	defer f.reading.Unlock()
-	var blob []byte
-	err = s.run("SELECT noisy FROM release WHERE id = ?", func(st *sqlite3.Stmt) error { blob = st.ColumnBlob(0, nil); return nil }, rec.ID)
+	blob, err := s.noisy(rec.ID)
 	if err != nil {
 		f.closeReader()
 		return nil, fmt.Errorf("ledger: %w", openFailed(err))

@@ -35,7 +35,7 @@ func finest(t testing.TB) mechanisms.Finest {
 }
 
 // begin buys the first level of a ladder.
-func begin(t testing.TB, f *file, user string) (id int64, of mechanisms.Finest) {
+func begin(t testing.TB, f *keeper, user string) (id int64, of mechanisms.Finest) {
 	t.Helper()
 	out := charge(t, f, request(user, rung(100_000, 100_000, 0)))
 	if err := out[0].Receipt.Spend(out[0].Receipt.digest); err != nil {

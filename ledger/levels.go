@@ -98,7 +98,7 @@ func (d *decoder) marked(mark int64) bool {
 }
 
 // SaveLevels is Ledger's.
-func (f *file) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.flight == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
@@ -114,7 +114,7 @@ func (f *file) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Rele
 }
 
 // saveLevels is the writer's part: the level that was paid for first, the others on its save.
-func (f *file) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	own := r.item.level()
 	body := func(i int) (saveBody, []byte) {
 		blob := encodeNoisy(levels[i].Value())
@@ -146,7 +146,7 @@ func (f *file) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechan
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, row.seq, -row.seq, b.key[:], blob); err != nil {
+		if err := t.store.keepRelease(keptRelease{id: row.seq, charge: -row.seq, key: b.key[:], noisy: blob}); err != nil {
 			return 0, err
 		}
 	}

@@ -26,7 +26,7 @@ func drawnLevels(values ...int64) (list []privacy.Released[mechanisms.Noisy]) {
 }
 
 // drawLevels buys a level that nobody has had drawn, and saves all.
-func drawLevels(t testing.TB, f *file, user string, it Item, values ...int64) int64 {
+func drawLevels(t testing.TB, f *keeper, user string, it Item, values ...int64) int64 {
 	t.Helper()
 	r := charge(t, f, request(user, it))[0].Receipt
 	if r == nil {
@@ -43,7 +43,7 @@ func drawLevels(t testing.TB, f *file, user string, it Item, values ...int64) in
 }
 
 // joinLevel buys a level of what is drawn already.
-func joinLevel(t testing.TB, f *file, user string, it Item) int64 {
+func joinLevel(t testing.TB, f *keeper, user string, it Item) int64 {
 	t.Helper()
 	out := charge(t, f, request(user, it))
 	if out[0].Receipt != nil || out[0].ID == 0 || out[0].Charged != it.Cost {

@@ -2,11 +2,11 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +15,7 @@ import (
 
 // Options say how a ledger is opened. The zero value is the usual way.
 type Options struct {
-	Clock func() time.Time // nil: time.Now
+	Clock func() time.Time // nil: time.Now, and of PostgreSQL the server's time
 	Log   *slog.Logger     // nil: nothing is logged
 	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state at
 	// Open; whatever would write is refused.
@@ -38,14 +38,18 @@ type Options struct {
 	// Disk is where the files are; nil: the operating system's.
 	Disk Disk
 
+	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in PostgreSQL
+	// that one of them can reach is refused.
+	DataRoles []string
+
 	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
 
-// file is a Ledger on one SQLite file.
-type file struct {
-	path string
+// keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
+type keeper struct {
+	site site
 	opts Options
 	disk Disk
 	log  *slog.Logger
@@ -57,7 +61,7 @@ type file struct {
 
 	// the writer's own
 	locks   []io.Closer
-	store   *store
+	store   store
 	witness *witness
 	retry   time.Time // not to be re-opened before
 
@@ -67,41 +71,38 @@ type file struct {
 	once    sync.Once
 
 	flights flights
+	sharing sharing
 	cache   cache
 	reading sync.Mutex
-	reader  *store
+	reader  store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
 // accounts, the witness. It refuses a ledger that another process has open for writing.
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
-	path, ok := strings.CutPrefix(url, "sqlite:")
-	if !ok || path == "" {
-		return nil, fmt.Errorf("url must be sqlite:path; other ledgers are not available yet")
+	if opts.Disk == nil {
+		opts.Disk = osDisk{}
 	}
-	path, err := filepath.Abs(path)
+	if opts.vfs == "" {
+		opts.vfs = opts.Disk.VFS()
+	}
+	where, err := siteAt(url, opts)
 	if err != nil {
 		return nil, err
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-		path = filepath.Join(dir, filepath.Base(path))
-	}
-	f := &file{path: path, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
+	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
-		f.opts.Clock = time.Now
+		f.opts.Clock = where.clock
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
-	if f.disk == nil {
-		f.disk = osDisk{}
-	}
-	if f.opts.vfs == "" {
-		f.opts.vfs = f.disk.VFS()
-	}
 	if f.opts.Witness == "" {
-		f.opts.Witness = path + "-witness"
+		f.opts.Witness = where.witness()
+	}
+	if f.opts.Witness == "" && !opts.ReadOnly {
+		return nil, errors.New("a ledger in PostgreSQL needs a file for its witness")
 	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
@@ -109,18 +110,13 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running = f.opts.CacheBytes, map[flightKey]*flight{}
+	f.cache.limit, f.flights.running, f.sharing.leases = f.opts.CacheBytes, map[flightKey]*flight{}, map[int64]int64{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
-	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
-	for _, name := range []string{path + "-lock", f.opts.Witness + "-lock"} {
-		l, err := f.disk.Lock(name)
-		if err != nil {
-			f.release()
-			return nil, err
-		}
-		f.locks = append(f.locks, l)
+	if err := f.lock(); err != nil {
+		f.release()
+		return nil, err
 	}
 	if err := f.open(ctx, mark{}); err != nil {
 		f.shut()
@@ -131,7 +127,49 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	return f, nil
 }
 
-func (f *file) release() (err error) {
+// lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness cannot
+// live at the same time. Processes that share a ledger and a directory each have a witness of their own.
+func (f *keeper) lock() error {
+	for _, name := range f.site.locks() {
+		if err := f.take(name); err != nil {
+			return err
+		}
+	}
+	first := f.opts.Witness
+	for n := 2; ; n++ {
+		err := f.take(f.opts.Witness + "-lock")
+		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > mostWitnesses {
+			return err
+		}
+		f.opts.Witness = fmt.Sprintf("%s-%d", first, n)
+	}
+}
+
+func (f *keeper) take(name string) error {
+	l, err := f.disk.Lock(name)
+	if err != nil {
+		return err
+	}
+	f.locks = append(f.locks, l)
+	return nil
+}
+
+// mostWitnesses is how many processes may share a ledger and a directory.
+const mostWitnesses = 64
+
+// siteAt is the site that a URL names.
+func siteAt(url string, opts Options) (site, error) {
+	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+		return newPostgresSite(url, opts)
+	}
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok || path == "" {
+		return nil, errors.New("url must be sqlite:path or postgres://…")
+	}
+	return newSQLiteSite(path, opts)
+}
+
+func (f *keeper) release() (err error) {
 	for _, l := range f.locks {
 		err = errors.Join(err, l.Close())
 	}
@@ -139,17 +177,18 @@ func (f *file) release() (err error) {
 	return err
 }
 
-func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
+func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 	s, err := f.read()
 	if err != nil {
 		return nil, err
 	}
 	defer f.reading.Unlock()
-	b, err := replay(ctx, s, nil)
-	if err == nil {
-		err = s.compareAccounts(b)
-	}
+	b, err := readAll(ctx, s, nil)
 	if err != nil {
+		f.closeReader()
+		return nil, err
+	}
+	if err := s.rollback(); err != nil {
 		f.closeReader()
 		return nil, err
 	}
@@ -160,10 +199,10 @@ func (f *file) openReadOnly(ctx context.Context) (Ledger, error) {
 }
 
 // Now is the ledger's own time.
-func (f *file) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
+func (f *keeper) Now() time.Time { return time.Unix(0, f.tick()).UTC() }
 
 // tick returns the clock's time, or the largest time seen so far if the clock has gone back.
-func (f *file) tick() int64 {
+func (f *keeper) tick() int64 {
 	now := max(0, f.opts.Clock().UnixNano())
 	for {
 		seen := f.seen.Load()
@@ -177,14 +216,25 @@ func (f *file) tick() int64 {
 }
 
 // Policy returns the digest of the policy in force.
-func (f *file) Policy() (Digest, bool) {
+func (f *keeper) Policy() (Digest, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.book.policy, f.book.ruled
 }
 
+// Secret is Ledger's: the ledger's random name is known to nobody outside.
+func (f *keeper) Secret(purpose string) Digest {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var e encoder
+	e.str("secret")
+	e.str(purpose)
+	e.digest(f.book.name)
+	return sha256.Sum256(e.b)
+}
+
 // Close ends the writer after the work in hand and closes the file.
-func (f *file) Close() error {
+func (f *keeper) Close() error {
 	var err error
 	f.once.Do(func() {
 		close(f.closing)
@@ -194,9 +244,8 @@ func (f *file) Close() error {
 		err = f.closeReader()
 		f.reading.Unlock()
 		if f.store != nil {
-			_, _, cerr := f.store.conn.WALCheckpoint("main", checkpointTruncate)
-			if cerr != nil {
-				f.log.Warn("ledger: last checkpoint", "error", cerr)
+			if ferr := f.store.finish(); ferr != nil {
+				f.log.Warn("ledger: last checkpoint", "error", ferr)
 			}
 		}
 		err = errors.Join(err, f.shut(), f.release())
@@ -205,7 +254,7 @@ func (f *file) Close() error {
 }
 
 // shut closes what open has opened.
-func (f *file) shut() error {
+func (f *keeper) shut() error {
 	var err error
 	if f.store != nil {
 		err = f.store.close()

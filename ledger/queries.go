@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -18,7 +16,7 @@ func (b *book) find(id string) (int64, bool) {
 }
 
 // Holdings returns what the user holds in a dataset. It takes no disk and makes no garbage.
-func (f *file) Holdings(user, dataset string) []Release {
+func (f *keeper) Holdings(user, dataset string) []Release {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	ds, ok := f.book.find(dataset)
@@ -30,7 +28,7 @@ func (f *file) Holdings(user, dataset string) []Release {
 }
 
 // Balance returns one user's account.
-func (f *file) Balance(_ context.Context, user, dataset string) (Balance, error) {
+func (f *keeper) Balance(_ context.Context, user, dataset string) (Balance, error) {
 	now := f.tick()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -77,7 +75,7 @@ func (d *dataset) shown(a amounts) privacy.Cost {
 }
 
 // Balances returns the accounts of all users who are named in the terms or have been charged, by name.
-func (f *file) Balances(_ context.Context, dataset string) ([]Balance, error) {
+func (f *keeper) Balances(_ context.Context, dataset string) ([]Balance, error) {
 	now := f.tick()
 	f.mu.RLock()
 	defer f.mu.RUnlock()
@@ -105,7 +103,7 @@ func (f *file) Balances(_ context.Context, dataset string) ([]Balance, error) {
 }
 
 // Cap returns the dataset's account.
-func (f *file) Cap(_ context.Context, dataset string) (spent, limit privacy.Cost, err error) {
+func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Cost, err error) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	ds, ok := f.book.find(dataset)
@@ -117,7 +115,7 @@ func (f *file) Cap(_ context.Context, dataset string) (spent, limit privacy.Cost
 }
 
 // Charges returns the latest charges, as they were priced when they were made.
-func (f *file) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
+func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
 	f.mu.RLock()
 	ds, ok := f.book.find(dataset)
 	upTo := f.book.last.seq
@@ -130,20 +128,15 @@ func (f *file) Charges(ctx context.Context, user, dataset string, limit int) ([]
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	defer f.reading.Unlock()
-	sql, args := "SELECT seq, at, holder, body FROM chain WHERE kind = 6 AND ds = ? AND seq <= ?", []any{ds, upTo}
-	if user != "" {
-		sql, args = sql+" AND holder = ?", append(args, user)
-	}
 	var out []Charge
-	err = s.run(sql+" ORDER BY seq DESC LIMIT ?", func(st *sqlite3.Stmt) error {
-		c, err := decodeCharge(st.ColumnRawBlob(3))
+	err = s.charges(ds, user, upTo, int64(max(0, limit)), func(r row) error {
+		c, err := decodeCharge(r.body)
 		if err != nil {
-			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, st.ColumnInt64(0), err)
+			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.seq, err)
 		}
-		out = append(out, Charge{Seq: st.ColumnInt64(0), At: time.Unix(0, st.ColumnInt64(1)).UTC(), User: st.ColumnText(2), Dataset: dataset,
-			Kind: c.kind, Name: c.name, Cost: c.cost})
+		out = append(out, Charge{Seq: r.seq, At: time.Unix(0, r.at).UTC(), User: r.holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost})
 		return ctx.Err()
-	}, append(args, int64(max(0, limit)))...)
+	})
 	if err != nil {
 		f.closeReader()
 		return nil, fmt.Errorf("ledger: %w", openFailed(err))

@@ -5,19 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-const checkpointTruncate = sqlite3.CHECKPOINT_TRUNCATE
-
 // open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
 // it knows something the operator's options no longer apply.
-func (f *file) open(ctx context.Context, known mark) error {
+func (f *keeper) open(ctx context.Context, known mark) error {
 	began := time.Now()
 	accept, vouch := f.opts.AcceptRollback && known.seq == 0, f.opts.VouchForLedger && known.seq == 0
 	seen, turn, present, err := readWitness(f.disk, f.opts.Witness)
@@ -25,10 +20,7 @@ func (f *file) open(ctx context.Context, known mark) error {
 	if err != nil && !accept && !vouch {
 		return err
 	}
-	if err := rewriteLog(f.disk, f.path+"-wal"); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
-	}
-	if f.store, err = openStore(f.path, f.opts.vfs, true); err != nil {
+	if f.store, err = f.site.open(ctx, true); err != nil {
 		return openFailed(err)
 	}
 	marks := []mark{known}
@@ -46,7 +38,7 @@ func (f *file) open(ctx context.Context, known mark) error {
 	switch {
 	case known.seq > 0 && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.last.seq > 1:
+	case lostWitness && b.last.seq > 1 && !(f.shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}
@@ -64,19 +56,11 @@ func (f *file) open(ctx context.Context, known mark) error {
 }
 
 // settle makes what was loaded durable and current.
-func (f *file) settle(b *book, began time.Time) error {
+func (f *keeper) settle(b *book, began time.Time) error {
 	if err := f.witness.write(markOf(b)); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
-	err := errors.Join(f.witness.flush(), f.disk.Chmod(f.path, 0o600), f.disk.Chmod(f.path+"-wal", 0o600), f.disk.Chmod(f.path+"-shm", 0o600),
-		syncDirs(f.disk, f.path, f.opts.Witness))
-	if err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
-	}
-	if _, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
-	}
-	if f.store.data, err = f.store.dataVersion(); err != nil {
+	if err := errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness), f.store.settle()); err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	f.mu.Lock()
@@ -94,7 +78,7 @@ func (f *file) settle(b *book, began time.Time) error {
 func markOf(b *book) mark { return mark{b.name, b.last.seq, b.last.hash, b.total} }
 
 // load folds the chain of the open store, making a new one if there is none.
-func (f *file) load(ctx context.Context, marks []mark) (*book, error) {
+func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	fresh, err := f.store.empty()
 	if err != nil {
 		return nil, openFailed(err)
@@ -109,32 +93,41 @@ func (f *file) load(ctx context.Context, marks []mark) (*book, error) {
 			return nil, fmt.Errorf("%w: %w", unavailable(err), err)
 		}
 	}
-	b, err := replay(ctx, f.store, marks)
+	b, err := readAll(ctx, f.store, marks)
 	if err != nil {
 		return nil, err
 	}
-	return b, f.store.compareAccounts(b)
+	return b, f.store.rollback()
 }
 
-func (f *file) genesis() error {
+// readAll folds the chain and holds the accounts against it, in one snapshot that stays open.
+func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
+	if err := s.snapshot(); err != nil {
+		return nil, openFailed(err)
+	}
+	if fresh, err := s.empty(); err != nil || fresh {
+		return nil, openFailed(errors.Join(err, fmt.Errorf("%w: not a ledger", ErrCorrupt)))
+	}
+	b, err := replay(ctx, s, marks)
+	if err != nil {
+		return nil, err
+	}
+	return b, compareAccounts(s, b)
+}
+
+func (f *keeper) genesis() error {
 	var name Digest
 	rand.Read(name[:])
 	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: name[:]}
 	r.hash = r.link(Digest{})
-	if err := f.store.conn.Exec("BEGIN IMMEDIATE;" + schema); err != nil {
-		return err
-	}
-	if err := f.store.insert(r); err != nil {
-		return err
-	}
-	return f.store.conn.Exec("COMMIT")
+	return f.store.create(r)
 }
 
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
-func (f *file) own(b *book, seen mark, lost bool) error {
+func (f *keeper) own(b *book, seen mark, lost bool) error {
 	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
-	if err := f.store.conn.Exec("BEGIN IMMEDIATE"); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+	if more, err := f.store.begin(b.last); err != nil || more {
+		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
 	var e encoder
 	kind := rowVouch
@@ -150,14 +143,14 @@ func (f *file) own(b *book, seen mark, lost bool) error {
 	}
 	for id, rec := range b.releases {
 		if err == nil && rec.Revoked {
-			err = f.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, id)
+			err = f.store.withdrawRelease(id)
 		}
 	}
 	if err == nil {
-		err = f.store.rewriteAccounts(b.accounts)
+		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.conn.Exec("COMMIT")
+		err = f.store.commit(t.rows)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
@@ -167,13 +160,10 @@ func (f *file) own(b *book, seen mark, lost bool) error {
 }
 
 // replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
-func replay(ctx context.Context, s *store, marks []mark) (*book, error) {
+func replay(ctx context.Context, s store, marks []mark) (*book, error) {
 	b := newBook()
 	err := s.rows(ctx, 0, func(r row) error {
-		if err := b.check(r); err != nil {
-			return err
-		}
-		if err := b.apply(r); err != nil {
+		if err := b.take(r); err != nil {
 			return err
 		}
 		for _, m := range marks {
@@ -203,37 +193,6 @@ func errBehind(b *book, m mark) error {
 		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)
 	}
 	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.seq, m.seq)
-}
-
-// rewriteLog writes the write-ahead log's bytes over themselves and flushes them. After a failed flush the kernel may hold
-// pages that it believes to be on disk and that are not; whatever SQLite is going to read from the log must get there
-// before anything is built on it. Pages of the main file are covered too: their copies stay in the log until a
-// checkpoint has flushed them.
-func rewriteLog(d Disk, path string) error {
-	f, err := d.OpenFile(path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	buf := make([]byte, 1<<20)
-	for off := int64(0); ; {
-		n, err := f.ReadAt(buf, off)
-		if n > 0 {
-			if _, err := f.WriteAt(buf[:n], off); err != nil {
-				return err
-			}
-			off += int64(n)
-		}
-		if err == io.EOF {
-			return f.Sync()
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // openFailed names the error of opening or reading the file.

@@ -13,7 +13,7 @@ import (
 
 // Rule 1: nothing that another analyst does shows in what alice sees, but that the dataset's budget is spent.
 func TestRule1OthersLeaveNoTrace(t *testing.T) {
-	view := func(others func(*file)) string {
+	view := func(others func(*keeper)) string {
 		c := newClock()
 		f := fresh(t, Options{Clock: c.read}, census())
 		others(f)
@@ -33,8 +33,8 @@ func TestRule1OthersLeaveNoTrace(t *testing.T) {
 		}
 		return fmt.Sprint(b, charges, held)
 	}
-	quiet := view(func(*file) {})
-	busy := view(func(f *file) {
+	quiet := view(func(*keeper) {})
+	busy := view(func(f *keeper) {
 		buy(t, f, "bob", item(1, eps(100)), 3)
 		buy(t, f, "bob", item(7, eps(5000)), 4)
 		charge(t, f, request("carol", item(1, eps(1e6))))

@@ -14,11 +14,11 @@ import (
 
 // Save stores the drawn release of a spent receipt. After an error it may be called again with the same release: if the
 // first call was durable after all, the second one finds it.
-func (f *file) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
+func (f *keeper) Save(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy]) (int64, error) {
 	return f.keep(ctx, r, noisy, mechanisms.Finest{})
 }
 
-func (f *file) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
+func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], finest mechanisms.Finest) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.flight == nil {
 		return 0, errors.New("ledger: not a receipt")
 	}
@@ -42,7 +42,7 @@ func (f *file) keep(ctx context.Context, r *Receipt, noisy privacy.Released[mech
 }
 
 // stored has the writer save what was drawn on a receipt, once.
-func (f *file) stored(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], save func(*batch) (int64, error)) (int64, error) {
+func (f *keeper) stored(ctx context.Context, r *Receipt, noisy privacy.Released[mechanisms.Noisy], save func(*batch) (int64, error)) (int64, error) {
 	if !r.state.CompareAndSwap(receiptSpent, receiptSaving) {
 		return 0, errors.New("ledger: only a spent receipt can be saved, and once")
 	}
@@ -63,12 +63,15 @@ func (f *file) stored(ctx context.Context, r *Receipt, noisy privacy.Released[me
 	return id, nil
 }
 
-func (f *file) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, error) {
+func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, error) {
 	if id, ok := f.book.byCharge[r.charge]; ok {
 		if f.book.releases[id].noisy != body.noisy {
 			return 0, refusal{errors.New("ledger: another release was saved on this charge")}
 		}
 		return id, nil
+	}
+	if err := t.land(r); err != nil {
+		return 0, err
 	}
 	if o, ok := f.book.open[r.charge]; !ok || o.digest != r.digest {
 		return 0, refusal{errors.New("ledger: receipt of another ledger")}
@@ -81,21 +84,27 @@ func (f *file) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, er
 	if err != nil {
 		return 0, err
 	}
-	return row.seq, t.store.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, row.seq, r.charge, body.key[:], blob)
+	if goesOn(r.item.Spec) { // it lives here from now on
+		if err := f.lease(t, row.seq); err != nil {
+			return 0, err
+		}
+	}
+	return row.seq, t.store.keepRelease(keptRelease{id: row.seq, charge: r.charge, key: body.key[:], noisy: blob})
 }
 
 // Abandon gives a receipt up.
-func (f *file) Abandon(r *Receipt) {
+func (f *keeper) Abandon(r *Receipt) {
 	if r == nil || r.flight == nil {
 		return
 	}
 	if r.state.CompareAndSwap(receiptFresh, receiptClosed) || r.state.CompareAndSwap(receiptSpent, receiptClosed) {
 		f.flights.land(r.flight)
+		f.drop(claimed{r.key, r.fence})
 	}
 }
 
 // Load returns a saved release.
-func (f *file) Load(ctx context.Context, user string, id int64) (Release, error) {
+func (f *keeper) Load(ctx context.Context, user string, id int64) (Release, error) {
 	f.mu.RLock()
 	rec := f.book.releases[id]
 	_, paid := f.book.paid[paidKey{id, user}]
@@ -121,7 +130,7 @@ func (f *file) Load(ctx context.Context, user string, id int64) (Release, error)
 }
 
 // fetch reads the observations of a release from disk and holds them against the chain's hash.
-func (f *file) fetch(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
+func (f *keeper) fetch(ctx context.Context, rec *record) (none privacy.Released[mechanisms.Noisy], _ error) {
 	blob, err := f.blob(ctx, rec)
 	if err != nil {
 		return none, err
@@ -142,7 +151,7 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 }
 
 // read returns the connection for reading, locked; the caller unlocks f.reading.
-func (f *file) read() (*store, error) {
+func (f *keeper) read() (store, error) {
 	f.reading.Lock()
 	select {
 	case <-f.closing:
@@ -151,7 +160,7 @@ func (f *file) read() (*store, error) {
 	default:
 	}
 	if f.reader == nil {
-		s, err := openStore(f.path, f.opts.vfs, false)
+		s, err := f.site.open(context.Background(), false)
 		if err != nil {
 			f.reading.Unlock()
 			return nil, openFailed(err)
@@ -162,7 +171,7 @@ func (f *file) read() (*store, error) {
 }
 
 // closeReader needs f.reading.
-func (f *file) closeReader() error {
+func (f *keeper) closeReader() error {
 	if f.reader == nil {
 		return nil
 	}
@@ -172,7 +181,7 @@ func (f *file) closeReader() error {
 }
 
 // Revoke withdraws a release.
-func (f *file) Revoke(ctx context.Context, id int64) error {
+func (f *keeper) Revoke(ctx context.Context, id int64) error {
 	var gone []int64
 	err := f.do(ctx, &job{alone: true, run: func(t *batch) error {
 		rec := f.book.releases[id]
@@ -186,7 +195,7 @@ func (f *file) Revoke(ctx context.Context, id int64) error {
 		}
 		for _, level := range f.book.levelsOf(rec) {
 			gone = append(gone, level.ID)
-			if err := t.store.run("UPDATE release SET measure = NULL WHERE id = ?", nil, level.ID); err != nil {
+			if err := t.store.withdrawRelease(level.ID); err != nil {
 				return err
 			}
 		}

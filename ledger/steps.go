@@ -46,14 +46,14 @@ func (b *book) applyStep(r row) error {
 }
 
 // Extend adds a step to a release that the user has paid for, durably.
-func (f *file) Extend(ctx context.Context, user string, id int64, step []byte) error {
+func (f *keeper) Extend(ctx context.Context, user string, id int64, step []byte) error {
 	_, err := f.extend(ctx, user, id, step)
 	return err
 }
 
 // Resume adds a step to a release that the user has paid for, durably, and hands out a receipt for running its measure once
 // more: the step is what that costs the mechanism. Nothing is saved on such a receipt.
-func (f *file) Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error) {
+func (f *keeper) Resume(ctx context.Context, user string, id int64, step []byte) (*Receipt, error) {
 	rec, err := f.extend(ctx, user, id, step)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (f *file) Resume(ctx context.Context, user string, id int64, step []byte) (
 	return r, nil
 }
 
-func (f *file) extend(ctx context.Context, user string, id int64, step []byte) (rec *record, err error) {
+func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte) (rec *record, err error) {
 	if len(step) == 0 || len(step) > mostStep {
 		return nil, fmt.Errorf("ledger: a step of %d bytes", len(step))
 	}
@@ -71,6 +71,9 @@ func (f *file) extend(ctx context.Context, user string, id int64, step []byte) (
 		rec = f.book.releases[id]
 		if rec == nil || rec.Revoked || rec.holder != user || !goesOn(rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
+		}
+		if err := f.lease(t, id); err != nil {
+			return err
 		}
 		_, err := t.add(rowStep, rec.ds, user, encodeStep(id, step))
 		return err

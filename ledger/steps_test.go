@@ -63,7 +63,7 @@ func TestStepsOfAnOnlineRelease(t *testing.T) {
 		if err := f.Close(); err != nil {
 			t.Fatal(err)
 		}
-		f = open(t, f.path, Options{})
+		f = open(t, pathOf(f), Options{})
 		adopt(t, f, census())
 	}
 }

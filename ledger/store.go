@@ -4,222 +4,140 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"syscall"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
-// The schema. The CHECKs are the last wall: whatever the code above does, SQLite refuses to commit an account above its
-// limit. STRICT tables refuse a number that is not an integer, so no sum can slip into floating point.
-const schema = `
-CREATE TABLE chain (
-	seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at INTEGER NOT NULL, ds INTEGER NOT NULL,
-	holder TEXT NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL CHECK (length(hash) = 32)
-) STRICT;
-CREATE INDEX charges ON chain (ds, holder, seq) WHERE kind = 6;
-CREATE TABLE account (
-	ds INTEGER NOT NULL, scope INTEGER NOT NULL, holder TEXT NOT NULL, ends INTEGER NOT NULL,
-	eps INTEGER NOT NULL, eps_limit INTEGER NOT NULL, eps_over INTEGER NOT NULL,
-	rho INTEGER NOT NULL, rho_limit INTEGER NOT NULL, rho_over INTEGER NOT NULL,
-	delta INTEGER NOT NULL, delta_limit INTEGER NOT NULL, delta_over INTEGER NOT NULL,
-	alt INTEGER NOT NULL CHECK (alt >= 0),
-	PRIMARY KEY (ds, scope, holder),
-	CHECK (eps >= 0 AND (eps <= eps_limit OR eps <= eps_over)),
-	CHECK (rho >= 0 AND (rho <= rho_limit OR rho <= rho_over)),
-	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))
-) STRICT, WITHOUT ROWID;
-CREATE TABLE release (
-	id INTEGER PRIMARY KEY, charge INTEGER NOT NULL UNIQUE, measure BLOB UNIQUE, noisy BLOB NOT NULL
-) STRICT;
-PRAGMA application_id = 1146114124;
-PRAGMA user_version = 1;`
-
-const schemaVersion = 1
-
-// store is the open SQLite file. It belongs to one goroutine at a time.
-type store struct {
-	conn  *sqlite3.Conn
-	stmt  map[string]*sqlite3.Stmt
-	data  int64 // PRAGMA data_version: moves when another connection writes
-	pages int   // in the log, as of the last commit
+// site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
+type site interface {
+	// locks are the files to lock so that nobody else writes there.
+	locks() []string
+	// witness is where the ledger's witness is by default.
+	witness() string
+	// open connects. After a fault of the disk, opening for writing makes sure that what will be read is on the disk.
+	open(ctx context.Context, writes bool) (store, error)
+	// clock is the ledger's own time.
+	clock() time.Time
+	// probe tells whether the site takes writes again after a fault; explain adds to a fault's error what it has lost.
+	probe() error
+	explain(err error) error
+	// backup writes a consistent and compact copy, an SQLite file, to path.
+	backup(ctx context.Context, path string) error
 }
 
-// dsn is the URI under which SQLite opens path. vfs is empty outside tests.
-func dsn(path, vfs string) string {
-	u := url.URL{Scheme: "file", Path: path}
-	if vfs != "" {
-		u.RawQuery = "vfs=" + url.QueryEscape(vfs)
-	}
-	return u.String()
+// store is one connection to where a ledger's rows lie. It belongs to one goroutine at a time. After an error it is closed
+// and opened anew.
+type store interface {
+	// empty tells whether there is no ledger yet, and checks that it is one of a known version otherwise.
+	empty() (bool, error)
+	// create makes a ledger of its first row.
+	create(first row) error
+	// settle makes what was read at the opening durable, as far as the site needs it.
+	settle() error
+
+	// begin opens the transaction of a batch: until its end nobody else writes. more tells that the chain no longer ends with
+	// last: others have written since.
+	begin(last row) (more bool, err error)
+	// savepoint begins one job within it, keep ends the job, undo takes back what it wrote and ends it.
+	savepoint() error
+	keep() error
+	undo() error
+	// commit makes the batch durable, with the rows that it has added in the end.
+	commit(rows []row) error
+	rollback() error
+	// tidy is done after a commit, finish before the last close.
+	tidy() error
+	finish() error
+
+	// insert writes the next row of the chain.
+	insert(r row) error
+	// charge moves all of the accounts if the cost fits each, and otherwise says which one refused, by its place in moves;
+	// the job is then to be undone. refused is −1 when all have moved.
+	charge(now int64, moves []move) (refused int, err error)
+	openAccount(key accountKey, a account) error
+	clearAccounts() error
+	// keepRelease stores a drawn release; charge is unique among them, and so is key among those not withdrawn.
+	keepRelease(r keptRelease) error
+	withdrawRelease(id int64) error
+
+	// snapshot has what follows read from one state, until rollback or close.
+	snapshot() error
+	// sound has the database look itself over.
+	sound() error
+	// rows walks the chain after a number, in order.
+	rows(ctx context.Context, after int64, do func(row) error) error
+	accounts() (map[accountKey]account, error)
+	releases(do func(keptRelease) error) error
+	// body is that of one row of the chain, noisy the stored form of one release.
+	body(seq int64) ([]byte, error)
+	noisy(id int64) ([]byte, error)
+	// charges walks the charge rows of a user (empty: of all) in a dataset up to a row, newest first.
+	charges(ds int64, user string, upTo, limit int64, do func(row) error) error
+
+	close() error
 }
 
-// openStore opens the file and makes it durable: write-ahead log, a flush at each commit, and the directory flushed once
-// the log's name is in it. SQLite's own directory flush cannot be relied on: this build flushes the log in its place.
-//
-// A reader is opened for writing too, because reading a write-ahead log needs its index, and is then told not to write.
-func openStore(path, vfs string, writes bool) (*store, error) {
-	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI | sqlite3.OPEN_NOFOLLOW
-	if writes {
-		flags |= sqlite3.OPEN_CREATE
-	}
-	conn, err := sqlite3.OpenFlags(dsn(path, vfs), flags)
-	if err != nil {
-		return nil, err
-	}
-	s := &store{conn: conn, stmt: map[string]*sqlite3.Stmt{}}
-	if err := s.setUp(writes); err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+// move is what a charge does to one account.
+type move struct {
+	key   accountKey
+	fresh *account // how the account begins, where the chain has not heard of it
+	cost  amounts
+	alt   int64 // the cost's price under zCDP
+	ends  int64 // of the window that holds the charge; 0: for life
 }
 
-func (s *store) setUp(writes bool) error {
-	// After a failed flush the log must stay as it is until it has been written anew: no checkpoint on close.
-	if _, err := s.conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+// sharedStore is a store that other processes write too.
+type sharedStore interface {
+	store
+	// end is the chain's last row as it is now, of which only number and hash are set.
+	end() (row, error)
+	// request is the name of the batch that has begun; wrote tells whether the batch of a name is durable, which is certain
+	// while the transaction of another batch is open.
+	request() Digest
+	wrote(request Digest) (bool, error)
+	// claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
+	// another process has another fence for ever. holds tells whether a claim is still this process's, yield gives it up.
+	claim(key flightKey) (fence int64, err error)
+	holds(key flightKey, fence int64) (bool, error)
+	yield(key flightKey, fence int64) error
+	// others is how many other processes have the ledger open for writing.
+	others() (int, error)
+}
+
+// keptRelease is a stored release.
+type keptRelease struct {
+	id, charge int64
+	withdrawn  bool
+	key, noisy []byte
+}
+
+// rewriteAccounts makes the table equal to what the chain says, after rows that touch many accounts.
+func rewriteAccounts(s store, accounts map[accountKey]account) error {
+	if err := s.clearAccounts(); err != nil {
 		return err
 	}
-	if err := s.conn.BusyTimeout(5 * time.Second); err != nil {
-		return err
-	}
-	if err := s.conn.Exec("PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory"); err != nil {
-		return err
-	}
-	if !writes {
-		return s.conn.Exec("PRAGMA query_only = on")
-	}
-	s.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error { s.pages = pages; return nil })
-	for _, p := range []struct{ set, want string }{
-		{"PRAGMA journal_mode = wal", "wal"}, {"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"},
-	} {
-		got, err := s.text(p.set)
-		if err != nil {
+	for key, a := range accounts {
+		if err := s.openAccount(key, a); err != nil {
 			return err
-		}
-		if p.want != "" && got != p.want {
-			return fmt.Errorf("%s is %q, must be %q", p.set, got, p.want)
 		}
 	}
 	return nil
 }
 
-func (s *store) close() error {
-	for _, st := range s.stmt {
-		st.Close()
-	}
-	return s.conn.Close()
-}
-
-// text runs a statement and returns the first column of its first row.
-func (s *store) text(sql string) (string, error) {
-	st, _, err := s.conn.Prepare(sql)
+// compareAccounts holds the table against the accounts recomputed from the chain.
+func compareAccounts(s store, b *book) error {
+	stored, err := s.accounts()
 	if err != nil {
-		return "", err
+		return openFailed(err)
 	}
-	defer st.Close()
-	out := ""
-	if st.Step() {
-		out = st.ColumnText(0)
-	}
-	return out, st.Err()
-}
-
-// prepared returns the statement of that text, ready to be bound.
-func (s *store) prepared(sql string) (*sqlite3.Stmt, error) {
-	if st := s.stmt[sql]; st != nil {
-		return st, nil
-	}
-	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
-	if err != nil {
-		return nil, err
-	}
-	s.stmt[sql] = st
-	return st, nil
-}
-
-// run binds and runs a statement; each row goes to scan.
-func (s *store) run(sql string, scan func(*sqlite3.Stmt) error, args ...any) error {
-	st, err := s.prepared(sql)
-	if err != nil {
-		return err
-	}
-	for i, a := range args {
-		if err := bind(st, i+1, a); err != nil {
-			return err
+	var faults []error
+	for key, a := range b.accounts {
+		if stored[key] != a {
+			faults = append(faults, fmt.Errorf("%w: an account of dataset %q differs from the chain", ErrCorrupt, b.sets[key.ds].id))
 		}
+		delete(stored, key)
 	}
-	for st.Step() {
-		if scan == nil {
-			continue
-		}
-		if err := scan(st); err != nil {
-			st.Reset()
-			return err
-		}
+	if len(stored) != 0 {
+		faults = append(faults, fmt.Errorf("%w: %d accounts that the chain does not know", ErrCorrupt, len(stored)))
 	}
-	err = st.Err()
-	return errors.Join(err, st.Reset())
-}
-
-func bind(st *sqlite3.Stmt, i int, a any) error {
-	switch v := a.(type) {
-	case int64:
-		return st.BindInt64(i, v)
-	case string:
-		return st.BindText(i, v)
-	case []byte:
-		if v == nil {
-			v = []byte{}
-		}
-		return st.BindBlob(i, v)
-	case nil:
-		return st.BindNull(i)
-	}
-	return fmt.Errorf("ledger: cannot bind a %T", a)
-}
-
-// empty tells whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
-func (s *store) empty() (bool, error) {
-	n, err := s.text("SELECT count(*) FROM sqlite_schema")
-	if err != nil || n == "0" {
-		return err == nil, err
-	}
-	v, err := s.text("PRAGMA user_version")
-	if err != nil {
-		return false, err
-	}
-	if id, err := s.text("PRAGMA application_id"); err != nil || id != "1146114124" {
-		return false, errors.Join(fmt.Errorf("%w: not a ledger", ErrCorrupt), err)
-	}
-	if v != fmt.Sprint(schemaVersion) {
-		return false, fmt.Errorf("%w: format %s is not known", ErrCorrupt, v)
-	}
-	return false, nil
-}
-
-// dataVersion tells whether another connection has changed the file since the last call.
-func (s *store) dataVersion() (v int64, err error) {
-	err = s.run("PRAGMA data_version", func(st *sqlite3.Stmt) error { v = st.ColumnInt64(0); return nil })
-	return v, err
-}
-
-// rows walks the chain after a number.
-func (s *store) rows(ctx context.Context, after int64, do func(row) error) error {
-	n := 0
-	return s.run("SELECT seq, kind, at, ds, holder, body, hash FROM chain WHERE seq > ? ORDER BY seq", func(st *sqlite3.Stmt) error {
-		if n++; n%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		r := row{seq: st.ColumnInt64(0), kind: st.ColumnInt64(1), at: st.ColumnInt64(2), ds: st.ColumnInt64(3), holder: st.ColumnText(4),
-			body: st.ColumnBlob(5, nil)}
-		copy(r.hash[:], st.ColumnRawBlob(6))
-		return do(r)
-	}, after)
-}
-
-// diskFull tells whether an error means that there is no space.
-func diskFull(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Join(faults...)
 }

@@ -30,13 +30,13 @@ func (d *decoder) alarmSpec() mechanisms.Spec {
 // Ask hands out a receipt for running one question of a run of alarms that the user has paid for: the measure of that
 // digest, once. It costs nothing and writes nothing: what the answer costs the run is a step, if it costs anything. Nothing
 // is saved on such a receipt.
-func (f *file) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
+func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest) (*Receipt, error) {
 	var rec *record
 	err := f.do(ctx, &job{run: func(t *batch) error {
 		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != user || rec.Item.Spec.Alarm == nil {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		return nil
+		return f.lease(t, id)
 	}})
 	if err != nil {
 		return nil, err

@@ -4,27 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 const (
 	mostJobs      = 256                    // one commit covers at most so many
-	checkpointAt  = 1000                   // pages in the log before it is copied into the file
 	witnessFlush  = time.Second            // how long a mark may stay unflushed
 	reopenNotSoon = 200 * time.Millisecond // after a fault, before the next try
 )
 
 // job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
 type job struct {
-	run   func(*batch) error
-	after func()
-	alone bool // shares its commit with no other
-	state atomic.Int32
-	err   error
-	done  chan struct{}
+	run     func(*batch) error
+	after   func()
+	alone   bool // shares its commit with no other
+	follows bool // has nothing to write: takes in what others have written
+	state   atomic.Int32
+	err     error
+	done    chan struct{}
 }
 
 // The states of a job: whoever moves it from waiting first decides.
@@ -41,10 +40,16 @@ func (r refusal) Unwrap() error { return r.error }
 
 // batch is one transaction in the making.
 type batch struct {
-	store *store
+	store store
 	last  row
 	now   int64
 	rows  []row
+
+	// of a shared ledger
+	wrote   bool      // something else than rows
+	claims  []claimed // made with it
+	leases  []leased  // begun with it
+	dropped []claimed // given up with it
 }
 
 // add writes the next row of the chain.
@@ -59,14 +64,9 @@ func (t *batch) add(kind, ds int64, holder string, body []byte) (row, error) {
 	return r, nil
 }
 
-func (s *store) insert(r row) error {
-	return s.run("INSERT INTO chain (seq, kind, at, ds, holder, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", nil,
-		r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash[:])
-}
-
 // do hands a job to the writer and waits for it. A job that has not been begun is withdrawn when ctx ends; one that has is
 // waited for, because only its outcome tells whether it was charged.
-func (f *file) do(ctx context.Context, j *job) error {
+func (f *keeper) do(ctx context.Context, j *job) error {
 	if f.opts.ReadOnly {
 		return errors.New("ledger: opened for reading only")
 	}
@@ -101,7 +101,7 @@ func (f *file) do(ctx context.Context, j *job) error {
 }
 
 // write is the one goroutine that writes. It takes whatever waits and commits it at once.
-func (f *file) write() {
+func (f *keeper) write() {
 	defer close(f.stopped)
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
@@ -129,7 +129,7 @@ func (f *file) write() {
 }
 
 // gather takes more waiting jobs, up to one that must be alone.
-func (f *file) gather(jobs []*job) (more []*job, carry *job) {
+func (f *keeper) gather(jobs []*job) (more []*job, carry *job) {
 	for len(jobs) < mostJobs {
 		select {
 		case j := <-f.queue:
@@ -145,7 +145,7 @@ func (f *file) gather(jobs []*job) (more []*job, carry *job) {
 }
 
 // rest is what the writer does between jobs.
-func (f *file) rest() {
+func (f *keeper) rest() {
 	if f.store == nil || f.witness == nil {
 		return
 	}
@@ -156,7 +156,7 @@ func (f *file) rest() {
 
 // serve runs the jobs in one transaction and answers each. Any fault that is not a job's own refusal closes the ledger:
 // all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
-func (f *file) serve(jobs []*job) {
+func (f *keeper) serve(jobs []*job) {
 	jobs = taken(jobs)
 	if len(jobs) == 0 {
 		return
@@ -176,8 +176,8 @@ func (f *file) serve(jobs []*job) {
 		close(j.done)
 	}
 	if err == nil {
-		if err := f.checkpoint(); err != nil {
-			f.fail(fmt.Errorf("checkpoint: %w", err))
+		if err := f.store.tidy(); err != nil {
+			f.fail(err)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func taken(jobs []*job) []*job {
 }
 
 // ready opens the ledger again after a fault, if it is time.
-func (f *file) ready() error {
+func (f *keeper) ready() error {
 	if f.store != nil {
 		return nil
 	}
@@ -207,8 +207,12 @@ func (f *file) ready() error {
 	f.mu.RLock()
 	known := markOf(f.book)
 	f.mu.RUnlock()
-	err := f.tryDisk()
-	if err == nil {
+	err := f.site.probe()
+	switch {
+	case err != nil:
+	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
+		err = f.rejoin(func(sharedStore) error { return nil })
+	default:
 		err = f.open(context.Background(), known)
 	}
 	if err != nil {
@@ -220,14 +224,9 @@ func (f *file) ready() error {
 }
 
 // fail closes the store. Nothing is written until ready has opened and compared it again.
-func (f *file) fail(err error) {
+func (f *keeper) fail(err error) {
 	f.shut()
-	// SQLite's own error often has lost what the system said; the disk can be asked.
-	if errors.Is(err, sqlite3.IOERR) && !diskFull(err) {
-		if disk := f.tryDisk(); diskFull(disk) {
-			err = errors.Join(err, disk)
-		}
-	}
+	err = f.site.explain(err)
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
 	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
@@ -242,33 +241,33 @@ func (f *file) fail(err error) {
 }
 
 // transact is one commit. The jobs' own errors are set; the error returned is the disk's.
-func (f *file) transact(jobs []*job) (err error) {
+func (f *keeper) transact(jobs []*job) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
-	if data, err := f.store.dataVersion(); err != nil || data != f.store.data {
-		return errors.Join(err, errors.New("the file was changed by another program"))
+	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
+		return f.catchUp(f.store)
 	}
-	f.mu.RLock()
-	t := &batch{store: f.store, last: f.book.last}
-	f.mu.RUnlock()
-	if err := f.store.run("BEGIN IMMEDIATE", nil); err != nil {
+	more, err := f.store.begin(f.book.last) // which the writer alone changes
+	if err == nil && more {
+		err = f.catchUp(f.store)
+	}
+	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
-			return err
+	t := &batch{store: f.store, last: f.book.last}
+	err = f.commit(t, jobs)
+	var unknown unknownCommit
+	if errors.As(err, &unknown) {
+		f.fail(err)
+		if f.confirm(unknown) {
+			err = nil
 		}
 	}
-	if len(t.rows) == 0 {
-		return f.store.run("ROLLBACK", nil)
-	}
-	if err := f.store.run("COMMIT", nil); err != nil {
-		return err
-	}
-	if err := f.accept(t); err != nil {
+	f.settleClaims(t, err == nil)
+	if err != nil {
 		return err
 	}
 	for _, j := range jobs {
@@ -279,49 +278,53 @@ func (f *file) transact(jobs []*job) (err error) {
 	return nil
 }
 
+// commit runs the jobs and makes what they wrote durable, in the book and known to the witness.
+func (f *keeper) commit(t *batch, jobs []*job) (err error) {
+	if err := f.dropAll(t); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
+			return err
+		}
+	}
+	if len(t.rows) == 0 && !t.wrote {
+		return f.store.rollback()
+	}
+	if err := f.store.commit(t.rows); err != nil {
+		return err
+	}
+	return f.accept(t)
+}
+
 // attempt runs one job inside a savepoint.
 func (t *batch) attempt(j *job, now int64) error {
 	t.now = now
-	last, rows := t.last, len(t.rows)
-	if err := t.store.run("SAVEPOINT job", nil); err != nil {
+	last, rows, claims, leases := t.last, len(t.rows), len(t.claims), len(t.leases)
+	if err := t.store.savepoint(); err != nil {
 		return err
 	}
 	err := j.run(t)
 	if err == nil {
-		return t.store.run("RELEASE job", nil)
+		return t.store.keep()
 	}
 	var refused refusal
 	if !errors.As(err, &refused) {
 		return err
 	}
 	j.err = refused.error
-	t.last, t.rows = last, t.rows[:rows]
-	if err := t.store.run("ROLLBACK TO job", nil); err != nil {
-		return err
-	}
-	return t.store.run("RELEASE job", nil)
+	t.last, t.rows, t.claims, t.leases = last, t.rows[:rows], t.claims[:claims], t.leases[:leases]
+	return t.store.undo()
 }
 
 // accept takes what was committed into memory, and lets the witness know before anybody is told.
-func (f *file) accept(t *batch) error {
+func (f *keeper) accept(t *batch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range t.rows {
-		if err := f.book.check(r); err != nil {
-			return err
-		}
-		if err := f.book.apply(r); err != nil {
+		if err := f.book.take(r); err != nil {
 			return err
 		}
 	}
 	return f.witness.write(markOf(f.book))
-}
-
-// checkpoint copies the log into the file when it has grown. Its faults count: SQLite itself would pass over them.
-func (f *file) checkpoint() error {
-	if f.store.pages < checkpointAt {
-		return nil
-	}
-	_, _, err := f.store.conn.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
-	return err
 }

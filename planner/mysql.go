@@ -11,7 +11,7 @@ import (
 
 // sessionVerbs begin the statements that are read as PostgreSQL's in every dialect: those that settings and transactions
 // need, so that a session can always go back.
-var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close fetch move execute unlisten")
+var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close fetch move execute listen unlisten notify")
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
 // as text, and goes the way of every other statement from that text on.
@@ -41,17 +41,15 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 	word, at := mysql.First(text)
 	switch {
 	case word == "select" || word == "(":
-		return translate(text, "", text, d)
+		return translate(text, "", text, "", d)
 	case word == "explain":
 		query := mysql.Query(text)
 		if query < 0 {
-			return nil, explained.at(at)
+			return explainsExecute(text, at)
 		}
-		s, refusal := translate(text, text[at:query], text[query:], d)
-		if refusal != nil && refusal.Position > 0 {
-			refusal.Position += query
-		}
-		return s, refusal
+		return translatePart(text, text[at:query], query, len(text), d)
+	case holders[word]:
+		return parseHolder(text, word, d)
 	case word == "with" || word == "values" || word == "table":
 		return nil, mysqlConstruct.at(at, strings.ToUpper(word)).hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
@@ -65,8 +63,8 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 	return statements, nil
 }
 
-// translate makes one statement of a query, behind the options of an EXPLAIN.
-func translate(whole, options, query string, d *policy.Dataset) ([]Statement, *Refusal) {
+// translate makes one statement of a query, between what stands around it in PostgreSQL's SQL.
+func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *Refusal) {
 	node, refused := mysql.Translate(query, d)
 	if refused != nil {
 		return nil, refusalOf(refused)
@@ -84,7 +82,7 @@ func translate(whole, options, query string, d *policy.Dataset) ([]Statement, *R
 	if err != nil || !sameTrees(made, read) {
 		return nil, mysqlConstruct.at(-1, "this statement: its translation is not read back as it was meant")
 	}
-	statements, refusal := Parse(options + text)
+	statements, refusal := Parse(before + text + behind)
 	if refusal != nil {
 		refusal.Position = 0
 		return nil, refusal
@@ -103,6 +101,9 @@ func (s *Statement) translated(written string) {
 	}
 	if s.Explain != nil {
 		s.Explain.Statement.translated(written)
+	}
+	if s.Inner != nil {
+		s.Inner.translated(written)
 	}
 }
 

@@ -176,7 +176,10 @@ func TestMySQLCollation(t *testing.T) {
 func TestMySQLBesides(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	for text, want := range map[string]StatementKind{"RESET dp.dialect": KindReset, "SET dp.dialect TO postgres": KindSet, "SHOW ALL": KindShow, "begin": KindBegin,
-		"COMMIT": KindCommit, "EXPLAIN (FORMAT JSON) SELECT `age` > 3 AS x FROM people": KindExplain, "explain select count(*) from people": KindExplain, "DELETE FROM people": KindOther} {
+		"COMMIT": KindCommit, "EXPLAIN (FORMAT JSON) SELECT `age` > 3 AS x FROM people": KindExplain, "explain select count(*) from people": KindExplain, "DELETE FROM people": KindOther,
+		"DECLARE c SCROLL CURSOR FOR SELECT `age` DIV 2 AS x FROM people": KindDeclare, "PREPARE p (int) AS SELECT COUNT(*) DIV 2 AS x FROM people WHERE age > $1": KindPrepare,
+		"COPY (SELECT 7 DIV 2 AS `x`) TO STDOUT (FORMAT csv, HEADER)": KindCopy, "copy people to stdout": KindCopy, "EXECUTE p (3)": KindExecute,
+		"EXPLAIN (FORMAT JSON) EXECUTE p (3)": KindExplain, "COPY people FROM STDIN": KindOther} {
 		s, r := ParseAs(text, MySQL, c.Dataset)
 		if r != nil || len(s) != 1 || s[0].Kind != want {
 			t.Errorf("%s: %v, %+v", text, r, s)
@@ -189,6 +192,12 @@ func TestMySQLBesides(t *testing.T) {
 	_, r = ParseAs("SELECT 'ä'; SELECT @x", MySQL, c.Dataset)
 	if r == nil || r.Position != 20 {
 		t.Errorf("position: %+v", r)
+	}
+	for text, position := range map[string]int{"PREPARE p FROM 'SELECT 1'": 0, "DECLARE c CURSOR FOR SELECT @x": 29, "COPY (SELECT @x) TO STDOUT": 14,
+		"COPY (SELECT 1 AS a TO STDOUT": 0, "PREPARE p (int[]) AS SELECT \"x\"": 0, "PREPARE p AS SELECT @x": 21, "EXPLAIN VALUES (1)": 1} {
+		if _, r := ParseAs(text, MySQL, c.Dataset); r == nil || r.Position != position {
+			t.Errorf("%s: %+v", text, r)
+		}
 	}
 	s, r = ParseAs("SELECT nosuch FROM people", MySQL, c.Dataset)
 	if r != nil {

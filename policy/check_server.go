@@ -26,10 +26,12 @@ func (c *checker) server(s *serverT, at place) {
 	if s.Listen == "" {
 		to.Listen = defaultListen
 	}
+	to.Limits = limits(&s.Limits, at.key("limits"))
 	whole := checkAddress(to.Listen, at.key("listen"), "listen")
 	if s.Admin != "" {
 		checkAddress(s.Admin, at.key("admin"), "admin")
 	}
+	c.timing(&s.Timing, at.key("timing"))
 	if s.TLS != nil {
 		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
 		if s.TLS.Cert == "" || s.TLS.Key == "" {
@@ -38,6 +40,62 @@ func (c *checker) server(s *serverT, at place) {
 	} else if whole && !loopback(to.Listen) {
 		at.key("listen").problem("listen is %.80q: any other than a loopback address needs tls: {cert: …, key: …}", to.Listen)
 	}
+}
+
+// leastGrid is the shortest step of the grid: the last milliseconds of each are waited for with the processor.
+const (
+	leastGrid = 5 * time.Millisecond
+	mostGrid  = 10 * time.Minute
+)
+
+func (c *checker) timing(t *timingT, at place) {
+	if t.Grid == "" {
+		if t.Fresh != "" {
+			at.key("fresh").problem("timing: fresh needs grid, the step of everything else")
+		}
+		return
+	}
+	to := &c.policy.Server.Timing
+	to.Grid = step(t.Grid, at.key("grid"), "grid")
+	if to.Fresh = to.Grid; t.Fresh == "" {
+		return
+	}
+	if to.Fresh = step(t.Fresh, at.key("fresh"), "fresh"); to.Fresh%to.Grid != 0 {
+		at.key("fresh").problem("timing: fresh is %.40q, must be a multiple of grid", t.Fresh)
+	}
+}
+
+func step(text string, at place, what string) time.Duration {
+	d, ok := brief(text)
+	if !ok || d < leastGrid || d > mostGrid {
+		at.problem("timing: %s is %.40q, must be a whole number of ms, s or m from 5ms to 10m, such as 20ms", what, text)
+		return leastGrid
+	}
+	return d
+}
+
+// limits reads what clients may take.
+func limits(l *limitsT, at place) (to Limits) {
+	for _, k := range []struct {
+		name           string
+		text           integer
+		standard, most int64
+		field          *int
+	}{
+		{"connections", l.Connections, 1000, 100_000, &to.Connections},
+		{"user_connections", l.UserConnections, 200, 100_000, &to.UserConnections},
+		{"user_statements", l.UserStatements, 64, 100_000, &to.UserStatements},
+		{"user_purchases", l.UserPurchases, 8, 100_000, &to.UserPurchases},
+		{"statements_per_second", l.StatementsPerSecond, 0, 1_000_000, &to.StatementsPerSecond},
+		{"purchases_per_second", l.PurchasesPerSecond, 200, 1_000_000, &to.PurchasesPerSecond},
+	} {
+		n := k.standard
+		if k.text != "" {
+			n = whole64(k.text, 1, k.most, at.key(k.name), k.name)
+		}
+		*k.field = int(n)
+	}
+	return to
 }
 
 func checkAddress(address string, at place, what string) bool {
@@ -71,7 +129,11 @@ func loopback(address string) bool {
 func (c *checker) backend(b *backendT, at place) {
 	to := &c.policy.Backend
 	to.URL = c.databaseURL(expand(b.URL, at.key("url"), "url"), at.key("url"))
-	to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
+	if d, ok := brief(b.Deadline); ok && d > 0 {
+		to.Deadline = d
+	} else {
+		to.Deadline = duration(b.Deadline, defaultDeadline, at.key("deadline"), "deadline")
+	}
 	if len(b.Files) == 0 {
 		return
 	}
@@ -134,14 +196,42 @@ func (c *checker) stores(f *fileT, at place) {
 	if f.Ledger.URL != "" {
 		text = expand(f.Ledger.URL, url, "url")
 	}
+	if f.Ledger.Witness != "" {
+		c.policy.Ledger.Witness = c.resolve(expand(f.Ledger.Witness, at.key("ledger").key("witness"), "witness"))
+	}
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		c.policy.Ledger.URL = text
+		c.sharedLedger(text, url)
+		return
+	}
 	file, ok := strings.CutPrefix(text, "sqlite:")
-	switch {
-	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
-		url.problem("ledger: a postgres:// ledger is not available yet; sqlite:file is")
-	case !ok || file == "":
-		url.problem("ledger: url must be sqlite:file")
+	if !ok || file == "" {
+		url.problem("ledger: url must be sqlite:file or postgres://…/database")
 	}
 	c.policy.Ledger.URL = "sqlite:" + c.resolve(file)
+}
+
+// defaultWitness is the witness of a ledger in PostgreSQL: beside the policy, since it must not be where the ledger is.
+const defaultWitness = "dpproxy.ledger-witness"
+
+// sharedLedger checks the URL of a ledger in PostgreSQL, whose text is never repeated: it may hold a password.
+func (c *checker) sharedLedger(text string, at place) {
+	if c.policy.Ledger.Witness == "" {
+		c.policy.Ledger.Witness = c.resolve(defaultWitness)
+	}
+	ledger, err := url.Parse(text)
+	if err != nil {
+		at.problem("ledger: url is not a URL")
+		return
+	}
+	database := strings.TrimPrefix(ledger.Path, "/")
+	if database == "" {
+		at.problem("ledger: url must name a database, such as dpproxy_ledger")
+	}
+	twin, err := url.Parse(c.policy.Sandbox.URL)
+	if err == nil && sameServer(ledger, twin) && database == strings.TrimPrefix(twin.Path, "/") {
+		at.problem("ledger: url names the sandbox's own database, where analysts' SQL runs")
+	}
 }
 
 // twin checks the URL of a PostgreSQL sandbox, whose text is never repeated: it may hold a password.

@@ -20,15 +20,28 @@ type fileT struct {
 	Users    []userT    `yaml:"users" jsonschema_description:"Who may log in."`
 	Datasets []datasetT `yaml:"datasets" jsonschema:"required" jsonschema_description:"Each dataset is a database to clients and the holder of budgets."`
 	Limits   later      `yaml:"limits"`
-	Timing   later      `yaml:"timing"`
 }
 
 type serverT struct {
-	Listen string `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
-	Admin  string `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
-	TLS    *tlsT  `yaml:"tls" jsonschema_description:"The certificate that clients see."`
-	Limits later  `yaml:"limits"`
-	Timing later  `yaml:"timing"`
+	Listen string  `yaml:"listen" jsonschema:"default=127.0.0.1:6432" jsonschema_description:"host:port. Any other than a loopback address needs tls."`
+	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
+	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
+	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
+	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
+}
+
+type timingT struct {
+	Grid  string `yaml:"grid" jsonschema:"required" jsonschema_description:"Answers, refusals and errors leave at multiples of this since the question came, such as 20ms."`
+	Fresh string `yaml:"fresh" jsonschema_description:"The same for questions for which private rows are read, such as 200ms. Above backend.deadline their time tells nothing. Without it as grid."`
+}
+
+type limitsT struct {
+	Connections         integer `yaml:"connections" jsonschema:"default=1000" jsonschema_description:"Sessions in all."`
+	UserConnections     integer `yaml:"user_connections" jsonschema:"default=200" jsonschema_description:"Sessions of one user."`
+	UserStatements      integer `yaml:"user_statements" jsonschema:"default=64" jsonschema_description:"Statements of one user that run at a time; more wait."`
+	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
+	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
+	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
 }
 
 type tlsT struct {
@@ -47,7 +60,8 @@ type sandboxT struct {
 }
 
 type ledgerT struct {
-	URL string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy."`
+	URL     string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy, or postgres://… when several proxies share it."`
+	Witness string `yaml:"witness" jsonschema_description:"A file, relative to the policy, that knows how far the ledger has come: an older copy of it is refused. By default beside the ledger's file, or dpproxy.ledger-witness beside the policy of a PostgreSQL ledger."`
 }
 
 type userT struct {
@@ -86,7 +100,6 @@ type datasetT struct {
 	NullUnit    string             `yaml:"null_unit" jsonschema:"enum=exclude,enum=each,default=exclude" jsonschema_description:"Rows whose unit is NULL: left out, or each a unit of its own (assumed). A table may say otherwise."`
 	Large       string             `yaml:"large_products" jsonschema:"enum=refuse,enum=threshold,default=refuse" jsonschema_description:"GROUP BY of plain columns with more than 2^20 combinations: refused, or those combinations are found and shown that enough units have, which needs a delta."`
 	Limits      later              `yaml:"limits"`
-	Timing      later              `yaml:"timing"`
 }
 
 // unitT is `row` or a mapping; see its schema.
@@ -145,7 +158,6 @@ type tableT struct {
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
-	Timing           later      `yaml:"timing"`
 }
 
 // appendsT is a column's name or a mapping; see its schema.

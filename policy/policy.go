@@ -29,6 +29,24 @@ type Server struct {
 	Listen string // host:port
 	Admin  string // host:port of /metrics and /healthz; empty: none
 	TLS    *TLS
+	Timing Timing
+	Limits Limits
+}
+
+// Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.
+type Timing struct {
+	Grid  time.Duration
+	Fresh time.Duration // where private rows are read; at least Grid
+}
+
+// Limits bound what clients may take. A policy that was read has none that is zero but StatementsPerSecond: any number.
+type Limits struct {
+	Connections         int // sessions in all
+	UserConnections     int // sessions of one user
+	UserStatements      int // statements of one user that run at a time
+	UserPurchases       int // statements of one user that are charged and counted at a time
+	StatementsPerSecond int // statements of one user a second
+	PurchasesPerSecond  int // statements of one user a second that would be charged, over ten seconds
 }
 
 // TLS names the certificate files, absolute paths.
@@ -45,7 +63,10 @@ type Backend struct {
 type Sandbox struct{ URL string }
 
 // Ledger says where budgets are kept.
-type Ledger struct{ URL string }
+type Ledger struct {
+	URL     string // sqlite:file or postgres://…
+	Witness string // the witness's file; empty: beside the ledger's file
+}
 
 // User may log in.
 type User struct {

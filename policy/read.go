@@ -221,3 +221,15 @@ func duration(text string, otherwise time.Duration, at place, what string) time.
 	}
 	return time.Duration(n) * unit
 }
+
+var briefForm = regexp.MustCompile(`^([0-9]{1,6})\s*(ms|s|m)$`)
+
+// brief reads a short duration, of milliseconds too.
+func brief(text string) (time.Duration, bool) {
+	match := briefForm.FindStringSubmatch(text)
+	if match == nil {
+		return 0, false
+	}
+	n, _ := strconv.ParseInt(match[1], 10, 64)
+	return time.Duration(n) * map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute}[match[2]], true
+}

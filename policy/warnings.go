@@ -51,7 +51,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	var notes []string
+	notes := p.timingNotes()
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -96,6 +96,22 @@ func (p *Policy) Notes() []string {
 				}
 			}
 		}
+	}
+	return notes
+}
+
+// timingNotes says what the grid costs and what it leaves to see.
+func (p *Policy) timingNotes() []string {
+	t := p.Server.Timing
+	if t.Grid == 0 {
+		return nil
+	}
+	notes := []string{fmt.Sprintf("timing: what a question brings leaves at a multiple of %s since it came: half of that later on average, and at most %.4g answers a second on a connection; the last 2ms of each wait take a processor", t.Grid, 1/t.Grid.Seconds())}
+	if t.Fresh != t.Grid {
+		notes = append(notes, fmt.Sprintf("timing: where private rows are read it is a multiple of %s, at most %.4g answers a second on a connection", t.Fresh, 1/t.Fresh.Seconds()))
+	}
+	if t.Fresh <= p.Backend.Deadline {
+		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s", t.Fresh, p.Backend.Deadline))
 	}
 	return notes
 }

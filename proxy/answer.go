@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,13 +32,14 @@ type Answerer struct {
 	answers   answerCache
 	sessions  sessions
 	watches   watches
+	turns     *turns // of those who buy
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{},
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
@@ -50,6 +52,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	if a.reads(plan) {
+		readsRows(ctx)
+	}
 	found := privacy.Cost{}
 	if len(plan.Finds) > 0 {
 		var err error
@@ -60,12 +65,12 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 			return a.foundAlone(ctx, s, found), refusal
 		}
 	}
-	bought, err := a.buy(ctx, s, plan, queries)
+	bought, err := a.buy(ctx, s, plan, queries, found.IsZero())
 	for try := 0; errors.Is(err, ledger.ErrRefined) && try < mostPlans; try++ { // by another session, since this was planned
 		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
 			return a.foundAlone(ctx, s, found), refusal
 		}
-		bought, err = a.buy(ctx, s, plan, queries)
+		bought, err = a.buy(ctx, s, plan, queries, false)
 	}
 	if errors.Is(err, ledger.ErrRefined) {
 		err = errRefined
@@ -92,6 +97,15 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	again(plan, bought, result)
 	return result, nil
 }
+
+// reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
+// and what she was told.
+func (a *Answerer) reads(plan *planner.Plan) bool {
+	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return !m.Held })
+}
+
+// purchaseBurst is the time over which a user's purchases a second are counted.
+const purchaseBurst = 10 * time.Second
 
 // mostPlans bounds how often a statement is planned anew because what it would refine was refined meanwhile.
 const mostPlans = 8
@@ -155,8 +169,9 @@ type purchase struct {
 }
 
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
-// client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
-func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query) (purchase, error) {
+// client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5). The first
+// purchase of a statement counts against the user's rate.
+func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query, first bool) (purchase, error) {
 	p := purchase{ids: make([]int64, len(plan.Measures))}
 	var wanted []int
 	for i, m := range plan.Measures {
@@ -168,7 +183,16 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	if len(wanted) == 0 && !a.behind(plan) {
 		return p, nil
 	}
+	limits := s.Policy.Server.Limits
+	if first && len(wanted) > 0 && !a.turns.ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
+		return p, &Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
+	}
+	over, err := a.turns.wait(ctx, s.User, limits.UserPurchases)
+	if err != nil {
+		return p, err
+	}
 	if err := a.backend.Ready(ctx); err != nil {
+		over()
 		if ctx.Err() != nil {
 			return p, ctx.Err() // the client no longer waits: that says nothing of the database
 		}
@@ -179,6 +203,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
+		defer over()
 		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
 	}()
 	select {
@@ -330,9 +355,10 @@ func item(m *planner.Measure) ledger.Item {
 }
 
 var (
-	errInternal = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
-	errRefined  = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
-	errLedger   = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
+	errInternal  = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errRefined   = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
+	errElsewhere = &Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
+	errLedger    = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
 )
 
 // chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is

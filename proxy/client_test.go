@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,14 +52,25 @@ func (b *bench) rawOn(t testing.TB, conn net.Conn, version uint32, parameters ..
 	return r
 }
 
+var clients sync.Map // by password; a client derives its keys once
+
+func passwords(t testing.TB, password string) *scram.Client {
+	t.Helper()
+	if c, ok := clients.Load(password); ok {
+		return c.(*scram.Client)
+	}
+	client, err := scram.SHA256.NewClient("", password, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients.Store(password, client)
+	return client
+}
+
 // login answers the password exchange.
 func (r *raw) login(password string) {
 	r.t.Helper()
-	client, err := scram.SHA256.NewClient("", password, "")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	talk := client.NewConversation()
+	talk := passwords(r.t, password).NewConversation()
 	first, err := talk.Step("")
 	if err != nil {
 		r.t.Fatal(err)

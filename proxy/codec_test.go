@@ -3,12 +3,10 @@ package proxy
 import (
 	"encoding/binary"
 	"io"
-	"math/rand"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	v2 "github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -114,44 +112,6 @@ func TestSecondCodec(t *testing.T) {
 	s.send(&v2.Query{String: "select nope"})
 	if m, ok := s.receive().(*v2.ErrorResponse); !ok || m.Severity != "ERROR" || m.SeverityUnlocalized != "ERROR" || m.Code != "42703" || m.Position != 8 {
 		t.Errorf("%+v", m)
-	}
-}
-
-// TestRandomFrames is threat T53: sessions of random frames after a good login neither hang nor hurt another session.
-func TestRandomFrames(t *testing.T) {
-	const seed, sessions = 53, 300
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewSource(seed))
-	b := start(t)
-	other := b.raw(t)
-	valid := []pgproto3.FrontendMessage{query("select 1"), query("begin"), query("select bad"), parse("s", "select $1::int"), bind("", "s", "1"), bind("p", ""),
-		describing('S', "s"), describing('P', "p"), execute("", 0), execute("p", 1), syncs, flushed, &pgproto3.Close{ObjectType: 'S', Name: "s"}, &pgproto3.CopyDone{}}
-	for range sessions {
-		r := b.raw(t)
-		var out []byte
-		for range random.Intn(12) {
-			m, err := valid[random.Intn(len(valid))].Encode(nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if random.Intn(3) == 0 { // damage it
-				m[random.Intn(len(m))] = byte(random.Intn(256))
-			}
-			out = append(out, m...)
-		}
-		_, _ = r.conn.Write(out)
-		if tcp, ok := r.conn.(*net.TCPConn); ok {
-			_ = tcp.CloseWrite()
-		}
-		_ = r.conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-		if _, err := io.ReadAll(r.conn); err != nil && !strings.Contains(err.Error(), "reset") {
-			t.Fatalf("%x: %v", out, err)
-		}
-		_ = r.conn.Close()
-	}
-	other.play("other", []step{one(query("select 1"), "T1 D C(SELECT 1) Z(I)")})
-	if strings.Contains(b.log.String(), "panic") {
-		t.Error(b.log.String())
 	}
 }
 

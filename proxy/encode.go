@@ -17,6 +17,7 @@ type encoder struct {
 	formats     []int16
 	zone        *time.Location
 	floatDigits int         // extra_float_digits
+	intervals   string      // IntervalStyle
 	names       objectNames // of the objects that binary columns name
 }
 

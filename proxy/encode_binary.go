@@ -123,6 +123,8 @@ func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
 		return append(dst, s[0]), nil
 	case oidJSONB:
 		return append(append(dst, 1), wire(s)...), nil
+	case oidVoid:
+		return dst, nil
 	case policy.Text, policy.Varchar, oidName, oidBpchar, oidJSON, oidXML, oidNodeTree:
 		return append(dst, wire(s)...), nil
 	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole, policy.Int2, policy.Int4, policy.Int8:

@@ -34,7 +34,7 @@ func (e *encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 	case policy.Timestamptz:
 		return appendTimestamp(dst, int64(v), e.zone, true), nil
 	case policy.Interval:
-		return appendInterval(dst, v), nil
+		return appendInterval(dst, v, e.intervals), nil
 	case []policy.Value:
 		return e.arrayText(dst, t, v)
 	}
@@ -167,46 +167,6 @@ func appendSeconds(dst []byte, seconds, micros int) []byte {
 		dst = dst[:len(dst)-1]
 	}
 	return dst
-}
-
-func appendInterval(dst []byte, v policy.Interval) []byte {
-	start := len(dst)
-	negative := false
-	part := func(n int64, unit string) {
-		if n == 0 {
-			return
-		}
-		if len(dst) > start {
-			dst = append(dst, ' ')
-		}
-		if negative && n > 0 {
-			dst = append(dst, '+')
-		}
-		negative = n < 0
-		dst = append(strconv.AppendInt(dst, n, 10), ' ')
-		dst = append(dst, unit...)
-		if n != 1 {
-			dst = append(dst, 's')
-		}
-	}
-	part(int64(v.Months/12), "year")
-	part(int64(v.Months%12), "mon")
-	part(int64(v.Days), "day")
-	if v.Micros == 0 && len(dst) > start {
-		return dst
-	}
-	if len(dst) > start {
-		dst = append(dst, ' ')
-	}
-	rest := uint64(v.Micros)
-	if v.Micros < 0 {
-		dst, rest = append(dst, '-'), -rest
-	} else if negative {
-		dst = append(dst, '+')
-	}
-	dst = append(appendPadded(dst, int(rest/(3600*microsPerSecond)), 2), ':')
-	dst = append(appendPadded(dst, int(rest/(60*microsPerSecond)%60), 2), ':')
-	return appendSeconds(dst, int(rest/microsPerSecond%60), int(rest%microsPerSecond))
 }
 
 // arrayText writes an array; the two vector types of the catalogs have a form of their own.

@@ -69,8 +69,16 @@ func errorResponse(f *Failure, severity string) *pgproto3.ErrorResponse {
 	}
 	return &pgproto3.ErrorResponse{
 		Severity: severity, SeverityUnlocalized: severity, Code: state,
-		Message: wire(f.Message), Detail: wire(f.Detail), Hint: wire(f.Hint), Position: int32(f.Position),
+		Message: wire(f.Message), Detail: wire(f.Detail), Hint: wire(f.Hint), Position: int32(f.Position), Routine: f.routine,
 	}
+}
+
+// staleStatement says that a prepared statement no longer fits what the client was told of it. Drivers know this error by
+// the routine of PostgreSQL that raises it (asyncpg, pgjdbc), and prepare again by themselves.
+func staleStatement(what string) *Failure {
+	f := failure("0A000", "cached plan must not change "+what).withHint("Prepare the statement again.")
+	f.routine = "RevalidateCachedQuery"
+	return f
 }
 
 func noticeResponse(n Notice) *pgproto3.NoticeResponse {

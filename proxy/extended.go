@@ -38,7 +38,7 @@ type portal struct {
 	at      int // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
-	forward bool // NO SCROLL
+	forward bool // NO SCROLL, as all that Bind opens
 	hold    bool // it outlives its transaction
 	fresh   bool // which has not ended yet
 	cursor  sandbox.Cursor
@@ -142,6 +142,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner
 	for i, col := range d.Columns {
 		stmt.columns[i] = sandbox.Column{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
 	}
+	stmt.columns = actColumns(asked.Acts, stmt.columns)
 	return nil
 }
 
@@ -168,7 +169,7 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 		return err
 	}
 	if !slices.Equal(params, stmt.params) {
-		return failure("0A000", "cached plan must not change its parameters").withHint("Prepare the statement again.")
+		return staleStatement("its parameters")
 	}
 	return nil
 }
@@ -189,13 +190,13 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		return failure("08P01", fmt.Sprintf("bind message supplies %d parameters, but prepared statement %q requires %d",
 			len(m.Parameters), m.PreparedStatement, len(stmt.params)))
 	}
-	if f := checkFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter"); f != nil {
+	if f := checkFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter", "%d parameters"); f != nil {
 		return f
 	}
-	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result"); f != nil {
+	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
-	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns}
+	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
 		v, f := c.parameter(i, stmt.params[i], format(m.ParameterFormatCodes, i), raw)
 		if f != nil {
@@ -295,7 +296,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 	if k.Kind == planner.KindCopy {
 		return c.sendCopy(ctx, k.Copy, p.result)
 	}
-	return c.fetch(p, int64(m.MaxRows))
+	return c.fetch(ctx, p, int64(m.MaxRows))
 }
 
 // draw runs a portal's statement, once.
@@ -315,7 +316,7 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 		return nil
 	}
 	if !sameShape(p.columns, p.result.Columns) {
-		return failure("0A000", "cached plan must not change result type").withHint("Prepare the statement again.")
+		return staleStatement("result type")
 	}
 	p.names, err = c.namesFor(ctx, p.result.Columns, p.formats)
 	return err
@@ -326,14 +327,14 @@ func sameShape(a, b []sandbox.Column) bool {
 }
 
 // fetch sends the next rows of a portal, all where most is 0.
-func (c *session) fetch(p *portal, most int64) error {
+func (c *session) fetch(ctx context.Context, p *portal, most int64) error {
 	total := len(p.result.Rows.Value().Data)
 	from := min(p.at, total)
 	to := total
 	if most > 0 && most <= int64(total-from) {
 		to = from + int(most)
 	}
-	if err := c.sendRows(c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
+	if err := c.sendRows(ctx, c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
 		return err
 	}
 	if most > 0 && int64(to-from) == most {

@@ -38,7 +38,7 @@ func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (pr
 	if b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID); err == nil && !b.Spent.Plus(plan.Cost).Fits(b.Limit) {
 		return privacy.Cost{}, a.chargeFailure(ctx, s, plan, ledger.ErrExhausted)
 	}
-	bought, err := a.buy(ctx, s, first, queries)
+	bought, err := a.buy(ctx, s, first, queries, true)
 	return bought.charged, err
 }
 

@@ -162,7 +162,7 @@ var recordedFlows = map[string][]step{
 		many("1 E(08P01) Z(I)", parse("", "select $1::int"), bind("", ""), syncs),
 		many("1 E(08P01) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{0, 1}}, syncs),
 		many("1 E(22023) Z(I)", parse("", "select 1"), &pgproto3.Bind{ResultFormatCodes: []int16{2}}, syncs),
-		many("1 E(22P03) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{1}, Parameters: [][]byte{{1, 2}}}, syncs),
+		many("1 E(08P01) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{1}, Parameters: [][]byte{{1, 2}}}, syncs),
 		many("1 E(22P02) Z(I)", parse("", "select $1::int"), bind("", "", "x"), syncs),
 		many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{Parameters: [][]byte{nil}}, execute("", 0), syncs),
 		many("E(42501) Z(I)", parse("", "drop table people"), syncs),

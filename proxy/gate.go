@@ -2,10 +2,11 @@ package proxy
 
 import (
 	"container/list"
-	"context"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // gate bounds the connections that have not logged in yet, in all and by address. Where there are too many, the oldest
@@ -164,46 +165,26 @@ func (b *brake) succeeded(user, ip string) {
 	b.mu.Unlock()
 }
 
-// userLimits bounds what one user does at a time.
+// userLimits counts the sessions, in all and of each user.
 type userLimits struct {
 	mu      sync.Mutex
-	users   map[string]*userLoad
-	limits  Limits
+	users   map[string]int
 	clients int
 }
 
-type userLoad struct {
-	clients int
-	running chan struct{}
-	tokens  float64
-	filled  time.Time
-}
-
-func newUserLimits(l Limits) *userLimits {
-	return &userLimits{users: map[string]*userLoad{}, limits: l}
-}
-
-func (u *userLimits) load(name string) *userLoad {
-	l := u.users[name]
-	if l == nil {
-		l = &userLoad{running: make(chan struct{}, u.limits.Running), tokens: u.limits.Rate, filled: time.Now()}
-		u.users[name] = l
-	}
-	return l
-}
+func newUserLimits() *userLimits { return &userLimits{users: map[string]int{}} }
 
 // connect counts a session, or says why there may be no more.
-func (u *userLimits) connect(name string) error {
+func (u *userLimits) connect(name string, l policy.Limits) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.clients >= u.limits.Connections {
+	if u.clients >= l.Connections {
 		return failure("53300", "sorry, too many clients already").fatal()
 	}
-	l := u.load(name)
-	if l.clients >= u.limits.UserConnections {
+	if u.users[name] >= l.UserConnections {
 		return failure("53300", "too many connections for this user").fatal()
 	}
-	l.clients++
+	u.users[name]++
 	u.clients++
 	return nil
 }
@@ -211,35 +192,8 @@ func (u *userLimits) connect(name string) error {
 func (u *userLimits) disconnect(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.load(name).clients--
+	if u.users[name]--; u.users[name] == 0 {
+		delete(u.users, name)
+	}
 	u.clients--
-}
-
-// run waits for a place among the user's running statements. The place is held until the work ends, even where the client
-// waits no longer.
-func (u *userLimits) run(ctx context.Context, name string) (done func(), err error) {
-	u.mu.Lock()
-	l := u.load(name)
-	late := u.limits.Rate > 0 && !l.take(u.limits.Rate, time.Now())
-	u.mu.Unlock()
-	if late {
-		return nil, failure("53400", "too many statements a second").withHint("Ask again a second later.")
-	}
-	select {
-	case l.running <- struct{}{}:
-		return func() { <-l.running }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-// take takes one token of a bucket that holds a second's worth.
-func (l *userLoad) take(rate float64, now time.Time) bool {
-	l.tokens = min(max(rate, 1), l.tokens+now.Sub(l.filled).Seconds()*rate)
-	l.filled = now
-	if l.tokens < 1 {
-		return false
-	}
-	l.tokens--
-	return true
 }

@@ -176,7 +176,7 @@ func testPolicy(t testing.TB) *policy.Policy {
 		Defaults: policy.Defaults{Epsilon: epsilon(t, "0.1"), MaxEpsilon: epsilon(t, "1"), Confidence: confidence}}
 	secret := &policy.Dataset{ID: "secret", Budgets: map[string]policy.Budget{}, Defaults: census.Defaults}
 	return &policy.Policy{
-		Server: policy.Server{Listen: "127.0.0.1:0"},
+		Server: policy.Server{Listen: "127.0.0.1:0", Limits: policy.Limits{Connections: 1000, UserConnections: 200, UserStatements: 64}},
 		Users: []policy.User{
 			{Name: "alice", Verifier: verifier(t, "wonderland", 4096)},
 			{Name: "grafana", Verifier: verifier(t, "panel", 4096), Settings: map[string]string{"epsilon": "0.05"}},
@@ -243,6 +243,11 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 		}
 	})
 	return b
+}
+
+// quiet keeps warnings and errors alone from now on.
+func (b *bench) quiet() {
+	b.config.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 func (b *bench) url(user, password, database, more string) string {

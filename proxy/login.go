@@ -130,7 +130,7 @@ func (c *session) authenticate(o *opening, address string) error {
 // admit checks that the user may enter the dataset, and makes her session. A dataset in which she has no budget looks
 // like one that does not exist.
 func (c *session) admit(st startup) error {
-	if err := c.server.users.connect(c.user); err != nil {
+	if err := c.server.users.connect(c.user, c.server.config.Policy().Server.Limits); err != nil {
 		return err
 	}
 	c.counted = true
@@ -157,7 +157,8 @@ func (c *session) greet(st startup) error {
 	if st.minor >= 2 {
 		size = keyBytes32
 	}
-	pid, key, err := c.server.keys.register(&c.wait, size)
+	c.peer.user, c.peer.database, c.peer.started, c.peer.conn = c.user, c.database, time.Now(), c.conn
+	pid, key, err := c.server.keys.register(&c.wait, &c.peer, size)
 	if err != nil {
 		return failure("XX000", textInternal).fatal()
 	}
@@ -221,6 +222,7 @@ func (c *session) end(err error) {
 		c.server.users.disconnect(c.user)
 		c.counted = false
 	}
+	c.pace.hold()
 	if err == nil || errors.Is(err, errSilent) {
 		_ = c.back.Flush() // the client may be gone
 		return

@@ -21,7 +21,14 @@ func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (polic
 	}
 	if code == 1 {
 		v, err := readBinary(t, raw)
-		if err != nil {
+		switch {
+		case errors.Is(err, errNotUTF8):
+			return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+		case errors.Is(err, errShort):
+			return nil, failure("08P01", "insufficient data left in message")
+		case errors.Is(err, errInfinite):
+			return nil, failure("DP002", "an infinite date is not available as a parameter").withHint("Leave the bound out.")
+		case err != nil:
 			return nil, failure("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
 		}
 		return v, nil
@@ -125,12 +132,20 @@ func splitArray(s string) (words []string, quoted []bool, ok bool) {
 	return words, quoted, !inside
 }
 
-var errBinary = errors.New("malformed binary value")
+var (
+	errBinary   = errors.New("malformed binary value")
+	errShort    = errors.New("value ends early")
+	errNotUTF8  = errors.New("text that is not UTF-8, or holds a zero")
+	errInfinite = errors.New("infinite date")
+)
 
 // readBinary reads the binary form of a value.
 func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
-	if width := widths[t]; width > 0 && t != oidChar && t != oidName && len(raw) != int(width) {
+	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && len(raw) != width {
+		if len(raw) < width {
+			return nil, errShort
+		}
 		return nil, errBinary
 	}
 	switch t {
@@ -177,13 +192,20 @@ func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 	if element, ok := elements[t]; ok {
 		return readBinaryArray(element, raw)
 	}
-	if !utf8.Valid(raw) || hasZero(raw) {
-		return nil, errBinary
+	if utf8.Valid(raw) && !hasZero(raw) {
+		return string(raw), nil
 	}
-	return string(raw), nil
+	switch t {
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML:
+		return nil, errNotUTF8
+	}
+	return nil, errBinary // a type whose binary form is not known here
 }
 
 func readDate(days int32) (policy.Value, error) {
+	if days == math.MaxInt32 || days == math.MinInt32 {
+		return nil, errInfinite // as text it is refused as well
+	}
 	if days > math.MaxInt32-daysTo2000 {
 		return nil, errBinary
 	}

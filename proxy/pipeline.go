@@ -48,6 +48,7 @@ type Failure struct {
 	Detail   string
 	Hint     string
 	Position int // 1-based character in the message's text, 0: none
+	routine  string
 }
 
 func (f *Failure) Error() string { return f.Message }
@@ -63,6 +64,7 @@ type Session struct {
 	Settings Settings
 	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
 	Prepared []*sandbox.Prepared
+	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
 }
 
 // Settings are the session's variables.

@@ -17,7 +17,7 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 		return privacy.Cost{}, refusal
 	}
 	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
-	bought, err := a.buy(ctx, s, plan, queries)
+	bought, err := a.buy(ctx, s, plan, queries, false)
 	return bought.charged, err
 }
 

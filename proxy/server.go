@@ -16,16 +16,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Limits bound what clients may take. A zero field takes its default.
+// Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
+// field takes its default.
 type Limits struct {
-	Connections     int           // sessions in all: 1000
-	UserConnections int           // sessions of one user: 200
 	Early           int           // connections that have not logged in: 500
 	EarlyPerAddress int           // of them, from one address: 100
 	LoginTime       time.Duration // from the first byte to the login: 10 s
 	WriteTime       time.Duration // for a client to take one write: 30 s
-	Running         int           // statements of one user that run at a time: 64
-	Rate            float64       // statements of one user a second; 0: any number
 	Statements      int           // prepared statements of a session: 2000
 	Portals         int           // open portals of a session: 500
 }
@@ -39,8 +36,7 @@ func (l Limits) withDefaults() Limits {
 	for _, f := range []struct {
 		field    *int
 		standard int
-	}{{&l.Connections, 1000}, {&l.UserConnections, 200}, {&l.Early, 500}, {&l.EarlyPerAddress, 100}, {&l.Running, 64},
-		{&l.Statements, 2000}, {&l.Portals, 500}} {
+	}{{&l.Early, 500}, {&l.EarlyPerAddress, 100}, {&l.Statements, 2000}, {&l.Portals, 500}} {
 		if *f.field <= 0 {
 			*f.field = f.standard
 		}
@@ -64,9 +60,6 @@ type Config struct {
 	Log      *slog.Logger
 	Limits   Limits
 	Metrics  *Metrics // nil: a new set
-	// Pad holds every outcome of a statement that the pipeline answers (rows, refusals, errors, cancelled waits) to the next
-	// multiple of it since the statement began; 0: none. The wait is a plain sleep: how much it hides is not measured yet.
-	Pad time.Duration
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
 }
@@ -81,6 +74,7 @@ type Server struct {
 	gate     *gate
 	brake    *brake
 	users    *userLimits
+	turns    *turns
 	parse    func(text string) ([]command, *planner.Refusal)
 	listener net.Listener
 	started  chan struct{}
@@ -118,8 +112,9 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	c.Limits = c.Limits.withDefaults()
-	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(c.Limits),
-		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
+	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(),
+		turns: newTurns(time.Second),
+		gate:  newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.secure(p); err != nil {
@@ -165,6 +160,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.ServeOn(ctx, listener)
+}
+
+// ServeOn is Serve on a listener that is open already; it closes it.
+func (s *Server) ServeOn(ctx context.Context, listener net.Listener) error {
 	s.listener = listener
 	if s.config.Admin != "" {
 		stop, err := s.serveAdmin()
@@ -177,7 +177,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	close(s.started)
 	stop := context.AfterFunc(ctx, s.drain)
 	defer stop()
-	err = s.accept()
+	err := s.accept()
 	s.work.Wait()
 	return err
 }

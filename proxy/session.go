@@ -38,6 +38,8 @@ type session struct {
 	several        bool   // the simple query that runs has several statements
 
 	wait     waitPoint
+	peer     peer
+	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
 	view     *Session          // of the current policy and settings
@@ -74,11 +76,12 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 			return nil, errSilent
 		}
 	}
-	if c.server.draining.Load() {
+	if c.server.draining.Load() || c.peer.ended.Load() {
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	}
 	msg, err := c.back.Receive()
 	if err == nil {
+		c.answering()
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
 			return nil, errSilent
 		}
@@ -86,7 +89,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	var tooLong *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case c.server.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded):
+	case (c.server.draining.Load() || c.peer.ended.Load()) && errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
 		return nil, failure("25P03", "terminating connection due to idle-in-transaction timeout").fatal()
@@ -104,6 +107,14 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	return nil, failure("08P01", "malformed message").fatal()
 }
 
+// answering begins the grid of what a message brings, with the first message after ReadyForQuery.
+func (c *session) answering() {
+	if c.pace == nil {
+		c.pace = newPace(c.policy.Server.Timing, c.server.base.Done())
+	}
+	c.pace.owed = true
+}
+
 func (c *session) idleLimit() time.Duration {
 	if c.tx.block {
 		return c.settings.milliseconds("idle_in_transaction_session_timeout")
@@ -115,6 +126,7 @@ func (c *session) idleLimit() time.Duration {
 func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	switch msg.(type) {
 	case *pgproto3.Terminate:
+		c.pace = nil // nothing is owed
 		return errSilent
 	case *pgproto3.Sync:
 		c.skipping = false
@@ -136,7 +148,9 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Describe:
 		return c.extended(c.cancelable(func(ctx context.Context) error { return c.describe(ctx, m) }))
 	case *pgproto3.Execute:
-		return c.extended(c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) }))
+		err := c.cancelable(func(ctx context.Context) error { return c.execute(ctx, m) })
+		c.tx.piped = c.tx.piped || err == nil && c.tx.implicit && !c.tx.block
+		return c.extended(err)
 	case *pgproto3.Close:
 		return c.extended(c.closeObject(m))
 	case *pgproto3.Flush:
@@ -187,8 +201,20 @@ func (c *session) fail(err error) error {
 }
 
 func (c *session) flush() error {
+	c.pace.hold()
 	if c.back.Flush() != nil {
 		return errSilent
+	}
+	return nil
+}
+
+// flushPart sends a part of a long answer, unless a cancel request ended the wait for it.
+func (c *session) flushPart(ctx context.Context) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx)
 	}
 	return nil
 }
@@ -197,7 +223,9 @@ func (c *session) flush() error {
 func (c *session) ready() error {
 	c.report()
 	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
-	return c.flush()
+	err := c.flush()
+	c.pace = nil
+	return err
 }
 
 // report sends the variables that clients follow, where they changed.
@@ -209,6 +237,8 @@ func (c *session) report() {
 		c.reported = map[string]string{}
 	}
 	c.seen = c.settings.epoch
+	application := c.settings.value("application_name")
+	c.peer.application.Store(&application)
 	for _, low := range reportedNames {
 		v := known[low]
 		value := v.shown(c.settings.value(low))
@@ -233,7 +263,7 @@ func (c *session) current() *Session {
 	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
 		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
-			Cursors: cursors, Prepared: statements}
+			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
 }
@@ -246,25 +276,21 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 	return ctx, func() {}
 }
 
-// pad sleeps to the next multiple of grid since begun.
-func pad(begun time.Time, grid time.Duration) {
-	if grid > 0 {
-		time.Sleep(grid - time.Since(begun)%grid)
-	}
-}
-
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
 func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
-	defer pad(time.Now(), c.server.config.Pad)
+	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	over, err := c.server.users.run(ctx, c.user)
+	ctx, release := c.pace.onGrid(ctx)
+	defer release()
+	limits := c.policy.Server.Limits
+	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	}
+	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		if ctx.Err() != nil {
-			return Result{}, interrupted(ctx)
-		}
-		return Result{}, err
+		return Result{}, interrupted(ctx)
 	}
 	type outcome struct {
 		result Result

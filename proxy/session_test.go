@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -214,6 +215,7 @@ func TestPolicyChange(t *testing.T) {
 	removed.Users = removed.Users[1:]
 	b.policy.Store(removed)
 	r.play("removed", []step{one(query("show dp.epsilon"), "E(28000) EOF")})
+	threats.Reached(t, "T59", "a removed user is refused at her next statement")
 	r2 := b.rawUser(t, "grafana", "panel")
 	closed := testPolicy(t)
 	closed.Datasets[0].Budgets = nil
@@ -246,8 +248,9 @@ func TestCachedTypes(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	b := start(t, func(c *Config) {
-		c.Limits = Limits{Connections: 2, Statements: 3, Portals: 2, Rate: 3}
+		c.Limits = Limits{Statements: 3, Portals: 2}
 	})
+	b.limit(t, policy.Limits{Connections: 2, UserConnections: 2, UserStatements: 9, StatementsPerSecond: 3})
 	r := b.raw(t)
 	r.play("statements", []step{
 		many("1 1 1 E(53400) Z(I)", parse("a", "select 1"), parse("b", "select 1"), parse("c", "select 1"), parse("d", "select 1"), syncs),
@@ -261,9 +264,17 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// limit has other limits of the policy in force.
+func (b *bench) limit(t *testing.T, l policy.Limits) {
+	p := testPolicy(t)
+	p.Server.Limits = l
+	b.policy.Store(p)
+}
+
 // TestRunningLimit: a user's statements beyond the limit wait, also behind one that nobody waits for any more.
 func TestRunningLimit(t *testing.T) {
-	b := start(t, func(c *Config) { c.Limits.Running = 1 })
+	b := start(t)
+	b.limit(t, policy.Limits{Connections: 9, UserConnections: 9, UserStatements: 1})
 	release := make(chan struct{})
 	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns,
 		answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {

@@ -32,7 +32,7 @@ func TestVariables(t *testing.T) {
 		{"timezone", "../../etc/passwd", "!22023"}, {"timezone", "Local", "!22023"}, {"timezone", "99", "!22023"}, {"timezone", "", "!22023"},
 		{"client_min_messages", "WARNING", "warning"}, {"client_min_messages", "loud", "!22023"},
 		{"standard_conforming_strings", "on", "on"}, {"standard_conforming_strings", "true", "on"}, {"standard_conforming_strings", "off", "!22023"},
-		{"bytea_output", "escape", "escape"}, {"intervalstyle", "postgres", "postgres"}, {"intervalstyle", "iso_8601", "!22023"},
+		{"bytea_output", "escape", "escape"}, {"intervalstyle", "postgres", "postgres"}, {"intervalstyle", "ISO_8601", "iso_8601"}, {"intervalstyle", "iso", "!22023"},
 		{"jit", "f", "off"}, {"jit", "o", "!22023"}, {"enable_seqscan", "YES", "on"}, {"synchronous_commit", "false", "off"},
 		{"default_transaction_isolation", "repeatable read", "repeatable read"}, {"transaction_isolation", "chaos", "!22023"},
 		{"random_page_cost", "1.1", "1.1"}, {"random_page_cost", "NaN", "!22023"}, {"random_page_cost", "-1", "!22023"},

@@ -8,6 +8,7 @@ type transaction struct {
 	block      bool // BEGIN was given
 	failed     bool // the block, after an error
 	implicit   bool // statements ran since the last ReadyForQuery, outside a block
+	piped      bool // of these one by an Execute that no Sync followed yet
 	start      settingsState
 	savepoints []savepoint
 }
@@ -73,7 +74,7 @@ func (c *session) endImplicit() {
 	if c.tx.block {
 		return
 	}
-	c.tx.implicit = false
+	c.tx.implicit, c.tx.piped = false, false
 	c.settings.endTransaction()
 	c.endPortals(true)
 }

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"fmt"
+
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -24,6 +26,7 @@ const (
 	oidBpchar     policy.Type = 1042
 	oidRegclass   policy.Type = 2205
 	oidRegtype    policy.Type = 2206
+	oidVoid       policy.Type = 2278
 	oidJSONB      policy.Type = 3802
 	oidRegNS      policy.Type = 4089
 	oidRegRole    policy.Type = 4096
@@ -43,7 +46,7 @@ var widths = map[policy.Type]int16{
 	policy.Bool: 1, policy.Int2: 2, policy.Int4: 4, policy.Int8: 8, policy.Float4: 4, policy.Float8: 8,
 	policy.DateType: 4, policy.TimestampT: 8, policy.TimestampTZ: 8, policy.IntervalT: 16, policy.UUID: 16,
 	oidChar: 1, oidName: 64, oidOid: 4, oidXid: 4, oidCid: 4, oidRegproc: 4, oidRegclass: 4, oidRegtype: 4,
-	oidRegNS: 4, oidRegRole: 4, 1033: 12, 2278: 4,
+	oidRegNS: 4, oidRegRole: 4, 1033: 12, oidVoid: 4,
 }
 
 // onWire is the type that a client is told: an untyped literal is text.
@@ -84,14 +87,15 @@ func format(codes []int16, i int) int16 {
 	return codes[i]
 }
 
-// checkFormats refuses codes that fit neither the number of values nor the two formats there are.
-func checkFormats(codes []int16, n int, what string) *Failure {
+// checkFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has the
+// formats have a gap for the number.
+func checkFormats(codes []int16, n int, what, has string) *Failure {
 	if len(codes) > 1 && len(codes) != n {
-		return failure("08P01", "bind message has a wrong number of "+what+" formats")
+		return failure("08P01", fmt.Sprintf("bind message has %d %s formats but "+has, len(codes), what, n))
 	}
 	for _, c := range codes {
 		if c != 0 && c != 1 {
-			return failure("22023", "unsupported format code")
+			return failure("22023", fmt.Sprintf("unsupported format code: %d", c))
 		}
 	}
 	return nil

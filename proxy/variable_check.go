@@ -21,6 +21,10 @@ func invalidValue(v *variable, value string) *Failure {
 	return failure(stateInvalid, fmt.Sprintf("invalid value for parameter %q: %q", v.name, value))
 }
 
+func needsBoolean(v *variable) *Failure {
+	return failure(stateInvalid, fmt.Sprintf("parameter %q requires a Boolean value", v.name))
+}
+
 // check returns the value of a variable as it is kept, or why it cannot be set so.
 func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
 	if v.fixed {
@@ -33,7 +37,7 @@ func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
 	case boolean:
 		on, ok := parseBool(value)
 		if !ok {
-			return "", failure(stateInvalid, fmt.Sprintf("parameter %q requires a Boolean value", v.name))
+			return "", needsBoolean(v)
 		}
 		return onOff(on), nil
 	case choice:
@@ -62,7 +66,11 @@ func (v *variable) checkChoice(value string) (string, *Failure) {
 			return c, nil
 		}
 	}
-	if on, ok := parseBool(low); ok {
+	on, ok := parseBool(low)
+	if !ok && len(v.choices) == 1 && v.choices[0] == "on" {
+		return "", needsBoolean(v)
+	}
+	if ok {
 		for _, c := range v.choices {
 			if c == onOff(on) {
 				return c, nil
@@ -97,7 +105,11 @@ func (v *variable) checkWhole(value string) (string, *Failure) {
 	}
 	f = math.RoundToEven(f)
 	if f < v.low || f > v.high {
-		return "", failure(stateInvalid, fmt.Sprintf("%.0f is outside the valid range for parameter %q (%.0f .. %.0f)", f, v.name, v.low, v.high))
+		unit := v.unit
+		if unit != "" {
+			unit = " " + unit
+		}
+		return "", failure(stateInvalid, fmt.Sprintf("%.0f%s is outside the valid range for parameter %q (%.0f .. %.0f)", f, unit, v.name, v.low, v.high))
 	}
 	return strconv.FormatInt(int64(f), 10), nil
 }

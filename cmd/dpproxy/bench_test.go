@@ -54,9 +54,10 @@ func TestBenchAnswersFromRelease(t *testing.T) {
 	}
 	const grid = "20ms"
 	dir := t.TempDir()
-	padded := &program{t: t}
-	padded.start([]string{"demo", "--dir", dir, "--rows", "100000", "--listen", "127.0.0.1:0", "--pad", grid})
-	t.Cleanup(func() { padded.stop(syscall.SIGKILL) })
+	padded := demoProcess(t, dir, "100000")
+	padded.stop(syscall.SIGTERM)
+	edit(t, filepath.Join(dir, "policy.yaml"), "server:\n", "server:\n  timing: {grid: "+grid+"}\n")
+	padded.start([]string{"serve", "--policy", filepath.Join(dir, "policy.yaml")})
 	w = padded.connect("analyst", "demo")
 	w.ask(`SET dp.epsilon = 0.5`)
 	w.ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,6 @@ type demo struct {
 	dir, listen string
 	rows        int
 	fresh       bool
-	pad         time.Duration
 	quiet       bool // --log-level was left alone: warnings only
 	out         io.Writer
 }
@@ -51,7 +49,6 @@ serves it. What analysts spend stays in the ledger under --dir; --fresh starts a
 	cmd.Flags().IntVar(&d.rows, "rows", 1_000_000, "people to generate")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:6432", "address to listen on")
 	cmd.Flags().StringVar(&d.dir, "dir", "demo", "directory of the data, the policy and the ledger")
-	padFlag(cmd, &d.pad)
 	cmd.Flags().BoolVar(&d.fresh, "fresh", false, "throw away what is in --dir first")
 	return cmd
 }
@@ -72,7 +69,7 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if d.quiet {
 		served = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), serving{pad: d.pad}, served, func(address string) {
+	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), serving{}, served, func(address string) {
 		log.Info("listening", "address", address)
 		d.welcome(address)
 	})

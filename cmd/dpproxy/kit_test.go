@@ -197,19 +197,27 @@ func (p *program) connect(user, dataset string) *wire {
 }
 
 func (p *program) dial(user, dataset string) (*wire, error) {
+	w, _, err := p.dialKeyed(user, dataset)
+	return w, err
+}
+
+// dialKeyed returns the session's cancel key too.
+func (p *program) dialKeyed(user, dataset string) (*wire, pgproto3.BackendKeyData, error) {
+	var key pgproto3.BackendKeyData
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := pgconn.Connect(ctx, p.url(user, dataset))
 	if err != nil {
-		return nil, err
+		return nil, key, err
 	}
 	raw, err := conn.Hijack()
 	if err != nil {
-		return nil, err
+		return nil, key, err
 	}
+	key.ProcessID, key.SecretKey = raw.PID, raw.SecretKey
 	w := &wire{t: p.t, conn: raw.Conn, Frontend: raw.Frontend}
 	p.t.Cleanup(func() { w.conn.Close() })
-	return w, nil
+	return w, key, nil
 }
 
 // answer is what one simple query brought.

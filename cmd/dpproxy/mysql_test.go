@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // TestMySQLSession: the dialect as a setting, from the statement behind it on, in one message and in several, in
@@ -46,6 +48,22 @@ func TestMySQLSession(t *testing.T) {
 	}
 	if got := rows("EXPLAIN SELECT `City`, COUNT(*) FROM people GROUP BY city"); !strings.Contains(got, "Read as: SELECT city AS \"City\", count(*)") {
 		t.Errorf("EXPLAIN: %s", got)
+	}
+	for _, c := range []struct{ sql, want string }{ // statements that hold a SELECT
+		{"BEGIN; DECLARE c CURSOR FOR SELECT 7/2 AS `q` UNION ALL SELECT 9 DIV 2; FETCH 1 FROM c; FETCH ALL c; COMMIT", "[[3.5000] [4]]"},
+		{"PREPARE p (int) AS SELECT COUNT(*) DIV 2 > 200, \"it's\" FROM people WHERE age > $1 || NOTE = 'N1'; EXECUTE p (3)", "[[1 it's]]"},
+		{"EXECUTE p (700)", "[[0 it's]]"},
+		{"PREPARE n AS SELECT COUNT(*) > 500 AS enough FROM people WHERE NOTE = 'N1' OR age > 3; EXECUTE n; DEALLOCATE n", "[[1]]"},
+		{"SELECT COUNT(*) > 500 AS enough FROM people WHERE NOTE = 'N1' OR age > 3", "[[1]]"},
+		{"PREPARE p FROM 'SELECT 1'", "error"},
+		{"DELETE FROM people", "error"},
+	} {
+		if got := rows(c.sql); got != c.want && !(c.want == "error" && strings.HasPrefix(got, "error")) {
+			t.Errorf("%s: %s, want %s", c.sql, got, c.want)
+		}
+	}
+	if got := copied(t, w, "COPY (SELECT 7/2 AS `Q`, CONCAT('a', NULL), \"it's\") TO STDOUT (FORMAT csv, HEADER)"); got != "Q,\"CONCAT('a', NULL)\",it's\n3.5000,,it's\n" {
+		t.Errorf("COPY: %q", got)
 	}
 	account := p.connect("alice", "lab")
 	spent := account.spent()
@@ -91,6 +109,29 @@ func TestMySQLAnswers(t *testing.T) {
 			if !strings.Contains(fmt.Sprint(a.frames), strings.Trim(fmt.Sprint([]byte(label)), "[]")) {
 				t.Errorf("%s: no label %s in %.300q", c.mysql, label, a.frames)
 			}
+		}
+	}
+}
+
+// copied is what COPY TO STDOUT writes.
+func copied(t *testing.T, w *wire, sql string) string {
+	t.Helper()
+	w.Send(&pgproto3.Query{String: sql})
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	for text := ""; ; {
+		m, err := w.Receive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch m := m.(type) {
+		case *pgproto3.CopyData:
+			text += string(m.Data)
+		case *pgproto3.ErrorResponse:
+			text += "error " + m.Message
+		case *pgproto3.ReadyForQuery:
+			return text
 		}
 	}
 }

@@ -31,7 +31,7 @@ var allowed = map[string]string{
 	"mechanisms.Begin sealed.Release":                         "nothing: a release without an observation",
 	"mechanisms.Grow sealed.Open":                             "to add the noise of what a step observes",
 	"mechanisms.Grow sealed.Release":                          "the step's observations with their noise",
-	"ledger.file.fetchGrown privacy.Published":                "saved steps, which were released before they were saved",
+	"ledger.keeper.fetchGrown privacy.Published":              "saved steps, which were released before they were saved",
 	"mechanisms.Estimate.Sum sealed.Release":                  "a sum over an Estimate, which is made from a Released",
 	"mechanisms/privacy.Published sealed.Release":             "its own body",
 	"mechanisms/privacy.PostProcess sealed.Release":           "a function of a Released",

@@ -149,7 +149,7 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	// -vet=off: the fault may leave a variable unread in a way that vet minds; only the test is to judge.
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", file, "-run", "^"+test+"$", "./"+pkg)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "DPPROXY_SAFETY=") // its figures are a fault's
+	cmd.Env = append(os.Environ(), "DPPROXY_SAFETY=", "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's, and the short length must find it
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:

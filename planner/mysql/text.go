@@ -59,7 +59,26 @@ func First(text string) (word string, at int) {
 	return strings.ToLower(t.value), t.from
 }
 
-// Query finds where the query of an EXPLAIN begins, behind its options; −1 where it has none.
+// Closing finds the parenthesis that closes the one at a place: the end of the text where none does.
+func Closing(text string, open int) int {
+	lex := lexer{text: text, at: open}
+	for depth := 0; ; {
+		t, refusal := lex.next()
+		switch {
+		case refusal != nil || t.kind == tokenEnd:
+			return len(text)
+		case t.sign("("):
+			depth++
+		case t.sign(")"):
+			if depth--; depth == 0 {
+				return t.from
+			}
+		}
+	}
+}
+
+// Query finds where the query that a statement holds begins, behind the options of an EXPLAIN and their like; −1 where it
+// holds none.
 func Query(text string) int {
 	lex := lexer{text: text}
 	depth := 0

@@ -1,11 +1,6 @@
 package ledger
 
-import (
-	"errors"
-	"fmt"
-
-	"github.com/ncruces/go-sqlite3"
-)
+import "github.com/ncruces/go-sqlite3"
 
 const (
 	accountColumns = "ends, eps, eps_limit, eps_over, rho, rho_limit, rho_over, delta, delta_limit, delta_over, alt"
@@ -33,20 +28,30 @@ func (a account) args(key accountKey) []any {
 }
 
 // openAccount makes an account unless it is there.
-func (s *store) openAccount(key accountKey, a account) error {
+func (s *sqliteStore) openAccount(key accountKey, a account) error {
 	return s.run(sqlOpenAccount, nil, a.args(key)...)
 }
 
-// charge moves one account if the cost fits, and tells whether it did.
-func (s *store) charge(key accountKey, cost amounts, alt, now, ends int64) (bool, error) {
-	if err := s.run(sqlCharge, nil, key.ds, key.scope, key.holder, now, ends, cost.eps, cost.rho, cost.delta, alt); err != nil {
-		return false, err
+// charge moves the accounts of one job.
+func (s *sqliteStore) charge(now int64, moves []move) (int, error) {
+	for i, m := range moves {
+		if m.fresh != nil {
+			if err := s.openAccount(m.key, *m.fresh); err != nil {
+				return i, err
+			}
+		}
+		if err := s.run(sqlCharge, nil, m.key.ds, m.key.scope, m.key.holder, now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt); err != nil {
+			return i, err
+		}
+		if s.conn.Changes() != 1 {
+			return i, nil
+		}
 	}
-	return s.conn.Changes() == 1, nil
+	return -1, nil
 }
 
 // accounts reads the whole table.
-func (s *store) accounts() (map[accountKey]account, error) {
+func (s *sqliteStore) accounts() (map[accountKey]account, error) {
 	out := map[accountKey]account{}
 	err := s.run("SELECT ds, scope, holder, "+accountColumns+" FROM account", func(st *sqlite3.Stmt) error {
 		key := accountKey{st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnText(2)}
@@ -60,34 +65,4 @@ func (s *store) accounts() (map[accountKey]account, error) {
 	return out, err
 }
 
-// rewriteAccounts makes the table equal to what the chain says, after rows that touch many accounts.
-func (s *store) rewriteAccounts(accounts map[accountKey]account) error {
-	if err := s.run("DELETE FROM account", nil); err != nil {
-		return err
-	}
-	for key, a := range accounts {
-		if err := s.openAccount(key, a); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// compareAccounts holds the table against the accounts recomputed from the chain.
-func (s *store) compareAccounts(b *book) error {
-	stored, err := s.accounts()
-	if err != nil {
-		return err
-	}
-	var faults []error
-	for key, a := range b.accounts {
-		if stored[key] != a {
-			faults = append(faults, fmt.Errorf("%w: an account of dataset %q differs from the chain", ErrCorrupt, b.sets[key.ds].id))
-		}
-		delete(stored, key)
-	}
-	if len(stored) != 0 {
-		faults = append(faults, fmt.Errorf("%w: %d accounts that the chain does not know", ErrCorrupt, len(stored)))
-	}
-	return errors.Join(faults...)
-}
+func (s *sqliteStore) clearAccounts() error { return s.run("DELETE FROM account", nil) }

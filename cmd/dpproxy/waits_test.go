@@ -1,0 +1,166 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+)
+
+// TestT7DeadlineOnOneSide: where every query runs over the owner's deadline on one side and none on the other, answers have the
+// same frames, cost the same, and leave at the same time.
+func TestT7DeadlineOnOneSide(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for many deadlines")
+	}
+	with, without := lab{engine: "postgres", timing: "{grid: 20ms, fresh: 240ms}",
+		change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.pair(t)
+	lockPeople(t, with.server, with.database)
+	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+	n := length(40, 100, 500)
+	var answers [2]answer
+	differences := 0
+	ask := func(side int, w *wire) func(i int) error {
+		return func(i int) (err error) {
+			other := answers[1-side]
+			answers[side], err = w.tryAsk(fmt.Sprintf(`SELECT city, count(*) FROM people WHERE age < %d AND income >= %d GROUP BY city ORDER BY city`, 20+i%90, 1000*(i/90)))
+			if other.frames == nil {
+				return err
+			}
+			if d := sameFrames("over the deadline", answers[0], answers[1]); d != "" {
+				differences++
+				t.Error(d)
+			}
+			answers = [2]answer{}
+			return err
+		}
+	}
+	apart, err := interleaved(n, ask(0, p.with), ask(1, p.without))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if apart > mostSeparation(n) {
+		t.Errorf("told apart by time: %.3f from 0.5, must be at most %.3f", apart, mostSeparation(n))
+	}
+	faults := strings.Count(with.logText(), "a paid query failed")
+	if late := strings.Count(without.logText(), "a paid query failed"); faults != n || late > n/2 {
+		t.Errorf("%d of %d queries ran over the deadline, and %d on the other side: the test tested something else", faults, n, late)
+	}
+	if a, b := p.with.spent(), p.without.spent(); a != b {
+		t.Errorf("spent %s with number 7, %s without", a, b)
+	}
+	threats.Reached(t, "T7", "%d differences in %d runs; AUC %.3f from 0.5", differences, n, apart)
+}
+
+// TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row is
+// answered and charged, as many as the budget pays for, and the operator is told of each.
+func TestT3AnswersThroughFaults(t *testing.T) {
+	const paid = 12
+	s := lab{engine: "postgres", budgets: budgets{"1.2", "100"}, change: []string{"backend: {url:", "backend: {deadline: 50ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.serve(t, 0)
+	lockPeople(t, s.server, s.database)
+	w := s.connect("alice", "lab")
+	answered := 0
+	for i := range paid + 3 {
+		a := w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 30+i))
+		switch {
+		case a.err == nil:
+			answered++
+		case i < paid || a.err.Code != "DP001":
+			t.Errorf("question %d: %v", i+1, a.err)
+		}
+	}
+	told := strings.Count(s.logText(), "a paid query failed")
+	charges := count(t, w.ask(`SELECT count(*) FROM dp.charges`))
+	if answered != paid || charges != paid || told != paid {
+		t.Errorf("%d answers, %d charges, the operator told of %d faults; all must be %d", answered, charges, told, paid)
+	}
+	threats.Reached(t, "T3", "%d faults: %d answers, %d charges, the operator told %d times; then the budget is spent", paid, answered, charges, told)
+}
+
+// cancelling sends a cancel request a moment after each question and returns how many were answered.
+func cancelling(p *program, n int) (answered int, err error) {
+	w, key, err := p.dialKeyed("alice", "lab")
+	if err != nil {
+		return 0, err
+	}
+	r := rand.New(rand.NewPCG(36, 8))
+	for i := range n {
+		after := time.Duration(r.Int64N(int64(50 * time.Millisecond)))
+		cancelled := make(chan error, 1)
+		time.AfterFunc(after, func() { cancelled <- p.cancel(key) })
+		a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM events WHERE amount < %d.25 AND day < DATE '2024-01-02' + %d`, i%100, i/100))
+		if err != nil {
+			return 0, err
+		}
+		if err := <-cancelled; err != nil {
+			return 0, err
+		}
+		switch {
+		case a.err == nil:
+			answered++
+		case a.err.Code != "57014":
+			return 0, a.err
+		}
+	}
+	return answered, nil
+}
+
+// cancel sends a cancel request and waits until the proxy has closed its connection, that is, has acted on it.
+func (p *program) cancel(key pgproto3.BackendKeyData) error {
+	conn, err := net.Dial("tcp", p.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	text, err := (&pgproto3.CancelRequest{ProcessID: key.ProcessID, SecretKey: key.SecretKey}).Encode(nil)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(text); err != nil {
+		return err
+	}
+	_, _ = conn.Read(make([]byte, 1)) // closed: nothing is ever answered
+	return nil
+}
+
+// TestT8CancelAsAProbe: cancel requests at any moment of a query whose time differs between neighbours end as many waits on one
+// side as on the other, and each question that was begun is charged.
+func TestT8CancelAsAProbe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("cancels many times")
+	}
+	with, without := timedLab(t, "duckdb")
+	n := length(100, 200, 1000)
+	var answered [2]int
+	done := make(chan error, 2)
+	for side, p := range []*program{with.program, without.program} {
+		go func() {
+			var err error
+			answered[side], err = cancelling(p, n)
+			done <- err
+		}()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	share := float64(answered[0]+answered[1]) / float64(2*n)
+	most := 3 * math.Sqrt(2*share*(1-share)*float64(n))
+	if apart := math.Abs(float64(answered[0] - answered[1])); apart > most {
+		t.Errorf("%d of %d answered with number 7, %d without: may differ by %.1f", answered[0], n, answered[1], most)
+	}
+	for _, p := range []*program{with.program, without.program} {
+		if charges := count(t, p.connect("alice", "lab").ask(`SELECT count(*) FROM dp.charges`)); charges != n {
+			t.Errorf("%d charges for %d questions that were begun", charges, n)
+		}
+	}
+	threats.Reached(t, "T8", "%d cancels a side: answered %d and %d, charges as many as questions", n, answered[0], answered[1])
+}

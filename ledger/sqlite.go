@@ -1,0 +1,212 @@
+package ledger
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+// The schema. The CHECKs are the last wall: whatever the code above does, SQLite refuses to commit an account above its
+// limit. STRICT tables refuse a number that is not an integer, so no sum can slip into floating point.
+const schema = `
+CREATE TABLE chain (
+	seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at INTEGER NOT NULL, ds INTEGER NOT NULL,
+	holder TEXT NOT NULL, body BLOB NOT NULL, hash BLOB NOT NULL CHECK (length(hash) = 32)
+) STRICT;
+CREATE INDEX charges ON chain (ds, holder, seq) WHERE kind = 6;
+CREATE TABLE account (
+	ds INTEGER NOT NULL, scope INTEGER NOT NULL, holder TEXT NOT NULL, ends INTEGER NOT NULL,
+	eps INTEGER NOT NULL, eps_limit INTEGER NOT NULL, eps_over INTEGER NOT NULL,
+	rho INTEGER NOT NULL, rho_limit INTEGER NOT NULL, rho_over INTEGER NOT NULL,
+	delta INTEGER NOT NULL, delta_limit INTEGER NOT NULL, delta_over INTEGER NOT NULL,
+	alt INTEGER NOT NULL CHECK (alt >= 0),
+	PRIMARY KEY (ds, scope, holder),
+	CHECK (eps >= 0 AND (eps <= eps_limit OR eps <= eps_over)),
+	CHECK (rho >= 0 AND (rho <= rho_limit OR rho <= rho_over)),
+	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))
+) STRICT, WITHOUT ROWID;
+CREATE TABLE release (
+	id INTEGER PRIMARY KEY, charge INTEGER NOT NULL UNIQUE, measure BLOB UNIQUE, noisy BLOB NOT NULL
+) STRICT;
+PRAGMA application_id = 1146114124;
+PRAGMA user_version = 1;`
+
+const schemaVersion = 1
+
+// sqliteStore is the open SQLite file. It belongs to one goroutine at a time.
+type sqliteStore struct {
+	disk  Disk
+	path  string
+	conn  *sqlite3.Conn
+	stmt  map[string]*sqlite3.Stmt
+	data  int64 // PRAGMA data_version: moves when another connection writes
+	pages int   // in the log, as of the last commit
+}
+
+// dsn is the URI under which SQLite opens path. vfs is empty outside tests.
+func dsn(path, vfs string) string {
+	u := url.URL{Scheme: "file", Path: path}
+	if vfs != "" {
+		u.RawQuery = "vfs=" + url.QueryEscape(vfs)
+	}
+	return u.String()
+}
+
+// openSQLite opens the file and makes it durable: write-ahead log, a flush at each commit, and the directory flushed once
+// the log's name is in it. SQLite's own directory flush cannot be relied on: this build flushes the log in its place.
+//
+// A reader is opened for writing too, because reading a write-ahead log needs its index, and is then told not to write.
+func openSQLite(disk Disk, path, vfs string, writes bool) (*sqliteStore, error) {
+	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI | sqlite3.OPEN_NOFOLLOW
+	if writes {
+		flags |= sqlite3.OPEN_CREATE
+	}
+	conn, err := sqlite3.OpenFlags(dsn(path, vfs), flags)
+	if err != nil {
+		return nil, err
+	}
+	s := &sqliteStore{disk: disk, path: path, conn: conn, stmt: map[string]*sqlite3.Stmt{}}
+	if err := s.setUp(writes); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sqliteStore) setUp(writes bool) error {
+	// After a failed flush the log must stay as it is until it has been written anew: no checkpoint on close.
+	if _, err := s.conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+		return err
+	}
+	if err := s.conn.BusyTimeout(5 * time.Second); err != nil {
+		return err
+	}
+	if err := s.conn.Exec("PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory"); err != nil {
+		return err
+	}
+	if !writes {
+		return s.conn.Exec("PRAGMA query_only = on")
+	}
+	s.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error { s.pages = pages; return nil })
+	for _, p := range []struct{ set, want string }{
+		{"PRAGMA journal_mode = wal", "wal"}, {"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"},
+	} {
+		got, err := s.text(p.set)
+		if err != nil {
+			return err
+		}
+		if p.want != "" && got != p.want {
+			return fmt.Errorf("%s is %q, must be %q", p.set, got, p.want)
+		}
+	}
+	return nil
+}
+
+func (s *sqliteStore) close() error {
+	for _, st := range s.stmt {
+		st.Close()
+	}
+	return s.conn.Close()
+}
+
+// text runs a statement and returns the first column of its first row.
+func (s *sqliteStore) text(sql string) (string, error) {
+	st, _, err := s.conn.Prepare(sql)
+	if err != nil {
+		return "", err
+	}
+	defer st.Close()
+	out := ""
+	if st.Step() {
+		out = st.ColumnText(0)
+	}
+	return out, st.Err()
+}
+
+// prepared returns the statement of that text, ready to be bound.
+func (s *sqliteStore) prepared(sql string) (*sqlite3.Stmt, error) {
+	if st := s.stmt[sql]; st != nil {
+		return st, nil
+	}
+	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	if err != nil {
+		return nil, err
+	}
+	s.stmt[sql] = st
+	return st, nil
+}
+
+// run binds and runs a statement; each row goes to scan.
+func (s *sqliteStore) run(sql string, scan func(*sqlite3.Stmt) error, args ...any) error {
+	st, err := s.prepared(sql)
+	if err != nil {
+		return err
+	}
+	for i, a := range args {
+		if err := bind(st, i+1, a); err != nil {
+			return err
+		}
+	}
+	for st.Step() {
+		if scan == nil {
+			continue
+		}
+		if err := scan(st); err != nil {
+			st.Reset()
+			return err
+		}
+	}
+	err = st.Err()
+	return errors.Join(err, st.Reset())
+}
+
+func bind(st *sqlite3.Stmt, i int, a any) error {
+	switch v := a.(type) {
+	case int64:
+		return st.BindInt64(i, v)
+	case string:
+		return st.BindText(i, v)
+	case []byte:
+		if v == nil {
+			v = []byte{}
+		}
+		return st.BindBlob(i, v)
+	case nil:
+		return st.BindNull(i)
+	}
+	return fmt.Errorf("ledger: cannot bind a %T", a)
+}
+
+// empty tells whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
+func (s *sqliteStore) empty() (bool, error) {
+	n, err := s.text("SELECT count(*) FROM sqlite_schema")
+	if err != nil || n == "0" {
+		return err == nil, err
+	}
+	v, err := s.text("PRAGMA user_version")
+	if err != nil {
+		return false, err
+	}
+	if id, err := s.text("PRAGMA application_id"); err != nil || id != "1146114124" {
+		return false, errors.Join(fmt.Errorf("%w: not a ledger", ErrCorrupt), err)
+	}
+	if v != fmt.Sprint(schemaVersion) {
+		return false, fmt.Errorf("%w: format %s is not known", ErrCorrupt, v)
+	}
+	return false, nil
+}
+
+// dataVersion tells whether another connection has changed the file since the last call.
+func (s *sqliteStore) dataVersion() (v int64, err error) {
+	err = s.run("PRAGMA data_version", func(st *sqlite3.Stmt) error { v = st.ColumnInt64(0); return nil })
+	return v, err
+}
+
+// diskFull tells whether an error means that there is no space.
+func diskFull(err error) bool {
+	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}

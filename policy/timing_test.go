@@ -1,0 +1,34 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTimingNotes: what the grid costs is said, and what it leaves to see as long as a question can outlast its step.
+func TestTimingNotes(t *testing.T) {
+	p := &Policy{Backend: Backend{Deadline: 2 * time.Minute}}
+	if notes := p.Notes(); len(notes) != 0 {
+		t.Errorf("without a grid: %q", notes)
+	}
+	for _, c := range []struct {
+		timing Timing
+		says   []string
+	}{
+		{Timing{20 * time.Millisecond, 20 * time.Millisecond}, []string{"at most 50 answers a second", "the number of steps of 20ms"}},
+		{Timing{20 * time.Millisecond, 200 * time.Millisecond}, []string{"at most 50 answers", "a multiple of 200ms, at most 5 answers", "fresh above backend.deadline, 2m0s"}},
+		{Timing{20 * time.Millisecond, 3 * time.Minute}, []string{"at most 50 answers", "a multiple of 3m0s"}},
+	} {
+		p.Server.Timing = c.timing
+		notes := p.Notes()
+		if len(notes) != len(c.says) {
+			t.Fatalf("%v: %q", c.timing, notes)
+		}
+		for i, part := range c.says {
+			if !strings.Contains(notes[i], part) {
+				t.Errorf("%v: %q does not say %q", c.timing, notes[i], part)
+			}
+		}
+	}
+}

@@ -1,0 +1,243 @@
+package proxy
+
+import (
+	"math"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// What the public suites of drivers and servers (see TestSuites) found here, and no test of ours had.
+
+func bound(raw ...byte) pgproto3.FrontendMessage {
+	return &pgproto3.Bind{ParameterFormatCodes: []int16{1}, Parameters: [][]byte{raw}}
+}
+
+// TestDiscardAlone: DISCARD ALL runs in no transaction, of several statements of a message or of a pipeline neither.
+func TestDiscardAlone(t *testing.T) {
+	b := start(t)
+	run := func(text string) []pgproto3.FrontendMessage {
+		return []pgproto3.FrontendMessage{parse("", text), bind("", ""), execute("", 0)}
+	}
+	flight := func(want string, texts ...string) step {
+		var m []pgproto3.FrontendMessage
+		for _, text := range texts {
+			m = append(m, run(text)...)
+		}
+		return step{append(m, syncs), want}
+	}
+	b.raw(t).play("discard", []step{
+		one(query("discard all"), "C(DISCARD ALL) Z(I)"),
+		one(query("select 1; discard all"), "T1 D C(SELECT 1) E(25001) Z(I)"),
+		one(query("discard all; select 1"), "E(25001) Z(I)"),
+		flight("1 2 C(DISCARD ALL) Z(I)", "discard all"),
+		flight("1 2 D C(SELECT 1) 1 2 E(25001) Z(I)", "select 1", "discard all"),
+		flight("1 2 C(BEGIN) 1 2 D C(SELECT 1) 1 2 C(COMMIT) 1 2 C(DISCARD ALL) Z(I)", "begin", "select 1", "commit", "discard all"),
+		flight("1 2 C(DISCARD ALL) Z(I)", "discard all"),
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		one(query("discard all"), "E(25001) Z(E)"),
+	})
+}
+
+// TestStaleStatementRoutine: asyncpg and pgjdbc prepare a statement again after an error of this routine, and after no other.
+func TestStaleStatementRoutine(t *testing.T) {
+	b := start(t)
+	r := b.raw(t)
+	r.play("prepare", []step{many("1 Z(I)", parse("s", "select 1"), syncs)})
+	f := b.pipeline.fixtures["select 1"]
+	f.columns, f.rows = []sandbox.Column{column("a", policy.Text)}, [][]policy.Value{{"x"}}
+	b.pipeline.fixtures["select 1"] = f
+	for _, m := range []pgproto3.FrontendMessage{bind("", "s"), execute("", 0), syncs} {
+		r.Send(m)
+	}
+	r.flush()
+	for {
+		switch m := r.next().(type) {
+		case *pgproto3.ErrorResponse:
+			if m.Code != "0A000" || m.Routine != "RevalidateCachedQuery" {
+				t.Errorf("%s %q of %q", m.Code, m.Message, m.Routine)
+			}
+			return
+		case *pgproto3.ReadyForQuery, nil:
+			t.Fatal("no error")
+		}
+	}
+}
+
+// TestBinaryParametersRefused: each way in which a binary parameter is wrong has PostgreSQL's SQLSTATE. Before, −infinity was
+// read as a day in 5877612 BC.
+func TestBinaryParametersRefused(t *testing.T) {
+	b := start(t)
+	echo := b.pipeline.fixtures["select $1::int"].answer
+	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": oidBytea} {
+		b.pipeline.fixtures["select $1::"+name] = fixture{params: []policy.Type{kind}, columns: []sandbox.Column{column(name, kind)}, answer: echo}
+	}
+	b.raw(t).play("binary", []step{
+		many("1 E(08P01) Z(I)", parse("", "select $1::int"), bound(1, 2), syncs),
+		many("1 E(22P03) Z(I)", parse("", "select $1::int"), bound(0, 0, 0, 1, 2), syncs),
+		many("1 E(DP002) Z(I)", parse("", "select $1::date"), bound(0x80, 0, 0, 0), syncs),
+		many("1 E(DP002) Z(I)", parse("", "select $1::date"), bound(0x7f, 0xff, 0xff, 0xff), syncs),
+		many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
+		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound('a', 0), syncs),
+		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound(0xff), syncs),
+		many("1 E(22P03) Z(I)", parse("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
+		many("1 E(22023) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
+		many("1 E(08P01) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
+	})
+}
+
+// TestVoid: asyncpg asks for everything in binary, also for what a function that returns nothing returns.
+func TestVoid(t *testing.T) {
+	e := &encoder{zone: time.UTC}
+	for _, form := range []func([]byte, policy.Type, policy.Value) ([]byte, error){e.text, e.binary} {
+		if out, err := form(nil, oidVoid, ""); err != nil || len(out) != 0 {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
+// TestSettingErrors: words of PostgreSQL that its drivers' tests look for.
+func TestSettingErrors(t *testing.T) {
+	s := newSettings("alice")
+	s.adopt(testPolicy(t).Datasets[0], &policy.User{Name: "alice"})
+	for _, c := range [][3]string{
+		{"standard_conforming_strings", "maybe", `parameter "standard_conforming_strings" requires a Boolean value`},
+		{"statement_timeout", "-1", `-1 ms is outside the valid range for parameter "statement_timeout" (0 .. 2147483647)`},
+		{"extra_float_digits", "5", `5 is outside the valid range for parameter "extra_float_digits" (-15 .. 3)`},
+	} {
+		if _, _, f := s.check(c[0], c[1]); f == nil || f.Message != c[2] {
+			t.Errorf("%s = %s: %v, want %s", c[0], c[1], f, c[2])
+		}
+	}
+}
+
+// TestIntervalStyles: the forms are those of PostgreSQL 15.18.
+func TestIntervalStyles(t *testing.T) {
+	const hour, minute = 3600 * microsPerSecond, 60 * microsPerSecond
+	at := func(hours, minutes int, seconds float64) int64 {
+		return int64(hours)*hour + int64(minutes)*minute + int64(math.Round(seconds*microsPerSecond))
+	}
+	for _, c := range []struct {
+		v    policy.Interval
+		want string
+	}{
+		{policy.Interval{}, "00:00:00|@ 0|0|PT0S"},
+		{policy.Interval{Months: 14}, "1 year 2 mons|@ 1 year 2 mons|1-2|P1Y2M"},
+		{policy.Interval{Months: -1}, "-1 mons|@ 1 mon ago|-0-1|P-1M"},
+		{policy.Interval{Days: 3, Micros: at(4, 5, 6.789)}, "3 days 04:05:06.789|@ 3 days 4 hours 5 mins 6.789 secs|3 4:05:06.789|P3DT4H5M6.789S"},
+		{policy.Interval{Days: -3, Micros: -at(4, 5, 6)}, "-3 days -04:05:06|@ 3 days 4 hours 5 mins 6 secs ago|-3 4:05:06|P-3DT-4H-5M-6S"},
+		{policy.Interval{Days: -3, Micros: at(4, 5, 6)}, "-3 days +04:05:06|@ 3 days -4 hours -5 mins -6 secs ago|+0-0 -3 +4:05:06|P-3DT4H5M6S"},
+		{policy.Interval{Months: 1, Days: 3}, "1 mon 3 days|@ 1 mon 3 days|+0-1 +3 +0:00:00|P1M3D"},
+		{policy.Interval{Months: 14, Days: -3, Micros: at(4, 5, 6.5)},
+			"1 year 2 mons -3 days +04:05:06.5|@ 1 year 2 mons -3 days 4 hours 5 mins 6.5 secs|+1-2 -3 +4:05:06.5|P1Y2M-3DT4H5M6.5S"},
+		{policy.Interval{Micros: -1}, "-00:00:00.000001|@ 0.000001 secs ago|-0:00:00.000001|PT-0.000001S"},
+		{policy.Interval{Micros: at(0, 0, 1)}, "00:00:01|@ 1 sec|0:00:01|PT1S"},
+		{policy.Interval{Micros: at(25, 0, 0)}, "25:00:00|@ 25 hours|25:00:00|PT25H"},
+		{policy.Interval{Days: 2}, "2 days|@ 2 days|2 0:00:00|P2D"},
+		{policy.Interval{Months: -14, Days: -3, Micros: -at(4, 5, 6.7)},
+			"-1 years -2 mons -3 days -04:05:06.7|@ 1 year 2 mons 3 days 4 hours 5 mins 6.7 secs ago|-1-2 -3 -4:05:06.7|P-1Y-2M-3DT-4H-5M-6.7S"},
+		{policy.Interval{Micros: at(100000, 59, 59.999999)},
+			"100000:59:59.999999|@ 100000 hours 59 mins 59.999999 secs|100000:59:59.999999|PT100000H59M59.999999S"},
+	} {
+		var forms []string
+		for _, style := range intervalStyles {
+			out, err := (&encoder{intervals: style}).text(nil, policy.IntervalT, c.v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			forms = append(forms, string(out))
+		}
+		if got := strings.Join(forms, "|"); got != c.want {
+			t.Errorf("%v:\ngot  %s\nwant %s", c.v, got, c.want)
+		}
+	}
+	for _, v := range []policy.Interval{{Months: math.MinInt32, Days: math.MinInt32, Micros: math.MinInt64}, {Micros: math.MaxInt64}} {
+		for _, style := range intervalStyles {
+			if len(appendInterval(nil, v, style)) == 0 {
+				t.Error(style)
+			}
+		}
+	}
+}
+
+// TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is told of the style.
+func TestIntervalStyleOfSession(t *testing.T) {
+	b := start(t)
+	b.pipeline.fixtures["select i"] = fixture{columns: []sandbox.Column{column("i", policy.IntervalT)}, rows: [][]policy.Value{{policy.Interval{Days: 2}}}}
+	conn := b.pgx(t, "").PgConn()
+	for _, c := range [][2]string{{"", "2 days"}, {"SET intervalstyle = iso_8601", "P2D"}, {"RESET ALL", "2 days"}} {
+		results, err := conn.Exec(t.Context(), c[0]+"; SELECT i").ReadAll()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(results[len(results)-1].Rows[0][0]); got != c[1] {
+			t.Errorf("%s: %s, want %s", c[0], got, c[1])
+		}
+	}
+	if got := conn.ParameterStatus("IntervalStyle"); got != "postgres" {
+		t.Error(got)
+	}
+}
+
+// TestCancelWhileSending: a cancel request ends an answer that is on its way, as rows and as COPY. What was drawn and paid for
+// is not drawn again.
+func TestCancelWhileSending(t *testing.T) {
+	b := start(t)
+	var rows [][]policy.Value
+	for range 400 {
+		rows = append(rows, []policy.Value{strings.Repeat("x", 100<<10)})
+	}
+	b.pipeline.fixtures["select long"] = fixture{columns: []sandbox.Column{column("long", policy.Text)}, rows: rows}
+	for name, flight := range map[string][]pgproto3.FrontendMessage{
+		"rows":     {query("select long")},
+		"extended": {parse("", "select long"), bind("", ""), execute("", 0), syncs},
+		"copy":     {query("copy (select long) to stdout")},
+	} {
+		r := b.raw(t)
+		if err := r.conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range flight {
+			r.Send(m)
+		}
+		r.flush()
+		sent := map[string]int{}
+		for sent["Z(I)"] == 0 && sent["EOF"] == 0 {
+			m := r.next()
+			if m == nil {
+				t.Fatalf("%s: the session ended", name)
+			}
+			kind := brief(m)
+			if sent[kind]++; (kind == "D" || kind == "d") && sent[kind] == 1 {
+				c := b.dial(t)
+				_, _ = c.Write(startupPacketOf(r.key.ProcessID, r.key.SecretKey))
+				_, _ = c.Read(make([]byte, 1)) // closed once the request was heard
+			}
+		}
+		if sent["E(57014)"] != 1 || sent["D"]+sent["d"] >= len(rows) {
+			t.Errorf("%s: %v", name, sent)
+		}
+	}
+}
+
+// TestBoundPortalForward: a portal that Bind opened goes forward under FETCH and MOVE, and not back.
+func TestBoundPortalForward(t *testing.T) {
+	b := start(t)
+	b.raw(t).play("forward", []step{
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("1 2 D D s Z(T)", parse("s", "select n from ten"), bind("p", "s"), execute("p", 2), syncs),
+		one(query("fetch 1 from p"), "T1 D C(FETCH 1) Z(T)"),
+		one(query("move 1 in p"), "C(MOVE 1) Z(T)"),
+		many("D D D D D D C(SELECT 6) Z(T)", execute("p", 0), syncs),
+		one(query("fetch backward 2 from p"), "E(55000) Z(E)"),
+	})
+	if n := b.pipeline.answers.Load(); n != 1 {
+		t.Errorf("drawn %d times", n)
+	}
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the same
+// answer go at once, and without a grid there is no wait.
+func TestHoldWaitsForTheGrid(t *testing.T) {
+	const grid, fresh = 20 * time.Millisecond, 60 * time.Millisecond
+	for _, reads := range []bool{false, true} {
+		step := grid
+		if reads {
+			step = fresh
+		}
+		for _, worked := range []time.Duration{0, 7 * time.Millisecond, 19 * time.Millisecond, 61 * time.Millisecond} {
+			p := newPace(policy.Timing{Grid: grid, Fresh: fresh}, nil)
+			p.begun = p.begun.Add(-worked)
+			p.owed = true
+			if reads {
+				readsRows(context.WithValue(t.Context(), paceKey{}, p))
+			}
+			p.hold()
+			if took := time.Since(p.begun); took < worked.Truncate(step)+step {
+				t.Errorf("after %s of work the answer left at %s of a grid of %s", worked, took, step)
+			}
+			if p.owed {
+				t.Error("the next bytes of the same answer would wait as well")
+			}
+		}
+	}
+	none := newPace(policy.Timing{}, nil)
+	none.owed = true
+	none.hold()
+	if !none.begun.IsZero() {
+		t.Error("without a grid the clock is read")
+	}
+}
+
+// TestWaitsEndOnTheGrid: a client's own limit ends a wait on the grid alone, whatever moment she names, with its cause; the
+// end of the server does not wait for the grid.
+func TestWaitsEndOnTheGrid(t *testing.T) {
+	stop := make(chan struct{})
+	p := newPace(policy.Timing{Grid: 30 * time.Millisecond}, stop)
+	parent, cancel := context.WithCancelCause(t.Context())
+	ctx, release := p.onGrid(parent)
+	defer release()
+	cancel(errCanceled)
+	<-ctx.Done()
+	if took := time.Since(p.begun); took < p.grid {
+		t.Errorf("a wait that was cut at once ended after %s of a grid of %s", took, p.grid)
+	}
+	if !errors.Is(context.Cause(ctx), errCanceled) {
+		t.Errorf("cause %v", context.Cause(ctx))
+	}
+	long := newPace(policy.Timing{Grid: time.Hour}, stop)
+	close(stop)
+	long.owed = true
+	long.hold()
+}
+
+// TestEveryOutcomeIsHeld: rows, refusals, errors, panics and cut waits leave on the grid, by either protocol, and a long
+// answer waits once.
+func TestEveryOutcomeIsHeld(t *testing.T) {
+	const grid = 30 * time.Millisecond
+	b := start(t, func(c *Config) {
+		p := c.Policy()
+		p.Server.Timing = policy.Timing{Grid: grid, Fresh: grid}
+		c.Policy = func() *policy.Policy { return p }
+	})
+	r := b.raw(t, "statement_timeout", "1ms")
+	for _, sql := range []string{"select 1", "select nope", "select error", "select too much", "select slow", "nonsense", "set dp.epsilon = 0.5", ""} {
+		for _, send := range [][]pgproto3.FrontendMessage{{query(sql)}, {parse("", sql), bind("", ""), execute("", 0), syncs}} {
+			begun := time.Now()
+			for _, m := range send {
+				r.Send(m)
+			}
+			got := r.upTo("Z")
+			if took := time.Since(begun); took < grid {
+				t.Errorf("%s: %s after %s", sql, got, took)
+			}
+		}
+	}
+	r = b.raw(t)
+	begun := time.Now()
+	r.Send(query("select panic"))
+	r.upTo("EOF")
+	if took := time.Since(begun); took < grid {
+		t.Errorf("a panic is told after %s", took)
+	}
+}
