@@ -32,4 +32,5 @@ var Faults = []Fault{
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
 	{"two proxies on one file", "ledger/open.go", "return nil, err\n\t\t}\n\t\tf.locks", "_ = err\n\t\t\tcontinue\n\t\t}\n\t\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
+	{"noise is four times too small", "mechanisms/plan.go", "new(big.Rat).Mul(big.NewRat(e, 1e6), share)", "new(big.Rat).Mul(big.NewRat(4*e, 1e6), share)", "cmd/dpproxy.TestT64Differencing", true},
 }
