@@ -151,7 +151,7 @@ func rawDifferences(t *testing.T, with, without side) float64 {
 // differences would show her by their spread. All at ε 1 together, the guess the likelier side.
 func TestT66Clones(t *testing.T) {
 	const clones = 10
-	n := length(150, 500, 2000)
+	n := length(60, 500, 2000)
 	l := lab{users: 2 * n, people: 60, change: undeclared}
 	with, without := l.pair(t)
 	var cloned, paired []probe
@@ -242,7 +242,10 @@ var changes = []probe{
 // data as they were, and free; another one counts her, and is charged. All answers together tell of her by no more than was
 // charged, and of one who was there all along by no more than the sum. False alarm: 3 in 100,000.
 func TestT68DataThatChange(t *testing.T) {
-	n := length(1000, 4000, 50_000)
+	if testing.Short() {
+		t.Skip("thousands of answers")
+	}
+	n := length(1000, 2000, 50_000)
 	l := lab{users: n, people: 60, engine: "postgres", change: undeclared, budgets: budgets{"10", "900000"}}
 	sides := []side{l.serve(t, 7), l.serve(t, 7), l.serve(t, 0)} // she comes, she stays away, she was there and another comes
 	var numbers [3][][]float64
