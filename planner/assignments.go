@@ -9,9 +9,11 @@ import (
 // Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table. It does
 // what SET does, so the session runs it once the SELECT is answered; to the plan it is the value that was given.
 type Assignment struct {
-	Name, Value string
-	Param       int // the parameter that holds the value, from 1; 0: Value does
+	Name, Value string // no Name: it is NULL
+	Param       int    // the parameter that holds the value, from 1; 0: Value does
 	Local       bool
+	Reset       bool // the value is NULL
+	Column      int  // of the answer, from 0, that shows the new value
 }
 
 // takeAssignments puts the given values in the place of calls of set_config. Calls anywhere else stay, and are refused.
@@ -21,18 +23,18 @@ func (s *Statement) takeAssignments(q *pg.SelectStmt) {
 		q.LimitCount != nil || q.LimitOffset != nil || q.IntoClause != nil {
 		return
 	}
-	for _, item := range q.TargetList {
+	for column, item := range q.TargetList {
 		target := item.GetResTarget()
 		a, value, ok := assignmentOf(target.GetVal().GetFuncCall())
 		if !ok {
 			continue
 		}
+		a.Column = column
 		s.Assignments = append(s.Assignments, a)
 		if target.Name == "" {
 			target.Name = "set_config"
 		}
-		text := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode("text")}, Typemod: -1, Location: -1}
-		target.Val = &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: value, TypeName: text, Location: target.Location}}}
+		target.Val = castTo(value, "text", target.Location)
 	}
 }
 
@@ -48,7 +50,10 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 		return a, nil, false
 	}
 	local, isConstant := settingValue(f.Args[2])
-	if a.Name, ok = textConstant(f.Args[0]); !ok || !isConstant {
+	if isNull(f.Args[2]) {
+		local, isConstant = "off", true
+	}
+	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(f.Args[0]) || !isConstant {
 		return a, nil, false
 	}
 	switch strings.ToLower(local) {
@@ -67,9 +72,15 @@ func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
 		a.Param = int(p.Number)
 		return a, value, true
 	}
+	if isNull(inner) {
+		a.Reset = true
+		return a, value, true
+	}
 	a.Value, ok = textConstant(inner)
 	return a, value, ok
 }
+
+func isNull(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
 
 // textConstant is a string constant, with or without a cast.
 func textConstant(n *pg.Node) (string, bool) {

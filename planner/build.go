@@ -92,6 +92,7 @@ type Statement struct {
 	ArgumentCount int        // Execute
 
 	Assignments []Assignment // Select: what it sets
+	Acts        []Act        // Select: what it does besides
 
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type
@@ -134,7 +135,7 @@ const (
 	KindReleaseSavepoint
 	KindRollbackTo
 	KindOther   // parsed, but never possible here: planner.Refuse gives the refusal
-	KindNothing // accepted, and nothing to do: UNLISTEN; Name is the command tag
+	KindNothing // accepted, and nothing to do: LISTEN, UNLISTEN; Name is the command tag
 	KindCopy    // TO STDOUT
 	KindDeclare
 	KindFetch // and MOVE

@@ -65,9 +65,18 @@ func engineFunction(f *pg.FuncCall) *Refusal {
 		return refusal
 	}
 	if serverFunction(name) {
-		return notAllowed.at(int(f.Location), name)
+		return notPermitted(name, int(f.Location))
 	}
 	return unknownFunction.at(int(f.Location), name)
+}
+
+// notPermitted refuses a function that reaches beyond its arguments, and says where it is answered all the same.
+func notPermitted(name string, pos int) *Refusal {
+	r := notAllowed.at(pos, name)
+	if form := actForms[name]; form != "" {
+		r.Hint = form
+	}
+	return r
 }
 
 // serverFunction tells a function that PostgreSQL has and that no query may call: it reaches beyond its arguments.
@@ -90,6 +99,9 @@ func notOverRows(env scalar.Env, name string, pos int) *Refusal {
 	}
 	if !engineFunctions[name] && !serverFunction(name) {
 		return nil
+	}
+	if actForms[name] != "" {
+		return notPermitted(name, pos)
 	}
 	return notAllowed.at(pos, name+"() over private rows").hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")
 }

@@ -11,7 +11,7 @@ import (
 
 // sessionVerbs begin the statements that are read as PostgreSQL's in every dialect: those that settings and transactions
 // need, so that a session can always go back.
-var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close fetch move execute unlisten")
+var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close fetch move execute listen unlisten notify")
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
 // as text, and goes the way of every other statement from that text on.

@@ -55,6 +55,7 @@ func (s *Statement) classify() {
 	case *pg.Node_SelectStmt:
 		s.Kind = KindSelect
 		s.takeAssignments(n.SelectStmt)
+		s.takeActs(n.SelectStmt)
 	case *pg.Node_ExplainStmt:
 		s.explain(n.ExplainStmt)
 	case *pg.Node_VariableSetStmt:
@@ -70,6 +71,10 @@ func (s *Statement) classify() {
 		s.Kind, s.Prepared = KindDeallocate, n.DeallocateStmt.Name
 	case *pg.Node_UnlistenStmt:
 		s.Kind, s.Name = KindNothing, "UNLISTEN"
+	case *pg.Node_ListenStmt:
+		s.Kind, s.Name = KindNothing, "LISTEN"
+	case *pg.Node_NotifyStmt:
+		s.other(notifies.at(-1))
 	case *pg.Node_ClosePortalStmt:
 		s.Kind, s.Name = KindClose, n.ClosePortalStmt.Portalname
 	case *pg.Node_DeclareCursorStmt:

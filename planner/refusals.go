@@ -74,7 +74,8 @@ var (
 	copyOption    = &reason{"copy-option", "22023", "%s", "FORMAT text, csv or binary, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are known.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT xml)`}
 	copySyntax    = &reason{"copy-options-conflict", "42601", "%s", "Give each option once, and to binary none but its format.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT binary, DELIMITER ';')`}
 	cursorOptions = &reason{"cursor-options", "42P11", "a cursor cannot be %s at once", "Leave one of them out.", `DECLARE c SCROLL NO SCROLL CURSOR FOR SELECT count(*) FROM people`}
-	otherKind     = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `LISTEN channel`}
+	otherKind     = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `CHECKPOINT`}
+	notifies      = &reason{"no-notifications", "42501", "NOTIFY is not permitted: no session hears another here", "LISTEN is accepted, and nothing ever comes; ask the database itself to notify.", `NOTIFY channel, 'message'`}
 	twoPhase      = &reason{"no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`}
 	intoTable     = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
 	rowLocks      = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
@@ -167,7 +168,7 @@ var (
 func catalogue() []*reason {
 	return []*reason{
 		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
-		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, twoPhase, intoTable, rowLocks, explained, explainArg,
+		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, notifies, twoPhase, intoTable, rowLocks, explained, explainArg,
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
 		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,

@@ -26,6 +26,7 @@ type cancelKeys struct {
 type cancelEntry struct {
 	key  []byte
 	wait *waitPoint
+	seen *peer
 }
 
 // waitPoint is where a session can be interrupted.
@@ -51,7 +52,7 @@ func (w *waitPoint) interrupt(cause error) {
 func newCancelKeys() *cancelKeys { return &cancelKeys{sessions: map[uint32]*cancelEntry{}} }
 
 // register names a session: a process id that no other session has, and a key of that many bytes.
-func (c *cancelKeys) register(wait *waitPoint, size int) (pid uint32, key []byte, err error) {
+func (c *cancelKeys) register(wait *waitPoint, seen *peer, size int) (pid uint32, key []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key = make([]byte, size)
@@ -65,7 +66,7 @@ func (c *cancelKeys) register(wait *waitPoint, size int) (pid uint32, key []byte
 		}
 		pid = binary.BigEndian.Uint32(b[:]) >> 1 // clients read it as a signed number
 	}
-	c.sessions[pid] = &cancelEntry{key, wait}
+	c.sessions[pid] = &cancelEntry{key, wait, seen}
 	return pid, key, nil
 }
 

@@ -157,7 +157,8 @@ func (c *session) greet(st startup) error {
 	if st.minor >= 2 {
 		size = keyBytes32
 	}
-	pid, key, err := c.server.keys.register(&c.wait, size)
+	c.peer.user, c.peer.database, c.peer.started, c.peer.conn = c.user, c.database, time.Now(), c.conn
+	pid, key, err := c.server.keys.register(&c.wait, &c.peer, size)
 	if err != nil {
 		return failure("XX000", textInternal).fatal()
 	}

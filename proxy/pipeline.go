@@ -64,6 +64,7 @@ type Session struct {
 	Settings Settings
 	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
 	Prepared []*sandbox.Prepared
+	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
 }
 
 // Settings are the session's variables.

@@ -166,7 +166,7 @@ func outColumns(plan *planner.Plan) []sandbox.Column {
 }
 
 func sandboxSession(s *Session) sandbox.Session {
-	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared}
+	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
 }
 
 // saved is a release with its reading; a choice has none.

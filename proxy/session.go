@@ -38,6 +38,7 @@ type session struct {
 	several        bool   // the simple query that runs has several statements
 
 	wait     waitPoint
+	peer     peer
 	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
@@ -75,7 +76,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 			return nil, errSilent
 		}
 	}
-	if c.server.draining.Load() {
+	if c.server.draining.Load() || c.peer.ended.Load() {
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	}
 	msg, err := c.back.Receive()
@@ -88,7 +89,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	var tooLong *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case c.server.draining.Load() && errors.Is(err, os.ErrDeadlineExceeded):
+	case (c.server.draining.Load() || c.peer.ended.Load()) && errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, failure("57P01", errShutdown.Error()).fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
 		return nil, failure("25P03", "terminating connection due to idle-in-transaction timeout").fatal()
@@ -207,6 +208,17 @@ func (c *session) flush() error {
 	return nil
 }
 
+// flushPart sends a part of a long answer, unless a cancel request ended the wait for it.
+func (c *session) flushPart(ctx context.Context) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx)
+	}
+	return nil
+}
+
 // ready tells the client that the next query may come.
 func (c *session) ready() error {
 	c.report()
@@ -225,6 +237,8 @@ func (c *session) report() {
 		c.reported = map[string]string{}
 	}
 	c.seen = c.settings.epoch
+	application := c.settings.value("application_name")
+	c.peer.application.Store(&application)
 	for _, low := range reportedNames {
 		v := known[low]
 		value := v.shown(c.settings.value(low))
@@ -249,7 +263,7 @@ func (c *session) current() *Session {
 	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
 		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
-			Cursors: cursors, Prepared: statements}
+			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
 }

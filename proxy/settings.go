@@ -217,14 +217,23 @@ func (s *settings) set(name, value string, local bool) *Failure {
 	return nil
 }
 
-// reset gives a variable the value that it had at start-up.
-func (s *settings) reset(name string, local bool) *Failure {
+// resettable finds the lower-case name of a variable that can be reset, or says why it cannot be.
+func resettable(name string) (string, *Failure) {
 	name, f := canonical(name)
 	if f != nil {
-		return f
+		return "", f
 	}
 	if v := known[name]; v != nil && v.fixed {
-		return failure("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
+		return "", failure("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
+	}
+	return name, nil
+}
+
+// reset gives a variable the value that it had at start-up.
+func (s *settings) reset(name string, local bool) *Failure {
+	name, f := resettable(name)
+	if f != nil {
+		return f
 	}
 	if local {
 		restore := &settings{given: s.given, started: s.started}

@@ -69,24 +69,28 @@ func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params
 	if err == nil && !result.Rows.Valid() {
 		err = errEncode // nothing was released: there is nothing to show
 	}
-	for i := 0; err == nil && i < len(assigned); i++ {
-		err = asError(c.settings.set(assigned[i].Name, assigned[i].Value, assigned[i].Local))
+	if err != nil {
+		return result, err
 	}
-	return result, err
+	return c.act(ctx, stmt, assigned, result)
 }
 
 // assigned are the variables that a SELECT sets, checked before anything is charged.
 func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *Failure) {
 	var list []planner.Assignment
 	for _, a := range stmt.Assignments {
+		if a.Name == "" {
+			return nil, failure("22004", "SET requires parameter name")
+		}
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
-			if !ok {
-				return nil, failure("22004", "set_config needs a value that is not NULL")
-			}
-			a.Value = value
+			a.Value, a.Reset = value, !ok // NULL
 		}
-		if _, _, f := c.settings.check(a.Name, a.Value); f != nil {
+		if a.Reset {
+			if _, f := resettable(a.Name); f != nil {
+				return nil, f
+			}
+		} else if _, _, f := c.settings.check(a.Name, a.Value); f != nil {
 			return nil, f
 		}
 		list = append(list, a)

@@ -228,8 +228,7 @@ func sessionRows(p *policy.Policy, s Session, name string) (Rows, bool) {
 				"vartype": "string", "source": "session", "boot_val": v, "reset_val": v, "pending_restart": false})
 		}
 	case "pg_catalog.pg_stat_activity":
-		records = []record{{"datid": databaseOid(s.Database), "datname": s.Database, "pid": int64(s.PID), "usesysid": user, "usename": s.User,
-			"application_name": setting(s, "application_name", ""), "state": "active", "backend_type": "client backend"}}
+		records = activity(s)
 	default:
 		return openedRows(s, strings.TrimPrefix(name, "pg_catalog."))
 	}

@@ -25,6 +25,37 @@ type Prepared struct {
 	Generic, Custom atomic.Int64 // how often it ran, without parameters and with some
 }
 
+// Client is a session of the user who asks, for pg_stat_activity.
+type Client struct {
+	PID                   uint32
+	Database, Application string
+	Started               policy.Timestamptz
+	Active                bool
+}
+
+// activity are the rows of pg_stat_activity: the sessions of the user who asks, and nobody else's.
+func activity(s Session) []record {
+	var clients []Client
+	if s.Clients == nil {
+		clients = []Client{{PID: s.PID, Database: s.Database, Application: setting(s, "application_name", ""), Active: true}}
+	} else {
+		clients = s.Clients()
+	}
+	var records []record
+	for _, c := range clients {
+		r := record{"datid": databaseOid(c.Database), "datname": c.Database, "pid": int64(c.PID), "usesysid": roleOid(s.User), "usename": s.User,
+			"application_name": c.Application, "state": "idle", "backend_type": "client backend"}
+		if c.Active {
+			r["state"] = "active"
+		}
+		if c.Started != 0 {
+			r["backend_start"] = c.Started
+		}
+		records = append(records, r)
+	}
+	return records
+}
+
 // openedRows are the rows of the relations that list what the session itself has opened. The statements are her own words.
 func openedRows(s Session, relation string) (Rows, bool) {
 	switch relation {

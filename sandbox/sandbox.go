@@ -51,4 +51,5 @@ type Session struct {
 	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
 	Cursors        []Cursor
 	Prepared       []*Prepared
+	Clients        func() []Client // the sessions of the user; nil: this one
 }

@@ -97,7 +97,7 @@ func describePolicy(out io.Writer, p *policy.Policy) {
 			if t.MaxGroups > 0 {
 				most = fmt.Sprintf("%s of an answer a %s with %s in each", counted(t.MaxGroups, "group"), of, counted(t.MaxPerGroup, "row"))
 			}
-			fmt.Fprintf(out, "  table %s: %s, %s, at most %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.Releases), "release"), most)
+			fmt.Fprintf(out, "  table %s: %s, %s, at most %s\n", t.Name, counted(len(t.Columns), "column"), counted(len(t.All()), "release"), most)
 		}
 	}
 }

@@ -132,6 +132,7 @@ func pgxModes(t *testing.T, env []string, sslMode string) {
 		}
 		pgxRefusals(t, conn, mode)
 		pgxSettings(t, conn, mode)
+		pgxCancels(t, conn, mode)
 		if err := conn.Ping(ctx); err != nil {
 			t.Errorf("%v: %v", mode, err)
 		}
@@ -176,6 +177,34 @@ func pgxRefusals(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 		var refused *pgconn.PgError
 		if !errors.As(err, &refused) || refused.Code != c.state || refused.Hint == "" && c.state != "42703" {
 			t.Errorf("%v: %s: %v", mode, c.sql, err)
+		}
+	}
+}
+
+// pgxCancels cancels a statement that takes long, by pgx's own request: the wait ends, the connection stays.
+func pgxCancels(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
+	t.Helper()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := conn.Exec(t.Context(), `SELECT pg_sleep(120)`)
+		ended <- err
+	}()
+	for { // a request that comes before the statement runs does nothing
+		select {
+		case err := <-ended:
+			var cancelled *pgconn.PgError
+			if !errors.As(err, &cancelled) || cancelled.Code != "57014" {
+				t.Errorf("%v: cancelled: %v", mode, err)
+			}
+			var one int
+			if err := conn.QueryRow(t.Context(), `SELECT 1`).Scan(&one); err != nil || one != 1 {
+				t.Errorf("%v: after a cancel: %d %v", mode, one, err)
+			}
+			return
+		case <-time.After(50 * time.Millisecond):
+			if err := conn.PgConn().CancelRequest(t.Context()); err != nil {
+				t.Errorf("%v: %v", mode, err)
+			}
 		}
 	}
 }

@@ -141,7 +141,7 @@ func TestClients(t *testing.T) {
 		env = append(env, "CLIENTS_SIDE="+side)
 		for _, mode := range []string{"verify-full", "disable"} {
 			if t.Run(side+"/pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) }) && mode == "disable" {
-				table = append(table, fmt.Sprintf("| %s | pgx | of go.mod | yes | yes | yes | yes | – | – |", side))
+				table = append(table, fmt.Sprintf("| %s | pgx | of go.mod | yes | yes | yes | yes | yes | – |", side))
 			}
 		}
 		for i, s := range clientScripts() {

@@ -54,7 +54,7 @@ var foreign = map[string][]string{
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
 	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "sandbox", "cmd/dpproxy"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
-	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "sandbox", "proxy", "cmd/dpproxy", "examples/attacks"},
+	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger", "sandbox", "proxy", "cmd/dpproxy", "examples/attacks"},
 	"github.com/duckdb":                {"backend", "sandbox", "cmd/dpproxy"},
 	"github.com/ncruces":               {"ledger"},
 	"go.yaml.in/yaml":                  {"policy"},

@@ -25,9 +25,15 @@ func initCommand() *cobra.Command {
 			if len(tables) == 0 {
 				return exitCode{2, fmt.Errorf("name at least one --table")}
 			}
-			text, err := firstPolicy(cmd.Context(), args[0], id, tables)
+			if strings.HasPrefix(args[0], "duckdb:") {
+				return exitCode{2, fmt.Errorf("init reads the schema of a PostgreSQL database; for DuckDB, CSV and Parquet begin with the policy that dpproxy demo writes, and docs/policy.md")}
+			}
+			text, warnings, err := firstPolicy(cmd.Context(), args[0], id, tables)
 			if err != nil {
 				return err
+			}
+			for _, w := range warnings {
+				fmt.Fprintln(cmd.ErrOrStderr(), "warning:", w)
 			}
 			return writeNew(cmd.OutOrStdout(), out, text)
 		},
@@ -67,22 +73,31 @@ type schemaColumn struct {
 	foreign   string   // "table.column" that a single-column foreign key refers to
 }
 
-// firstPolicy reads the catalog and writes the policy's text.
-func firstPolicy(ctx context.Context, database, id string, names []string) (string, error) {
+// firstPolicy reads the catalog and writes the policy's text. What must be edited before it loads is a warning.
+func firstPolicy(ctx context.Context, database, id string, names []string) (text string, warnings []string, err error) {
 	conn, err := pgx.Connect(ctx, database)
 	if err != nil {
-		return "", fmt.Errorf("database: %w", err)
+		return "", nil, fmt.Errorf("database: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var tables []schemaTable
 	for _, name := range names {
 		t, err := readSchema(ctx, conn, name)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		tables = append(tables, t)
 	}
-	return policyText(conn.Config(), id, tables), nil
+	unit := unitOf(tables[0])
+	for _, t := range tables[1:] {
+		switch n := len(unitPaths(t, unit)); {
+		case n == 0:
+			warnings = append(warnings, fmt.Sprintf("table %s has no foreign key to %s: write its unit: where the policy says EDIT, or it does not load", t.name, unit))
+		case n > 1:
+			warnings = append(warnings, fmt.Sprintf("table %s has %d foreign keys to %s: the policy takes the first one as its unit; choose", t.name, n, unit))
+		}
+	}
+	return policyText(conn.Config(), id, tables), warnings, nil
 }
 
 const schemaColumnsSQL = `SELECT a.attname, pg_catalog.format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE a.atttypid END, a.atttypmod),
@@ -121,12 +136,29 @@ func readSchema(ctx context.Context, conn *pgx.Conn, name string) (schemaTable, 
 	return t, rows.Err()
 }
 
-// policyText writes a policy that loads as it stands; what only the owner can know is marked EDIT.
-func policyText(config *pgx.ConnConfig, id string, tables []schemaTable) string {
-	unit := tables[0].name + "." + tables[0].key
-	if tables[0].key == "" {
-		unit = tables[0].name + "." + tables[0].columns[0].name
+// unitOf is the column of the first table that names the unit.
+func unitOf(t schemaTable) string {
+	if t.key == "" {
+		return t.name + "." + t.columns[0].name
 	}
+	return t.name + "." + t.key
+}
+
+// unitPaths are the columns of a table that refer to the unit.
+func unitPaths(t schemaTable, unit string) []string {
+	var paths []string
+	for _, c := range t.columns {
+		if c.foreign == unit {
+			paths = append(paths, quoteYAML(t.name+"."+c.name+" = "+unit))
+		}
+	}
+	return paths
+}
+
+// policyText writes a policy that loads as it stands where each table refers to the first; what only the owner can know is
+// marked EDIT.
+func policyText(config *pgx.ConnConfig, id string, tables []schemaTable) string {
+	unit := unitOf(tables[0])
 	var b strings.Builder
 	fmt.Fprintf(&b, `# A first policy, written from the schema alone. Read every line marked EDIT; then: dpproxy check --policy this-file
 version: 1
@@ -169,11 +201,7 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 	rows := 1
 	if !first {
 		rows = 10
-		for _, c := range t.columns {
-			if c.foreign == unit {
-				fmt.Fprintf(b, "        unit: %s\n", quoteYAML(t.name+"."+c.name+" = "+unit))
-			}
-		}
+		writeUnit(b, t, unit)
 	}
 	fmt.Fprintf(b, "        max_rows_per_unit: %d            # EDIT: more rows of one unit are left out\n        columns:\n", rows)
 	for _, c := range t.columns {
@@ -196,6 +224,20 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 			remark = "   #" + remark
 		}
 		fmt.Fprintf(b, "          - {name: %s, type: %q, domain: %s}%s\n", quoteYAML(c.name), typ, domain, remark)
+	}
+}
+
+// writeUnit writes whom the rows of a table belong to, in a comment where only the owner knows.
+func writeUnit(b *strings.Builder, t schemaTable, unit string) {
+	paths := unitPaths(t, unit)
+	if len(paths) == 0 {
+		fmt.Fprintf(b, "        # unit: %s   # EDIT: no foreign key says which column names the unit; write it, or public: true for a table about nobody\n",
+			quoteYAML(t.name+".COLUMN = "+unit))
+		return
+	}
+	fmt.Fprintf(b, "        unit: %s\n", paths[0])
+	for _, p := range paths[1:] {
+		fmt.Fprintf(b, "        # unit: %s   # EDIT: or this one\n", p)
 	}
 }
 

@@ -35,6 +35,11 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 		printMessage(notices, (*pgconn.PgError)(n))
 	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
+	var refused *pgconn.PgError
+	if errors.As(err, &refused) { // what the proxy said, rather than what was tried before: a TLS connection
+		printMessage(notices, refused)
+		return exitCode{code: 1}
+	}
 	if err != nil {
 		return err
 	}
@@ -48,7 +53,6 @@ func query(ctx context.Context, url, text string, out, notices io.Writer) error 
 	if closed := results.Close(); err == nil {
 		err = closed
 	}
-	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		printMessage(notices, refused)
 		return exitCode{code: 1}
