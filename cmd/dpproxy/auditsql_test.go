@@ -73,7 +73,11 @@ func TestAuditThroughSQL(t *testing.T) {
 	l := lab{users: n, engine: "postgres", people: 60, budgets: budgets{"100", "1000000"},
 		change: append([]string{"        max_rows_per_unit: 1\n", "        max_rows_per_unit: 1\n        extremes: true\n"}, undeclared...)}
 	with, without := l.pair(t)
-	bounds, err := lowerBounds(with.program, without.program, n, mechanismsAsked, boundsAlarm)
+	sides, err := drawnByBoth(with.program, without.program, n, mechanismsAsked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := lowerBounds(sides, mechanismsAsked, boundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,11 +123,9 @@ func TestAuditThroughSQLGaussian(t *testing.T) {
 	}
 	l := lab{users: n, engine: "duckdb", people: 60, budgets: budgets{"100", "1000000"}, change: append([]string{"accountant: pure", "accountant: zcdp", "delta: 0}", "delta: 0.1}"}, undeclared...)}
 	with, without := l.pair(t)
-	var sides [2][][]float64
-	for i, p := range []*program{with.program, without.program} {
-		if sides[i], err = drawnBy(p, n, gaussianAsked); err != nil {
-			t.Fatal(err)
-		}
+	sides, err := drawnByBoth(with.program, without.program, n, gaussianAsked)
+	if err != nil {
+		t.Fatal(err)
 	}
 	var figures []string
 	for i, q := range gaussianAsked {

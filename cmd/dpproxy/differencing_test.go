@@ -92,12 +92,9 @@ func TestT64Differencing(t *testing.T) {
 	for _, p := range differencingPairs {
 		probes = append(probes, probe{p.name, p.one, epsilon, nil}, probe{p.name, p.two, epsilon, nil})
 	}
-	var sides [2][][]float64
-	for i, p := range []*program{with.program, without.program} {
-		var err error
-		if sides[i], err = drawnBy(p, n, probes); err != nil {
-			t.Fatal(err)
-		}
+	sides, err := drawnByBoth(with.program, without.program, n, probes)
+	if err != nil {
+		t.Fatal(err)
 	}
 	raw := rawDifferences(t, with, without)
 	worst, most := 0.0, 0.0
