@@ -4,7 +4,7 @@ package threats
 var budgets = []Row{
 	{"T23", "one budget spent twice at once", "64 connections on 2 proxies, 20 runs: never an answer too many; 200 histories linearizable", []string{"cmd/dpproxy.TestT23RacingClients", "cmd/dpproxy.TestT23RacingProxies"}, ""},
 	{"T24", "trust in an isolation level", "T23 at each isolation level: the same counts", []string{"cmd/dpproxy.TestT24RacingAtEachIsolationLevel"}, ""},
-	{"T25", "a crash between charge and answer", "500 kill -9: every answer seen has its charge; restart within 2 s", []string{"cmd/dpproxy.TestT25Kills", "ledger.TestKilled", "internal/simulation.TestLedger"}, ""},
+	{"T25", "a crash between charge and answer", "500 kill -9: every answer seen has its charge; restart within 2 s", []string{"cmd/dpproxy.TestT25Kills", "ledger.TestKilled", "internal/simulation.TestLedger", "internal/simulation/whole.TestWhole"}, ""},
 	{"T26", "a power cut", "200 images of the disk: every answer seen before has its charge in it", []string{"cmd/dpproxy.TestT26PowerCuts", "ledger.TestPowerCut", "internal/simulation.TestLedger"}, ""},
 	{"T27", "fsync fails", "50 windows of EIO: 0 answers until the ledger is verified again", []string{"cmd/dpproxy.TestT27FailingFlushes", "ledger.TestDiskFaults"}, ""},
 	{"T28", "a full disk", "0 uncharged answers; serves again within 5 s of room, by itself", []string{"cmd/dpproxy.TestFullDisk", "ledger.TestFullDisk"}, ""},
