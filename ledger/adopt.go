@@ -13,7 +13,10 @@ func (f *keeper) Adopt(ctx context.Context, p Terms) error {
 			return err
 		}
 	}
-	return f.do(ctx, &job{alone: true, run: func(t *batch) error {
+	return f.do(ctx, &job{alone: true, after: func() { f.sharing.adopted = true }, run: func(t *batch) error {
+		if err := f.alone(t, p); err != nil {
+			return err
+		}
 		a := adoption{batch: t, book: f.book.draft(), owner: map[string]string{}}
 		return a.adopt(p)
 	}})

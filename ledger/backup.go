@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"strings"
 )
 
 // Backup writes a copy to path: consistent, compact, verified, flushed, and only then under its name.
@@ -46,46 +45,62 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 }
 
 // Restore puts a backup in the place of the ledger at url, which no process may have open. What was there is kept beside
-// it with ".replaced" added. A backup that lacks rows which the witness has seen is refused with ErrRollback, unless
+// it: a file with ".replaced" added, a schema with "_replaced_" and the time. A backup that lacks rows which the witness has seen is refused with ErrRollback, unless
 // opts.AcceptRollback is set; the first Open must then be told the same, and forfeits what is missing.
 func Restore(ctx context.Context, backup, url string, opts Options) error {
-	path, ok := strings.CutPrefix(url, "sqlite:")
-	if !ok || path == "" {
-		return errors.New("ledger: url must be sqlite:path")
-	}
-	held, err := osDisk{}.Lock(path + "-lock")
+	opts.Disk = osDisk{}
+	where, err := siteAt(url, opts)
 	if err != nil {
-		return fmt.Errorf("ledger: restore: %w", err)
+		return fmt.Errorf("ledger: %w", err)
 	}
-	defer held.Close()
-	partial := path + ".partial"
-	err = copyFile(backup, partial)
-	if err == nil {
-		err = restorable(ctx, partial, path, opts)
+	if opts.Witness == "" {
+		opts.Witness = where.witness()
 	}
-	if err != nil {
-		os.Remove(partial)
-		return fmt.Errorf("ledger: restore: %w", err)
-	}
-	// The old log must be gone before the new file has the name, or SQLite would play it into the wrong file. After a
-	// crash in between there is a ledger without its tail, or none, and the witness says so.
-	for _, suffix := range []string{"-wal", "-shm", ""} {
-		if err := os.Rename(path+suffix, path+suffix+".replaced"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range where.locks() {
+		held, err := osDisk{}.Lock(name)
+		if err != nil {
 			return fmt.Errorf("ledger: restore: %w", err)
 		}
+		defer held.Close()
 	}
-	if err := errors.Join(syncDirs(osDisk{}, path), os.Rename(partial, path), syncDirs(osDisk{}, path)); err != nil {
+	switch to := where.(type) {
+	case *sqliteSite:
+		err = to.restore(ctx, backup, opts)
+	case *postgresSite:
+		if err = restorable(ctx, backup, opts); err == nil {
+			err = to.restore(ctx, backup)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("ledger: restore: %w", err)
 	}
 	return nil
 }
 
-// restorable verifies the copy and holds it against the witness of the ledger that it is to replace.
-func restorable(ctx context.Context, partial, path string, opts Options) error {
-	place := opts.Witness
-	if place == "" {
-		place = path + "-witness"
+// restore puts a copy of a backup in the file's place.
+func (p *sqliteSite) restore(ctx context.Context, backup string, opts Options) error {
+	path, partial := p.path, p.path+".partial"
+	err := copyFile(backup, partial)
+	if err == nil {
+		err = restorable(ctx, partial, opts)
 	}
+	if err != nil {
+		os.Remove(partial)
+		return err
+	}
+	// The old log must be gone before the new file has the name, or SQLite would play it into the wrong file. After a
+	// crash in between there is a ledger without its tail, or none, and the witness says so.
+	for _, suffix := range []string{"-wal", "-shm", ""} {
+		if err := os.Rename(path+suffix, path+suffix+".replaced"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return errors.Join(syncDirs(osDisk{}, path), os.Rename(partial, path), syncDirs(osDisk{}, path))
+}
+
+// restorable verifies the copy and holds it against the witness of the ledger that it is to replace.
+func restorable(ctx context.Context, partial string, opts Options) error {
+	place := opts.Witness
 	seen, _, present, err := readWitness(osDisk{}, place)
 	if err == nil && !present {
 		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)

@@ -106,6 +106,14 @@ func (b *book) check(r row) error {
 	return nil
 }
 
+// take checks and folds the next row.
+func (b *book) take(r row) error {
+	if err := b.check(r); err != nil {
+		return err
+	}
+	return b.apply(r)
+}
+
 // apply folds one row that follows the last one.
 func (b *book) apply(r row) error {
 	var err error

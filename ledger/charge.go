@@ -7,47 +7,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
-
-// flightKey names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch. Of a saved release it
-// is the unique key on disk.
-type flightKey [sha256.Size]byte
-
-// flight is one item under way between its charge and its save. done is closed when it has landed or was given up.
-type flight struct {
-	key  flightKey
-	done chan struct{}
-}
-
-// flights are the items under way. A request takes off for all of its items at once or for none, so two requests never
-// wait for each other.
-type flights struct {
-	mu      sync.Mutex
-	running map[flightKey]*flight
-	closed  bool
-}
-
-func (f *flights) land(fl *flight) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running[fl.key] == fl {
-		delete(f.running, fl.key)
-		close(fl.done)
-	}
-}
-
-func (f *flights) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.closed = true
-	for key, fl := range f.running {
-		delete(f.running, key)
-		close(fl.done)
-	}
-}
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
@@ -66,6 +28,7 @@ type part struct {
 	key    flightKey
 	flight *flight
 	charge int64
+	fence  int64 // of the claim on the draw
 }
 
 // Charge pays for the items of one statement at once. See Ledger.
@@ -83,7 +46,13 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 		}
 		if wait == nil {
 			out, err := f.pay(ctx, r, ds, parts)
-			if errors.Is(err, errOutdated) {
+			switch {
+			case errors.Is(err, errOutdated):
+				continue
+			case errors.Is(err, errElsewhere):
+				if err := f.await(ctx); err != nil {
+					return nil, err
+				}
 				continue
 			}
 			return out, err
@@ -277,7 +246,7 @@ func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]
 			out[i] = Outcome{ID: p.joins, Charged: p.item.Cost}
 			f.flights.land(p.flight)
 		default:
-			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
+			receipt := &Receipt{digest: p.item.Digest, charge: p.charge, fence: p.fence, at: at, key: p.key, flight: p.flight, ds: ds, user: r.User, item: *p.item}
 			receipt.state.Store(receiptFresh)
 			out[i] = Outcome{Receipt: receipt, Charged: p.item.Cost}
 		}
@@ -323,6 +292,11 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		alt := p.item.Ladder.alt(p.cost)
 		all, allAlt, whole = all.plus(p.cost), saturating(allAlt, alt), whole.plus(p.pool)
 		if p.joins == 0 {
+			fence, err := t.claim(p.key)
+			if err != nil {
+				return err
+			}
+			p.fence = fence
 			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
 		}
 	}

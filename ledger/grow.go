@@ -48,7 +48,18 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 		case err != nil || wait == nil && r == nil:
 			return nil, mechanisms.Step{}, err
 		case wait == nil:
-			return r, r.step, nil
+			err := f.claimStep(ctx, r)
+			if err == nil {
+				return r, r.step, nil
+			}
+			f.flights.land(r.flight)
+			if errors.Is(err, errElsewhere) {
+				err = f.await(ctx)
+			}
+			if err != nil && !errors.Is(err, errOutdated) {
+				return nil, mechanisms.Step{}, err
+			}
+			continue
 		}
 		select {
 		case <-wait.done:
@@ -56,6 +67,20 @@ func (f *keeper) Grow(ctx context.Context, user string, id int64, through int) (
 			return nil, mechanisms.Step{}, ctx.Err()
 		}
 	}
+}
+
+// claimStep keeps other processes from the step, once it is known that none has made it.
+func (f *keeper) claimStep(ctx context.Context, r *Receipt) error {
+	if !f.shared() {
+		return nil
+	}
+	return f.do(ctx, &job{run: func(t *batch) (err error) {
+		if rec := f.book.releases[r.grows]; rec == nil || rec.Revoked || rec.through() != r.step.From {
+			return refusal{errOutdated}
+		}
+		r.fence, err = t.claim(r.key)
+		return err
+	}})
 }
 
 // takeStep begins the flight of a step, or returns the one under way to wait for; neither: there is nothing to grow.
@@ -108,6 +133,9 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	}
 	if n := len(rec.grown); n > 0 && rec.through() == r.step.To && rec.grown[n-1].noisy == sha256.Sum256(blob) {
 		return rec.ID, nil // the first try was durable after all
+	}
+	if err := t.land(r); err != nil {
+		return 0, err
 	}
 	if rec.through() != r.step.From {
 		return 0, refusal{errors.New("ledger: the release has grown by another step")}

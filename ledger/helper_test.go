@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -20,8 +25,44 @@ func TestMain(m *testing.M) {
 		child()
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(withServer{m})
 }
+
+// withServer stops the tests' PostgreSQL server after them, if one was started.
+type withServer struct{ tests *testing.M }
+
+func (w withServer) Run() int {
+	code := w.tests.Run()
+	witnesses.Range(func(_, dir any) bool { return os.RemoveAll(dir.(string)) == nil })
+	if server != nil {
+		if err := server.Stop(); err != nil {
+			fmt.Println(err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// server is a PostgreSQL that keeps its promises, as a ledger demands it.
+var server *pgtest.Server
+
+func postgres(t testing.TB) *pgtest.Server {
+	t.Helper()
+	if server == nil {
+		s, err := pgtest.Launch("fsync=on", "full_page_writes=on")
+		if errors.Is(err, pgtest.ErrNoBinaries) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		server = s
+	}
+	return server
+}
+
+// onPostgres is the prefix of the names of tests that run on PostgreSQL.
+const onPostgres = "TestOnPostgres/"
 
 var (
 	ctx     = context.Background()
@@ -71,12 +112,66 @@ func noisy(values ...int64) privacy.Released[mechanisms.Noisy] {
 	return privacy.Published(mechanisms.Noisy{Observations: values})
 }
 
-// place is a path for a ledger of one test.
-func place(t testing.TB) string { return filepath.Join(t.TempDir(), "test.ledger") }
+// place is a path for a ledger of one test, or the URL of a database of its own where the test runs on PostgreSQL.
+func place(t testing.TB) string {
+	if strings.HasPrefix(t.Name(), onPostgres) || strings.HasPrefix(t.Name(), "BenchmarkPostgres") {
+		s := postgres(t)
+		return s.URLFor("postgres", s.Database(t))
+	}
+	return filepath.Join(t.TempDir(), "test.ledger")
+}
+
+// witnesses are the directories of the witnesses of ledgers in PostgreSQL, by URL.
+var witnesses sync.Map
+
+// at is the URL and the options for a place.
+func at(path string, o Options) (string, Options) {
+	if !strings.HasPrefix(path, "postgres:") {
+		return "sqlite:" + path, o
+	}
+	if o.Witness == "" {
+		dir, ok := witnesses.Load(path)
+		if !ok {
+			made, err := os.MkdirTemp("", "witness")
+			if err != nil {
+				panic(err)
+			}
+			dir, _ = witnesses.LoadOrStore(path, made)
+		}
+		o.Witness = filepath.Join(dir.(string), "witness")
+	}
+	return path, o
+}
+
+// blank removes what is in a place.
+func blank(path string) {
+	url, o := at(path, Options{})
+	if !strings.HasPrefix(path, "postgres:") {
+		for _, suffix := range []string{"", "-wal", "-shm", "-witness"} {
+			os.Remove(path + suffix)
+		}
+		return
+	}
+	os.Remove(o.Witness)
+	conn, err := pgx.Connect(ctx, url)
+	if err == nil {
+		_, err = conn.Exec(ctx, "DROP SCHEMA IF EXISTS dpproxy_ledger CASCADE")
+		err = errors.Join(err, conn.Close(ctx))
+	}
+	if err != nil {
+		panic(err)
+	}
+}
+
+// openAt opens the ledger at a place.
+func openAt(path string, o Options) (Ledger, error) {
+	url, o := at(path, o)
+	return Open(ctx, url, o)
+}
 
 func open(t testing.TB, path string, o Options) *keeper {
 	t.Helper()
-	l, err := Open(ctx, "sqlite:"+path, o)
+	l, err := openAt(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,5 +261,10 @@ func wantSpent(t testing.TB, f *keeper, user string, own, pool int64) {
 	}
 }
 
-// pathOf is the file of a ledger in SQLite.
-func pathOf(f *keeper) string { return f.site.(*sqliteSite).path }
+// pathOf is the place of a ledger.
+func pathOf(f *keeper) string {
+	if p, ok := f.site.(*postgresSite); ok {
+		return p.config.ConnString()
+	}
+	return f.site.(*sqliteSite).path
+}

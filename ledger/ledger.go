@@ -43,6 +43,10 @@ var (
 	ErrClosed = errors.New("the ledger is closed")
 	// ErrRefined: the release was refined in the meantime, or is gone. Nothing was charged; planning anew finds out.
 	ErrRefined = errors.New("the release was refined already")
+	// ErrElsewhere: the online release lives in another process, or was taken over by one.
+	ErrElsewhere = errors.New("the release is open in another proxy")
+	// ErrServer: the PostgreSQL server is not one that a ledger can be entrusted to.
+	ErrServer = errors.New("the server cannot hold a ledger")
 	// ErrNotHeld: there is no such live release that the user has paid for.
 	ErrNotHeld = errors.New("no such release")
 )
@@ -139,6 +143,12 @@ type Ledger interface {
 	Grow(ctx context.Context, user string, id int64, through int) (*Receipt, mechanisms.Step, error)
 	// Grown tells to how many cells a continual release has grown.
 	Grown(id int64) int
+	// Leads tells, by ErrElsewhere, an online release that no longer lives in this process: what its instance here has
+	// answered must not be sent then.
+	Leads(ctx context.Context, id int64) error
+	// Follow takes in what other proxies have written to a shared ledger until now; of a ledger of one process there is
+	// nothing to take in.
+	Follow(ctx context.Context) error
 	// Load returns a saved release that the user has paid for.
 	Load(ctx context.Context, user string, id int64) (Release, error)
 	// Revoke withdraws a saved release from everybody, for the operator. Nothing is given back.
@@ -158,6 +168,8 @@ type Ledger interface {
 	Backup(ctx context.Context, path string) error
 	// Policy returns the digest of the policy in force, and false before the first Adopt of the ledger's life.
 	Policy() (Digest, bool)
+	// Secret is a secret for a purpose, the same in all proxies that share the ledger and never sent.
+	Secret(purpose string) Digest
 	// Now is the ledger's own time, which never runs backwards.
 	Now() time.Time
 	Close() error

@@ -152,7 +152,7 @@ func TestSecondOpenerIsRefused(t *testing.T) {
 	path := place(t)
 	f := open(t, path, Options{})
 	adopt(t, f, census())
-	_, err := Open(ctx, "sqlite:"+path, Options{})
+	_, err := openAt(path, Options{})
 	wantErr(t, err, ErrLocked)
 	reader := open(t, path, Options{ReadOnly: true})
 	if _, err := reader.Charge(ctx, request("alice", item(1, eps(1)))); err == nil {

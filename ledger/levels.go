@@ -146,7 +146,7 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.keepRelease(row.seq, -row.seq, b.key, blob); err != nil {
+		if err := t.store.keepRelease(keptRelease{id: row.seq, charge: -row.seq, key: b.key[:], noisy: blob}); err != nil {
 			return 0, err
 		}
 	}

@@ -2,7 +2,9 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -13,7 +15,7 @@ import (
 
 // Options say how a ledger is opened. The zero value is the usual way.
 type Options struct {
-	Clock func() time.Time // nil: time.Now
+	Clock func() time.Time // nil: time.Now, and of PostgreSQL the server's time
 	Log   *slog.Logger     // nil: nothing is logged
 	// ReadOnly opens beside the process that writes, for Balances, Cap, Charges, Verify and Backup. It shows the state at
 	// Open; whatever would write is refused.
@@ -35,6 +37,10 @@ type Options struct {
 
 	// Disk is where the files are; nil: the operating system's.
 	Disk Disk
+
+	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in PostgreSQL
+	// that one of them can reach is refused.
+	DataRoles []string
 
 	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
@@ -65,6 +71,7 @@ type keeper struct {
 	once    sync.Once
 
 	flights flights
+	sharing sharing
 	cache   cache
 	reading sync.Mutex
 	reader  store
@@ -86,7 +93,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
-		f.opts.Clock = time.Now
+		f.opts.Clock = where.clock
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
@@ -94,24 +101,22 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.Witness == "" {
 		f.opts.Witness = where.witness()
 	}
+	if f.opts.Witness == "" && !opts.ReadOnly {
+		return nil, errors.New("a ledger in PostgreSQL needs a file for its witness")
+	}
 	if f.opts.CacheBytes == 0 {
 		f.opts.CacheBytes = 256 << 20
 	}
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running = f.opts.CacheBytes, map[flightKey]*flight{}
+	f.cache.limit, f.flights.running, f.sharing.leases = f.opts.CacheBytes, map[flightKey]*flight{}, map[int64]int64{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
-	// The witness has a lock too, so that two copies of a ledger that name one witness cannot live at the same time.
-	for _, name := range append(where.locks(), f.opts.Witness+"-lock") {
-		l, err := f.disk.Lock(name)
-		if err != nil {
-			f.release()
-			return nil, err
-		}
-		f.locks = append(f.locks, l)
+	if err := f.lock(); err != nil {
+		f.release()
+		return nil, err
 	}
 	if err := f.open(ctx, mark{}); err != nil {
 		f.shut()
@@ -122,11 +127,44 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	return f, nil
 }
 
+// lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness cannot
+// live at the same time. Processes that share a ledger and a directory each have a witness of their own.
+func (f *keeper) lock() error {
+	for _, name := range f.site.locks() {
+		if err := f.take(name); err != nil {
+			return err
+		}
+	}
+	first := f.opts.Witness
+	for n := 2; ; n++ {
+		err := f.take(f.opts.Witness + "-lock")
+		if err == nil || !f.shared() || !errors.Is(err, ErrLocked) || n > mostWitnesses {
+			return err
+		}
+		f.opts.Witness = fmt.Sprintf("%s-%d", first, n)
+	}
+}
+
+func (f *keeper) take(name string) error {
+	l, err := f.disk.Lock(name)
+	if err != nil {
+		return err
+	}
+	f.locks = append(f.locks, l)
+	return nil
+}
+
+// mostWitnesses is how many processes may share a ledger and a directory.
+const mostWitnesses = 64
+
 // siteAt is the site that a URL names.
 func siteAt(url string, opts Options) (site, error) {
+	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+		return newPostgresSite(url, opts)
+	}
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok || path == "" {
-		return nil, errors.New("url must be sqlite:path; other ledgers are not available yet")
+		return nil, errors.New("url must be sqlite:path or postgres://…")
 	}
 	return newSQLiteSite(path, opts)
 }
@@ -145,11 +183,12 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		return nil, err
 	}
 	defer f.reading.Unlock()
-	b, err := replay(ctx, s, nil)
-	if err == nil {
-		err = compareAccounts(s, b)
-	}
+	b, err := readAll(ctx, s, nil)
 	if err != nil {
+		f.closeReader()
+		return nil, err
+	}
+	if err := s.rollback(); err != nil {
 		f.closeReader()
 		return nil, err
 	}
@@ -181,6 +220,17 @@ func (f *keeper) Policy() (Digest, bool) {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	return f.book.policy, f.book.ruled
+}
+
+// Secret is Ledger's: the ledger's random name is known to nobody outside.
+func (f *keeper) Secret(purpose string) Digest {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	var e encoder
+	e.str("secret")
+	e.str(purpose)
+	e.digest(f.book.name)
+	return sha256.Sum256(e.b)
 }
 
 // Close ends the writer after the work in hand and closes the file.

@@ -20,6 +20,7 @@ const (
 type Receipt struct {
 	digest Digest
 	charge int64 // the charge's sequence number
+	fence  int64 // of the claim on the draw, which a save needs
 	at     int64 // the charge's time, which is the release's
 	key    flightKey
 	flight *flight

@@ -38,7 +38,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	switch {
 	case known.seq > 0 && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.last.seq > 1:
+	case lostWitness && b.last.seq > 1 && !(f.shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}
@@ -93,11 +93,26 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 			return nil, fmt.Errorf("%w: %w", unavailable(err), err)
 		}
 	}
-	b, err := replay(ctx, f.store, marks)
+	b, err := readAll(ctx, f.store, marks)
 	if err != nil {
 		return nil, err
 	}
-	return b, compareAccounts(f.store, b)
+	return b, f.store.rollback()
+}
+
+// readAll folds the chain and holds the accounts against it, in one snapshot that stays open.
+func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
+	if err := s.snapshot(); err != nil {
+		return nil, openFailed(err)
+	}
+	if fresh, err := s.empty(); err != nil || fresh {
+		return nil, openFailed(errors.Join(err, fmt.Errorf("%w: not a ledger", ErrCorrupt)))
+	}
+	b, err := replay(ctx, s, marks)
+	if err != nil {
+		return nil, err
+	}
+	return b, compareAccounts(s, b)
 }
 
 func (f *keeper) genesis() error {
@@ -111,8 +126,8 @@ func (f *keeper) genesis() error {
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
 	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
-	if err := f.store.begin(); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+	if more, err := f.store.begin(b.last); err != nil || more {
+		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
 	var e encoder
 	kind := rowVouch
@@ -135,7 +150,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.commit()
+		err = f.store.commit(t.rows)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
@@ -148,10 +163,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 func replay(ctx context.Context, s store, marks []mark) (*book, error) {
 	b := newBook()
 	err := s.rows(ctx, 0, func(r row) error {
-		if err := b.check(r); err != nil {
-			return err
-		}
-		if err := b.apply(r); err != nil {
+		if err := b.take(r); err != nil {
 			return err
 		}
 		for _, m := range marks {

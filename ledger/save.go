@@ -70,6 +70,9 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 		}
 		return id, nil
 	}
+	if err := t.land(r); err != nil {
+		return 0, err
+	}
 	if o, ok := f.book.open[r.charge]; !ok || o.digest != r.digest {
 		return 0, refusal{errors.New("ledger: receipt of another ledger")}
 	}
@@ -81,7 +84,12 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 	if err != nil {
 		return 0, err
 	}
-	return row.seq, t.store.keepRelease(row.seq, r.charge, body.key, blob)
+	if goesOn(r.item.Spec) { // it lives here from now on
+		if err := f.lease(t, row.seq); err != nil {
+			return 0, err
+		}
+	}
+	return row.seq, t.store.keepRelease(keptRelease{id: row.seq, charge: r.charge, key: body.key[:], noisy: blob})
 }
 
 // Abandon gives a receipt up.
@@ -91,6 +99,7 @@ func (f *keeper) Abandon(r *Receipt) {
 	}
 	if r.state.CompareAndSwap(receiptFresh, receiptClosed) || r.state.CompareAndSwap(receiptSpent, receiptClosed) {
 		f.flights.land(r.flight)
+		f.drop(claimed{r.key, r.fence})
 	}
 }
 

@@ -31,17 +31,17 @@ func (s *sqliteStore) settle() (err error) {
 	return err
 }
 
-func (s *sqliteStore) begin() error {
+func (s *sqliteStore) begin(row) (more bool, err error) {
 	if data, err := s.dataVersion(); err != nil || data != s.data {
-		return errors.Join(err, errors.New("the file was changed by another program"))
+		return false, errors.Join(err, errors.New("the file was changed by another program"))
 	}
-	return s.run("BEGIN IMMEDIATE", nil)
+	return false, s.run("BEGIN IMMEDIATE", nil)
 }
 
-func (s *sqliteStore) savepoint() error { return s.run("SAVEPOINT job", nil) }
-func (s *sqliteStore) keep() error      { return s.run("RELEASE job", nil) }
-func (s *sqliteStore) commit() error    { return s.run("COMMIT", nil) }
-func (s *sqliteStore) rollback() error  { return s.run("ROLLBACK", nil) }
+func (s *sqliteStore) savepoint() error   { return s.run("SAVEPOINT job", nil) }
+func (s *sqliteStore) keep() error        { return s.run("RELEASE job", nil) }
+func (s *sqliteStore) commit([]row) error { return s.run("COMMIT", nil) }
+func (s *sqliteStore) rollback() error    { return s.run("ROLLBACK", nil) }
 
 func (s *sqliteStore) undo() error {
 	if err := s.run("ROLLBACK TO job", nil); err != nil {
@@ -74,8 +74,12 @@ func (s *sqliteStore) insert(r row) error {
 		r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash[:])
 }
 
-func (s *sqliteStore) keepRelease(id, charge int64, key flightKey, noisy []byte) error {
-	return s.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, id, charge, key[:], noisy)
+func (s *sqliteStore) keepRelease(r keptRelease) error {
+	var key any // NULL is not unique
+	if !r.withdrawn {
+		key = r.key
+	}
+	return s.run("INSERT INTO release (id, charge, measure, noisy) VALUES (?, ?, ?, ?)", nil, r.id, r.charge, key, r.noisy)
 }
 
 func (s *sqliteStore) withdrawRelease(id int64) error {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -32,6 +33,8 @@ func newSQLiteSite(path string, opts Options) (*sqliteSite, error) {
 
 func (p *sqliteSite) locks() []string { return []string{p.path + "-lock"} }
 func (p *sqliteSite) witness() string { return p.path + "-witness" }
+
+func (p *sqliteSite) clock() time.Time { return time.Now() }
 
 func (p *sqliteSite) open(_ context.Context, writes bool) (store, error) {
 	if writes {

@@ -72,6 +72,9 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 		if rec == nil || rec.Revoked || rec.holder != user || !goesOn(rec.Item.Spec) {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
+		if err := f.lease(t, id); err != nil {
+			return err
+		}
 		_, err := t.add(rowStep, rec.ds, user, encodeStep(id, step))
 		return err
 	}})

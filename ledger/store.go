@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
-// site is where a ledger lies: one SQLite file.
+// site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
 type site interface {
 	// locks are the files to lock so that nobody else writes there.
 	locks() []string
@@ -14,6 +15,8 @@ type site interface {
 	witness() string
 	// open connects. After a fault of the disk, opening for writing makes sure that what will be read is on the disk.
 	open(ctx context.Context, writes bool) (store, error)
+	// clock is the ledger's own time.
+	clock() time.Time
 	// probe tells whether the site takes writes again after a fault; explain adds to a fault's error what it has lost.
 	probe() error
 	explain(err error) error
@@ -31,13 +34,15 @@ type store interface {
 	// settle makes what was read at the opening durable, as far as the site needs it.
 	settle() error
 
-	// begin opens the transaction of a batch: until its end nobody else writes.
-	begin() error
+	// begin opens the transaction of a batch: until its end nobody else writes. more tells that the chain no longer ends with
+	// last: others have written since.
+	begin(last row) (more bool, err error)
 	// savepoint begins one job within it, keep ends the job, undo takes back what it wrote and ends it.
 	savepoint() error
 	keep() error
 	undo() error
-	commit() error
+	// commit makes the batch durable, with the rows that it has added in the end.
+	commit(rows []row) error
 	rollback() error
 	// tidy is done after a commit, finish before the last close.
 	tidy() error
@@ -51,10 +56,10 @@ type store interface {
 	openAccount(key accountKey, a account) error
 	clearAccounts() error
 	// keepRelease stores a drawn release; charge is unique among them, and so is key among those not withdrawn.
-	keepRelease(id, charge int64, key flightKey, noisy []byte) error
+	keepRelease(r keptRelease) error
 	withdrawRelease(id int64) error
 
-	// snapshot has what follows read from one state, until the store is closed.
+	// snapshot has what follows read from one state, until rollback or close.
 	snapshot() error
 	// sound has the database look itself over.
 	sound() error
@@ -78,6 +83,24 @@ type move struct {
 	cost  amounts
 	alt   int64 // the cost's price under zCDP
 	ends  int64 // of the window that holds the charge; 0: for life
+}
+
+// sharedStore is a store that other processes write too.
+type sharedStore interface {
+	store
+	// end is the chain's last row as it is now, of which only number and hash are set.
+	end() (row, error)
+	// request is the name of the batch that has begun; wrote tells whether the batch of a name is durable, which is certain
+	// while the transaction of another batch is open.
+	request() Digest
+	wrote(request Digest) (bool, error)
+	// claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
+	// another process has another fence for ever. holds tells whether a claim is still this process's, yield gives it up.
+	claim(key flightKey) (fence int64, err error)
+	holds(key flightKey, fence int64) (bool, error)
+	yield(key flightKey, fence int64) error
+	// others is how many other processes have the ledger open for writing.
+	others() (int, error)
 }
 
 // keptRelease is a stored release.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -152,7 +150,7 @@ func (w *twin) reopen(t *rapid.T) {
 }
 
 func (w *twin) open(t *rapid.T) {
-	l, err := Open(ctx, "sqlite:"+w.path, Options{Clock: w.clock.read})
+	l, err := openAt(w.path, Options{Clock: w.clock.read})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,13 +200,10 @@ func (w *twin) check(t *rapid.T) {
 // Random histories against the twin: purchases, joins, saves, revocations, changed grants, a clock that jumps both ways,
 // closing and opening.
 func TestTwin(t *testing.T) {
+	path := place(t)
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "twin")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		w := &twin{path: filepath.Join(dir, "test.ledger"), clock: newClock(), cap: 4000, life: 2000, window: 700, hour: time.Hour, fly: map[string]*Receipt{}}
+		blank(path)
+		w := &twin{path: path, clock: newClock(), cap: 4000, life: 2000, window: 700, hour: time.Hour, fly: map[string]*Receipt{}}
 		w.open(t)
 		defer func() { w.f.Close() }()
 		if err := w.f.Adopt(ctx, terms(w.terms())); err != nil {

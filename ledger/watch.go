@@ -36,7 +36,7 @@ func (f *keeper) Ask(ctx context.Context, user string, id int64, question Digest
 		if rec = f.book.releases[id]; rec == nil || rec.Revoked || rec.holder != user || rec.Item.Spec.Alarm == nil {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		return nil
+		return f.lease(t, id)
 	}})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -16,12 +17,13 @@ const (
 
 // job is work for the writer: run adds rows to the batch, after is called once they are durable and in the book.
 type job struct {
-	run   func(*batch) error
-	after func()
-	alone bool // shares its commit with no other
-	state atomic.Int32
-	err   error
-	done  chan struct{}
+	run     func(*batch) error
+	after   func()
+	alone   bool // shares its commit with no other
+	follows bool // has nothing to write: takes in what others have written
+	state   atomic.Int32
+	err     error
+	done    chan struct{}
 }
 
 // The states of a job: whoever moves it from waiting first decides.
@@ -42,6 +44,12 @@ type batch struct {
 	last  row
 	now   int64
 	rows  []row
+
+	// of a shared ledger
+	wrote   bool      // something else than rows
+	claims  []claimed // made with it
+	leases  []leased  // begun with it
+	dropped []claimed // given up with it
 }
 
 // add writes the next row of the chain.
@@ -200,7 +208,11 @@ func (f *keeper) ready() error {
 	known := markOf(f.book)
 	f.mu.RUnlock()
 	err := f.site.probe()
-	if err == nil {
+	switch {
+	case err != nil:
+	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
+		err = f.rejoin(func(sharedStore) error { return nil })
+	default:
 		err = f.open(context.Background(), known)
 	}
 	if err != nil {
@@ -235,24 +247,27 @@ func (f *keeper) transact(jobs []*job) (err error) {
 			err = fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
-	f.mu.RLock()
-	t := &batch{store: f.store, last: f.book.last}
-	f.mu.RUnlock()
-	if err := f.store.begin(); err != nil {
+	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
+		return f.catchUp(f.store)
+	}
+	more, err := f.store.begin(f.book.last) // which the writer alone changes
+	if err == nil && more {
+		err = f.catchUp(f.store)
+	}
+	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
-			return err
+	t := &batch{store: f.store, last: f.book.last}
+	err = f.commit(t, jobs)
+	var unknown unknownCommit
+	if errors.As(err, &unknown) {
+		f.fail(err)
+		if f.confirm(unknown) {
+			err = nil
 		}
 	}
-	if len(t.rows) == 0 {
-		return f.store.rollback()
-	}
-	if err := f.store.commit(); err != nil {
-		return err
-	}
-	if err := f.accept(t); err != nil {
+	f.settleClaims(t, err == nil)
+	if err != nil {
 		return err
 	}
 	for _, j := range jobs {
@@ -263,10 +278,29 @@ func (f *keeper) transact(jobs []*job) (err error) {
 	return nil
 }
 
+// commit runs the jobs and makes what they wrote durable, in the book and known to the witness.
+func (f *keeper) commit(t *batch, jobs []*job) (err error) {
+	if err := f.dropAll(t); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
+			return err
+		}
+	}
+	if len(t.rows) == 0 && !t.wrote {
+		return f.store.rollback()
+	}
+	if err := f.store.commit(t.rows); err != nil {
+		return err
+	}
+	return f.accept(t)
+}
+
 // attempt runs one job inside a savepoint.
 func (t *batch) attempt(j *job, now int64) error {
 	t.now = now
-	last, rows := t.last, len(t.rows)
+	last, rows, claims, leases := t.last, len(t.rows), len(t.claims), len(t.leases)
 	if err := t.store.savepoint(); err != nil {
 		return err
 	}
@@ -279,7 +313,7 @@ func (t *batch) attempt(j *job, now int64) error {
 		return err
 	}
 	j.err = refused.error
-	t.last, t.rows = last, t.rows[:rows]
+	t.last, t.rows, t.claims, t.leases = last, t.rows[:rows], t.claims[:claims], t.leases[:leases]
 	return t.store.undo()
 }
 
@@ -288,10 +322,7 @@ func (f *keeper) accept(t *batch) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range t.rows {
-		if err := f.book.check(r); err != nil {
-			return err
-		}
-		if err := f.book.apply(r); err != nil {
+		if err := f.book.take(r); err != nil {
 			return err
 		}
 	}

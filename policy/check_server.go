@@ -196,14 +196,42 @@ func (c *checker) stores(f *fileT, at place) {
 	if f.Ledger.URL != "" {
 		text = expand(f.Ledger.URL, url, "url")
 	}
+	if f.Ledger.Witness != "" {
+		c.policy.Ledger.Witness = c.resolve(expand(f.Ledger.Witness, at.key("ledger").key("witness"), "witness"))
+	}
+	if strings.HasPrefix(text, "postgres://") || strings.HasPrefix(text, "postgresql://") {
+		c.policy.Ledger.URL = text
+		c.sharedLedger(text, url)
+		return
+	}
 	file, ok := strings.CutPrefix(text, "sqlite:")
-	switch {
-	case strings.HasPrefix(text, "postgres://"), strings.HasPrefix(text, "postgresql://"):
-		url.problem("ledger: a postgres:// ledger is not available yet; sqlite:file is")
-	case !ok || file == "":
-		url.problem("ledger: url must be sqlite:file")
+	if !ok || file == "" {
+		url.problem("ledger: url must be sqlite:file or postgres://…/database")
 	}
 	c.policy.Ledger.URL = "sqlite:" + c.resolve(file)
+}
+
+// defaultWitness is the witness of a ledger in PostgreSQL: beside the policy, since it must not be where the ledger is.
+const defaultWitness = "dpproxy.ledger-witness"
+
+// sharedLedger checks the URL of a ledger in PostgreSQL, whose text is never repeated: it may hold a password.
+func (c *checker) sharedLedger(text string, at place) {
+	if c.policy.Ledger.Witness == "" {
+		c.policy.Ledger.Witness = c.resolve(defaultWitness)
+	}
+	ledger, err := url.Parse(text)
+	if err != nil {
+		at.problem("ledger: url is not a URL")
+		return
+	}
+	database := strings.TrimPrefix(ledger.Path, "/")
+	if database == "" {
+		at.problem("ledger: url must name a database, such as dpproxy_ledger")
+	}
+	twin, err := url.Parse(c.policy.Sandbox.URL)
+	if err == nil && sameServer(ledger, twin) && database == strings.TrimPrefix(twin.Path, "/") {
+		at.problem("ledger: url names the sandbox's own database, where analysts' SQL runs")
+	}
 }
 
 // twin checks the URL of a PostgreSQL sandbox, whose text is never repeated: it may hold a password.

@@ -60,7 +60,8 @@ type sandboxT struct {
 }
 
 type ledgerT struct {
-	URL string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy."`
+	URL     string `yaml:"url" jsonschema:"default=sqlite:dpproxy.ledger" jsonschema_description:"sqlite:file, relative to the policy, or postgres://… when several proxies share it."`
+	Witness string `yaml:"witness" jsonschema_description:"A file, relative to the policy, that knows how far the ledger has come: an older copy of it is refused. By default beside the ledger's file, or dpproxy.ledger-witness beside the policy of a PostgreSQL ledger."`
 }
 
 type userT struct {

@@ -63,7 +63,10 @@ type Backend struct {
 type Sandbox struct{ URL string }
 
 // Ledger says where budgets are kept.
-type Ledger struct{ URL string }
+type Ledger struct {
+	URL     string // sqlite:file or postgres://…
+	Witness string // the witness's file; empty: beside the ledger's file
+}
 
 // User may log in.
 type User struct {

@@ -355,9 +355,10 @@ func item(m *planner.Measure) ledger.Item {
 }
 
 var (
-	errInternal = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
-	errRefined  = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
-	errLedger   = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
+	errInternal  = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errRefined   = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
+	errElsewhere = &Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
+	errLedger    = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
 )
 
 // chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +138,24 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id i
 		}
 		out[i] = answer.Value()
 	}
+	if err := a.leads(ctx, id); err != nil { // another proxy may have gone on with it: then nothing of this is sent
+		live.asked = nil
+		return nil, err
+	}
 	return out, nil
+}
+
+// leads tells whether what lives here may answer.
+func (a *Answerer) leads(ctx context.Context, id int64) error {
+	err := a.ledger.Leads(context.WithoutCancel(ctx), id)
+	if errors.Is(err, ledger.ErrElsewhere) {
+		return errElsewhere
+	}
+	if err != nil {
+		a.log.Error("whether a release is still this proxy's is not known", "release", id, "error", err)
+		return errLedger
+	}
+	return nil
 }
 
 // restore goes on with a session that another process has left.
@@ -152,6 +170,9 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, 
 		return nil, planner.RefuseUnrendered()
 	}
 	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), s.User, id, mechanisms.RestartStep())
+	if errors.Is(err, ledger.ErrElsewhere) {
+		return nil, errElsewhere
+	}
 	if err != nil {
 		a.log.Error("restart of an online release was not saved", "release", id, "error", err)
 		return nil, errLedger

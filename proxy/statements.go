@@ -110,6 +110,13 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if params == nil { // no parameters, rather than parameters that are not known yet
 		params = []policy.Value{}
 	}
+	if err := a.ledger.Follow(ctx); err != nil {
+		if ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+		a.log.Error("ledger cannot be followed", "error", err)
+		return Result{}, errLedger
+	}
 	switch stmt.Kind {
 	case planner.KindSelect:
 		return a.answerOrRepeat(ctx, s, stmt, params)

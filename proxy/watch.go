@@ -155,6 +155,10 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 		}
 	}
 	receipt, err := a.ledger.Ask(context.WithoutCancel(ctx), s.User, id, ledger.Digest(q.Measure.Digest))
+	if errors.Is(err, ledger.ErrElsewhere) {
+		live.asked = nil
+		return false, 0, errElsewhere
+	}
 	if err != nil {
 		a.log.Error("run of alarms was not asked", "release", id, "error", err)
 		return false, 0, errLedger
@@ -173,6 +177,10 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 		a.log.Error("run of alarms gave no answer", "release", id, "error", err)
 		return false, 0, errLedger
 	}
+	if err := a.leads(ctx, id); err != nil { // as of online releases
+		live.asked = nil
+		return false, 0, err
+	}
 	return answer.Value(), live.asked.Left(), nil
 }
 
@@ -189,6 +197,8 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 	switch {
 	case errors.Is(err, mechanisms.ErrAlarmsSpent):
 		return nil, errEnded
+	case errors.Is(err, ledger.ErrElsewhere):
+		return nil, errElsewhere
 	case err != nil:
 		a.log.Error("run of alarms was not restored", "release", id, "error", err)
 		return nil, errLedger

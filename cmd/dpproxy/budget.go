@@ -41,7 +41,7 @@ func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*pol
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, p.Ledger.URL, ledger.Options{Log: log, ReadOnly: true})
+	l, err := ledger.Open(ctx, p.Ledger.URL, ledgerOptions(p, ledger.Options{ReadOnly: true}, log))
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}

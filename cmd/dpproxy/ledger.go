@@ -1,10 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/dpproxy/dpproxy/ledger"
@@ -12,7 +20,7 @@ import (
 )
 
 func ledgerCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "ledger", Short: "Look after the ledger: verify, back up, restore"}
+	cmd := &cobra.Command{Use: "ledger", Short: "Look after the ledger: verify, back up, restore, withdraw a release"}
 	var path string
 	cmd.PersistentFlags().StringVar(&path, "policy", "policy.yaml", "the policy file")
 	cmd.AddCommand(
@@ -39,6 +47,19 @@ func ledgerCommand() *cobra.Command {
 			},
 		},
 		restoreCommand(&path),
+		revokeCommand(&path),
+		&cobra.Command{
+			Use: "releases", Short: "List the saved releases that each user holds, with their numbers", Args: cobra.NoArgs,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				log, err := logger(cmd)
+				if err != nil {
+					return err
+				}
+				return withLedger(cmd.Context(), path, log, func(p *policy.Policy, l ledger.Ledger) error {
+					return listReleases(cmd.Context(), cmd.OutOrStdout(), p, l)
+				})
+			},
+		},
 	)
 	return cmd
 }
@@ -53,13 +74,90 @@ func restoreCommand(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if trust.Log, err = logger(cmd); err != nil {
+			log, err := logger(cmd)
+			if err != nil {
 				return err
 			}
-			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, trust); err != nil {
+			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, ledgerOptions(p, trust, log)); err != nil {
 				return exitCode{3, err}
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s stands in the place of %s\n", args[0], p.Ledger.URL)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s stands in the place of %s\n", args[0], ledgerName(p))
+			return nil
+		},
+	}
+	rollbackFlags(cmd, &trust)
+	return cmd
+}
+
+// ledgerOptions are those that the policy says.
+func ledgerOptions(p *policy.Policy, o ledger.Options, log *slog.Logger) ledger.Options {
+	o.Log, o.Witness, o.DataRoles = log, p.Ledger.Witness, nil
+	for _, url := range []string{p.Backend.URL, p.Sandbox.URL} {
+		if !strings.HasPrefix(url, "postgres") {
+			continue
+		}
+		if config, err := pgx.ParseConfig(url); err == nil {
+			o.DataRoles = append(o.DataRoles, config.User)
+		}
+	}
+	return o
+}
+
+// ledgerName is the ledger's URL without what is secret in it.
+func ledgerName(p *policy.Policy) string {
+	if u, err := url.Parse(p.Ledger.URL); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return p.Ledger.URL
+}
+
+// listReleases is for the operator: it tells who asked for what.
+func listReleases(ctx context.Context, out io.Writer, p *policy.Policy, l ledger.Ledger) error {
+	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tDATASET\tUSER\tPAID AT\tTABLE\tKIND\tNAME\tCOST")
+	for _, d := range p.Datasets {
+		balances, err := l.Balances(ctx, d.ID)
+		if err != nil {
+			return err
+		}
+		for _, b := range balances {
+			for _, r := range l.Holdings(b.User, d.ID) {
+				fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, d.ID, b.User, r.At.UTC().Format(time.DateTime), r.Item.Table, r.Item.Kind, r.Item.Name, r.Item.Cost)
+			}
+		}
+	}
+	return w.Flush()
+}
+
+// revokeCommand withdraws a release. A ledger in PostgreSQL may be in use meanwhile.
+func revokeCommand(path *string) *cobra.Command {
+	var trust ledger.Options
+	cmd := &cobra.Command{
+		Use: "revoke ID", Short: "Withdraw a release from everybody; what was paid for it stays paid", Args: cobra.ExactArgs(1),
+		Long: `Withdraws a saved release, such as one that was drawn while the database failed, by a row of the chain: nobody is answered
+from it any more, and whoever asks again pays again. Its number is in dpproxy ledger releases. The embedded ledger
+serves one program at a time: stop the proxy first. Proxies on a shared ledger forget the release with their next statement.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := strconv.ParseInt(args[0], 10, 64)
+			if err != nil {
+				return exitCode{2, fmt.Errorf("%s is not the number of a release", args[0])}
+			}
+			p, err := readPolicy(*path)
+			if err != nil {
+				return err
+			}
+			log, err := logger(cmd)
+			if err != nil {
+				return err
+			}
+			l, err := ledger.Open(cmd.Context(), p.Ledger.URL, ledgerOptions(p, trust, log))
+			if err != nil {
+				return fmt.Errorf("ledger: %w", err)
+			}
+			if err := errors.Join(l.Revoke(cmd.Context(), id), l.Close()); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "release %d is withdrawn\n", id)
 			return nil
 		},
 	}

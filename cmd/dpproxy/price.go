@@ -236,7 +236,7 @@ func (o pricing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
 
 // remember reads the user's own releases and balance. A ledger that cannot be read is told, and priced without.
 func (o pricing) remember(ctx context.Context, pricer *proxy.Pricer, log *slog.Logger) {
-	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, ledger.Options{Log: slog.New(slog.DiscardHandler), ReadOnly: true})
+	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, ledgerOptions(pricer.Policy, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Info("no ledger is read: priced without a history and with the whole budget", "reason", err)
 		return

@@ -38,7 +38,7 @@ the least expected error for --epsilon, buys these, and charges each named user 
 then on the statements are free for them through the proxy. Which releases these are depends on the policy and the files
 alone. What each user pays buys her the same numbers: name only users who may know of each other's reports.
 
-The embedded ledger serves one program at a time: stop the proxy first. A file named - is standard input.`,
+The embedded ledger serves one program at a time: stop the proxy first; a ledger in PostgreSQL serves both. A file named - is standard input.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			log, err := logger(cmd)

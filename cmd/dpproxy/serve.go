@@ -91,7 +91,7 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 		return err
 	}
 	defer h.close()
-	secret, err := mockSecret(h.policy.Load())
+	secret, err := h.mockSecret()
 	if err != nil {
 		return err
 	}
@@ -129,8 +129,14 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 }
 
 // mockSecret reads, or makes on first use, the secret behind the salts that unknown users are shown. It lies beside the
-// ledger and stays the same across restarts, so that they cannot be told from the salts of real users.
-func mockSecret(p *policy.Policy) ([]byte, error) {
+// ledger and stays the same across restarts, so that they cannot be told from the salts of real users. Proxies that share
+// a ledger have one secret, of the ledger's own.
+func (h *house) mockSecret() ([]byte, error) {
+	p := h.policy.Load()
+	if !strings.HasPrefix(p.Ledger.URL, "sqlite:") {
+		secret := h.ledger.Secret("salts of unknown users")
+		return secret[:], nil
+	}
 	path := strings.TrimPrefix(p.Ledger.URL, "sqlite:") + "-secret"
 	if secret, err := os.ReadFile(path); err == nil && len(secret) == 32 {
 		return secret, nil
@@ -156,8 +162,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 	}
 	h := &house{log: log}
 	h.policy.Store(p)
-	trust.Log = log
-	if h.ledger, err = ledger.Open(ctx, p.Ledger.URL, trust); err != nil {
+	if h.ledger, err = ledger.Open(ctx, p.Ledger.URL, ledgerOptions(p, trust, log)); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	if err := h.ledger.Adopt(ctx, terms(p)); err != nil {

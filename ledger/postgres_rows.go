@@ -1,0 +1,103 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// What the keeper reads of a ledger in PostgreSQL.
+
+func (s *postgresStore) snapshot() error {
+	s.later("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil)
+	s.later("SET LOCAL statement_timeout = 0", nil)
+	return s.flush()
+}
+
+// sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
+func (s *postgresStore) sound() error { return nil }
+
+func (s *postgresStore) end() (r row, err error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	var hash []byte
+	err = s.conn.QueryRow(ctx, pgHead).Scan(&r.seq, &hash)
+	copy(r.hash[:], hash)
+	return r, err
+}
+
+// query walks the rows of a statement.
+func (s *postgresStore) query(ctx context.Context, sql string, do func(pgx.Rows) error, args ...any) error {
+	if err := s.flush(); err != nil {
+		return err
+	}
+	rows, err := s.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *postgresStore) rows(ctx context.Context, after int64, do func(row) error) error {
+	return s.query(ctx, pgRows, func(rows pgx.Rows) error {
+		var r row
+		var hash []byte
+		if err := rows.Scan(&r.seq, &r.kind, &r.at, &r.ds, &r.holder, &r.body, &hash); err != nil {
+			return err
+		}
+		copy(r.hash[:], hash)
+		return do(r)
+	}, after)
+}
+
+func (s *postgresStore) releases(do func(keptRelease) error) error {
+	return s.query(context.Background(), pgReleases, func(rows pgx.Rows) error {
+		var r keptRelease
+		if err := rows.Scan(&r.id, &r.charge, &r.key, &r.noisy); err != nil {
+			return err
+		}
+		r.withdrawn = r.key == nil
+		return do(r)
+	})
+}
+
+func (s *postgresStore) accounts() (map[accountKey]account, error) {
+	out := map[accountKey]account{}
+	err := s.query(context.Background(), pgAccounts, func(rows pgx.Rows) error {
+		var key accountKey
+		var a account
+		err := rows.Scan(&key.ds, &key.scope, &key.holder, &a.ends, &a.spent.eps, &a.limit.eps, &a.over.eps, &a.spent.rho, &a.limit.rho, &a.over.rho,
+			&a.spent.delta, &a.limit.delta, &a.over.delta, &a.alt)
+		out[key] = a
+		return err
+	})
+	return out, err
+}
+
+func (s *postgresStore) body(seq int64) ([]byte, error) { return s.blob(pgBody, seq) }
+func (s *postgresStore) noisy(id int64) ([]byte, error) { return s.blob(pgNoisy, id) }
+
+func (s *postgresStore) blob(sql string, id int64) (blob []byte, err error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	err = s.query(ctx, sql, func(rows pgx.Rows) error { return rows.Scan(&blob) }, id)
+	return blob, err
+}
+
+func (s *postgresStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
+	ctx, cancel := s.limit()
+	defer cancel()
+	return s.query(ctx, pgCharges, func(rows pgx.Rows) error {
+		r := row{kind: rowCharge, ds: ds}
+		if err := rows.Scan(&r.seq, &r.at, &r.holder, &r.body); err != nil {
+			return err
+		}
+		return do(r)
+	}, ds, upTo, limit, user)
+}

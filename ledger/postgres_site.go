@@ -1,0 +1,217 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgresSite is a PostgreSQL database, which many proxies write. What one of them knows of the ledger is the chain up to
+// some row; each batch first locks the chain's head, and reads what others have written since.
+type postgresSite struct {
+	config *pgx.ConnConfig
+	opts   Options
+	owner  int32 // this proxy's number among those that live
+
+	mu   sync.Mutex // guards the server's time
+	base int64
+	read time.Time
+}
+
+// How long PostgreSQL may take. A statement waits for the head's lock as long; a proxy that holds it and is silent loses it.
+const (
+	pgConnect = 3 * time.Second
+	pgWait    = 10 * time.Second
+)
+
+func newPostgresSite(url string, opts Options) (*postgresSite, error) {
+	config, err := pgx.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the ledger's url is not one of PostgreSQL") // its text may hold a password
+	}
+	config.ConnectTimeout = pgConnect
+	for name, value := range map[string]string{
+		"application_name": "dpproxy ledger", "statement_timeout": "10s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "10s",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3", "search_path": "pg_catalog",
+	} {
+		config.RuntimeParams[name] = value
+	}
+	var owner [4]byte
+	rand.Read(owner[:])
+	return &postgresSite{config: config, opts: opts, owner: int32(binary.BigEndian.Uint32(owner[:]) >> 1), read: time.Now(), base: time.Now().UnixNano()}, nil
+}
+
+func (p *postgresSite) locks() []string { return nil }
+
+// witness must be named: there is no place beside a database.
+func (p *postgresSite) witness() string { return "" }
+
+// probe leaves it to open to find out.
+func (p *postgresSite) probe() error            { return nil }
+func (p *postgresSite) explain(err error) error { return err }
+
+// clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine, whose
+// own date is never asked.
+func (p *postgresSite) clock() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Unix(0, p.base+int64(time.Since(p.read)))
+}
+
+func (p *postgresSite) told(now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.base, p.read = now, time.Now()
+}
+
+func (p *postgresSite) open(ctx context.Context, writes bool) (store, error) {
+	ctx, cancel := context.WithTimeout(ctx, pgWait)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, p.config)
+	if err != nil {
+		return nil, err
+	}
+	s := &postgresStore{site: p, conn: conn, writes: writes}
+	if writes {
+		err = s.demand(ctx)
+	}
+	if err == nil {
+		var now int64
+		if err = conn.QueryRow(ctx, "SELECT "+pgNow).Scan(&now); err == nil {
+			p.told(now)
+		}
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// demand refuses a server whose commits are not durable, and a ledger within the data's reach; it makes this proxy known.
+func (s *postgresStore) demand(ctx context.Context) error {
+	var fsync, pages, sync, encoding string
+	var standby bool
+	if err := s.conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding); err != nil {
+		return err
+	}
+	switch {
+	case standby:
+		return fmt.Errorf("%w: the server is a standby, in recovery", ErrServer)
+	case fsync != "on":
+		return fmt.Errorf("%w: fsync is %s", ErrServer, fsync)
+	case pages != "on":
+		return fmt.Errorf("%w: full_page_writes is %s", ErrServer, pages)
+	case sync == "off":
+		return fmt.Errorf("%w: synchronous_commit is off for this role or database", ErrServer)
+	case encoding != "UTF8":
+		return fmt.Errorf("%w: the database's encoding is %s, must be UTF8", ErrServer, encoding)
+	}
+	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", lockAlive, s.site.owner); err != nil {
+		return err
+	}
+	if fresh, err := s.empty(); err != nil || fresh {
+		return err
+	}
+	return errors.Join(s.migrate(ctx), s.apart(ctx))
+}
+
+// apart refuses a ledger that a role can reach under which the private data, or what analysts write, are read.
+func (s *postgresStore) apart(ctx context.Context) error {
+	for _, role := range s.site.opts.DataRoles {
+		var known bool
+		if err := s.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", role).Scan(&known); err != nil {
+			return err
+		}
+		if !known {
+			continue
+		}
+		var table string
+		err := s.conn.QueryRow(ctx, pgReach, role).Scan(&table)
+		if err == nil {
+			return fmt.Errorf("%w: role %s, under which the database is asked, can reach its table %s: give the ledger a role and a database of its own", ErrServer, role, table)
+		}
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+	}
+	return nil
+}
+
+// migrate makes the schema, or takes it to the version that this program knows.
+func (s *postgresStore) migrate(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
+}
+
+func (s *postgresStore) migrateIn(ctx context.Context, tx pgx.Tx) error {
+	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockSchema); err != nil {
+		return err
+	}
+	version, err := s.version(ctx)
+	if err != nil || version == len(migrations) {
+		return err
+	}
+	for _, m := range migrations[version:] {
+		if _, err := tx.Exec(ctx, m, pgx.QueryExecModeSimpleProtocol); err != nil {
+			return err
+		}
+	}
+	_, err = tx.Exec(ctx, "UPDATE dpproxy_ledger.version SET version = $1", len(migrations))
+	return err
+}
+
+// version is that of the schema, 0 where there is none.
+func (s *postgresStore) version(ctx context.Context) (version int, err error) {
+	var there bool
+	if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.to_regclass('dpproxy_ledger.version') IS NOT NULL").Scan(&there); err != nil || !there {
+		return 0, err
+	}
+	if err := s.conn.QueryRow(ctx, "SELECT version FROM dpproxy_ledger.version").Scan(&version); err != nil {
+		return 0, err
+	}
+	if version < 1 || version > len(migrations) {
+		return 0, fmt.Errorf("%w: format %d is not known", ErrCorrupt, version)
+	}
+	return version, nil
+}
+
+func (s *postgresStore) empty() (bool, error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	version, err := s.version(ctx)
+	return version == 0, err
+}
+
+// create makes the ledger, unless another proxy has been faster.
+func (s *postgresStore) create(first row) error {
+	ctx, cancel := s.limit()
+	defer cancel()
+	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		if err := s.migrateIn(ctx, tx); err != nil {
+			return err
+		}
+		var seq int64
+		if err := tx.QueryRow(ctx, "SELECT seq FROM dpproxy_ledger.head FOR UPDATE").Scan(&seq); err != nil || seq != 0 {
+			return err
+		}
+		s.renew()
+		if _, err := tx.Exec(ctx, pgInsert, s.args(first)...); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, pgAhead, first.seq, first.hash[:])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return s.apart(ctx)
+}

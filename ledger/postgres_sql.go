@@ -1,0 +1,102 @@
+package ledger
+
+// The tables of a ledger in PostgreSQL lie in a schema of their own. The CHECKs are the last wall, as in SQLite; the
+// primary key of the chain is another: of two proxies that would write the same row one fails. Each migration takes the
+// schema from the version that is its place in the list to the next one. What has been released is never changed here.
+var migrations = []string{`
+CREATE SCHEMA dpproxy_ledger;
+REVOKE ALL ON SCHEMA dpproxy_ledger FROM PUBLIC;
+CREATE TABLE dpproxy_ledger.version (one boolean PRIMARY KEY CHECK (one), version bigint NOT NULL);
+INSERT INTO dpproxy_ledger.version VALUES (true, 0);
+CREATE TABLE dpproxy_ledger.head (one boolean PRIMARY KEY CHECK (one), seq bigint NOT NULL, hash bytea NOT NULL);
+INSERT INTO dpproxy_ledger.head VALUES (true, 0, '');
+CREATE TABLE dpproxy_ledger.chain (
+	seq bigint PRIMARY KEY, kind bigint NOT NULL, at bigint NOT NULL, ds bigint NOT NULL, holder text COLLATE "C" NOT NULL,
+	body bytea NOT NULL, hash bytea NOT NULL CHECK (length(hash) = 32), request bytea NOT NULL UNIQUE
+);
+CREATE INDEX charges ON dpproxy_ledger.chain (ds, holder, seq) WHERE kind = 6;
+CREATE TABLE dpproxy_ledger.account (
+	ds bigint NOT NULL, scope bigint NOT NULL, holder text COLLATE "C" NOT NULL, ends bigint NOT NULL,
+	eps bigint NOT NULL, eps_limit bigint NOT NULL, eps_over bigint NOT NULL,
+	rho bigint NOT NULL, rho_limit bigint NOT NULL, rho_over bigint NOT NULL,
+	delta bigint NOT NULL, delta_limit bigint NOT NULL, delta_over bigint NOT NULL,
+	alt bigint NOT NULL CHECK (alt >= 0),
+	PRIMARY KEY (ds, scope, holder),
+	CHECK (eps >= 0 AND (eps <= eps_limit OR eps <= eps_over)),
+	CHECK (rho >= 0 AND (rho <= rho_limit OR rho <= rho_over)),
+	CHECK (delta >= 0 AND (delta <= delta_limit OR delta <= delta_over))
+) WITH (fillfactor = 50);
+CREATE TABLE dpproxy_ledger.release (
+	id bigint PRIMARY KEY, charge bigint NOT NULL UNIQUE, measure bytea UNIQUE, noisy bytea NOT NULL
+);
+CREATE TABLE dpproxy_ledger.claim (key bytea PRIMARY KEY, owner bigint NOT NULL, fence bigint NOT NULL);
+CREATE SEQUENCE dpproxy_ledger.fence;`,
+}
+
+// The numbers of the advisory locks: one is held while the schema is made or changed, the other, with a number of its own,
+// by each proxy as long as its connection lives.
+const (
+	lockSchema int64 = 0x6470_7072_6f78_79
+	lockAlive  int32 = 0x6470_7078
+)
+
+// alive are the numbers of the proxies that are connected. For a while after the server's start none is taken for dead,
+// because all have lost their connections at once.
+const (
+	pgAlive = `SELECT objid::bigint FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 1685090424 AND objsubid = 2 AND granted
+	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`
+	pgSettled = `pg_catalog.clock_timestamp() > pg_catalog.pg_postmaster_start_time() + interval '10 seconds'`
+)
+
+const (
+	pgHead   = "SELECT seq, hash FROM dpproxy_ledger.head"
+	pgLock   = "SELECT seq, hash, " + pgNow + " FROM dpproxy_ledger.head FOR UPDATE"
+	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
+	pgAhead  = "UPDATE dpproxy_ledger.head SET seq = $1, hash = $2"
+	pgWrote  = "SELECT EXISTS (SELECT FROM dpproxy_ledger.chain WHERE request BETWEEN $1 AND $2)"
+	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+
+	pgOpenAccount = "INSERT INTO dpproxy_ledger.account (ds, scope, holder, " + accountColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
+
+	// One conditional update, as in SQLite.
+	pgCharge = `
+UPDATE dpproxy_ledger.account SET
+	eps = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END + $6, eps_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps_over END,
+	rho = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END + $7, rho_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho_over END,
+	delta = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta END + $8, delta_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta_over END,
+	alt = CASE WHEN ends <> 0 AND ends <= $4 THEN $9 WHEN alt > 9223372036854775807 - $9 THEN 9223372036854775807 ELSE alt + $9 END,
+	ends = CASE WHEN ends <> 0 AND ends <= $4 THEN $5 ELSE ends END
+WHERE ds = $1 AND scope = $2 AND holder = $3
+	AND ($6::bigint = 0 OR $6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END)
+	AND ($7::bigint = 0 OR $7 <= rho_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END)
+	AND ($8::bigint = 0 OR $8 <= delta_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta END)`
+
+	pgKeepRelease = "INSERT INTO dpproxy_ledger.release (id, charge, measure, noisy) VALUES ($1, $2, $3, $4)"
+	pgWithdraw    = "UPDATE dpproxy_ledger.release SET measure = NULL WHERE id = $1"
+
+	pgClaim = `
+INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) VALUES ($1, $2, nextval('dpproxy_ledger.fence'))
+ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
+	WHERE c.owner = $2 OR ` + pgSettled + ` AND c.owner NOT IN (` + pgAlive + `)
+RETURNING fence`
+	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
+	pgUnclaim = "DELETE FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
+	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + pgSettled + " AND owner NOT IN (" + pgAlive + ")"
+
+	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain WHERE seq > $1 ORDER BY seq"
+	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"
+	pgAccounts = "SELECT ds, scope, holder, " + accountColumns + " FROM dpproxy_ledger.account"
+	pgBody     = "SELECT body FROM dpproxy_ledger.chain WHERE seq = $1"
+	pgNoisy    = "SELECT noisy FROM dpproxy_ledger.release WHERE id = $1"
+	pgCharges  = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND ds = $1 AND seq <= $2 AND ($4 = '' OR holder = $4) ORDER BY seq DESC LIMIT $3"
+
+	// What a server must be for its word that a row is durable to be true.
+	pgPromises = `SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),
+	pg_catalog.pg_is_in_recovery(), current_setting('server_encoding')`
+
+	// Whether a role that runs what analysts ask can reach the ledger: by a privilege, or by becoming its owner.
+	pgReach = `SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = 'dpproxy_ledger' AND c.relkind IN ('r', 'S') AND (pg_catalog.pg_has_role($1, c.relowner, 'MEMBER')
+	OR c.relkind = 'r' AND pg_catalog.has_table_privilege($1, c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'))
+ORDER BY 1 LIMIT 1`
+)

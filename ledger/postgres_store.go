@@ -1,0 +1,228 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// postgresStore is one connection to a ledger in PostgreSQL. What needs no answer at once is sent with what does, so that
+// a charge is one turn to the server and back.
+type postgresStore struct {
+	site    *postgresSite
+	conn    *pgx.Conn
+	writes  bool
+	name    Digest // of the batch under way; each of its rows bears it
+	parts   int64  // rows in it, also those taken back
+	waiting pgx.Batch
+}
+
+// unknownCommit is the error of a commit of which nobody has told how it went.
+type unknownCommit struct {
+	request Digest
+	cause   error
+}
+
+func (u unknownCommit) Error() string {
+	return "whether the commit took place is not known: " + u.cause.Error()
+}
+func (u unknownCommit) Unwrap() error { return u.cause }
+
+func (s *postgresStore) limit() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), pgWait+pgConnect)
+}
+
+// later has a statement sent with the next flush. check sees how many rows it has touched.
+func (s *postgresStore) later(sql string, check func(pgconn.CommandTag) error, args ...any) {
+	q := s.waiting.Queue(sql, args...)
+	if check != nil {
+		q.Exec(check)
+	}
+}
+
+// flush sends what waits, in order, and has each answered.
+func (s *postgresStore) flush() error {
+	if s.waiting.Len() == 0 {
+		return nil
+	}
+	ctx, cancel := s.limit()
+	defer cancel()
+	batch := s.waiting
+	s.waiting = pgx.Batch{}
+	return s.conn.SendBatch(ctx, &batch).Close()
+}
+
+// renew gives the next batch its name.
+func (s *postgresStore) renew() {
+	rand.Read(s.name[:])
+	s.parts = 0
+}
+
+func (s *postgresStore) request() Digest { return s.name }
+
+// begin locks the chain's head. Each statement after that sees all that was committed before, whatever isolation level
+// the server is set to: the level is asked for by name.
+func (s *postgresStore) begin(last row) (more bool, err error) {
+	s.renew()
+	var end row
+	var now int64
+	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
+		var hash []byte
+		err := r.Scan(&end.seq, &hash, &now)
+		copy(end.hash[:], hash)
+		return err
+	})
+	if err := s.flush(); err != nil {
+		return false, err
+	}
+	s.site.told(now)
+	return end.seq != last.seq || end.hash != last.hash, nil
+}
+
+func (s *postgresStore) savepoint() error { s.later("SAVEPOINT job", nil); return nil }
+func (s *postgresStore) keep() error      { s.later("RELEASE SAVEPOINT job", nil); return nil }
+
+func (s *postgresStore) undo() error {
+	s.later("ROLLBACK TO SAVEPOINT job", nil)
+	return s.keep()
+}
+
+func (s *postgresStore) rollback() error {
+	s.later("ROLLBACK", nil)
+	return s.flush()
+}
+
+// commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
+// known how it went.
+func (s *postgresStore) commit(rows []row) error {
+	if n := len(rows); n > 0 {
+		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
+	}
+	if err := s.flush(); err != nil { // nothing is committed yet
+		return err
+	}
+	s.later("COMMIT", func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
+			return fmt.Errorf("the commit was answered by %s", tag)
+		}
+		return nil
+	})
+	err := s.flush()
+	var said *pgconn.PgError
+	if err != nil && (!errors.As(err, &said) || said.Severity == "FATAL" || said.Severity == "PANIC") {
+		return unknownCommit{s.name, err}
+	}
+	return err
+}
+
+func (s *postgresStore) wrote(request Digest) (there bool, err error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	err = s.conn.QueryRow(ctx, pgWrote, rowName(request, 0), rowName(request, math.MaxUint32)).Scan(&there)
+	return there, err
+}
+
+// rowName names one row of a request.
+func rowName(request Digest, n int64) []byte {
+	return binary.BigEndian.AppendUint32(request[:16:16], uint32(n))
+}
+
+func (s *postgresStore) tidy() error   { return nil }
+func (s *postgresStore) settle() error { return nil }
+func (s *postgresStore) finish() error { return nil }
+
+func (s *postgresStore) args(r row) []any {
+	s.parts++
+	body := r.body
+	if body == nil {
+		body = []byte{}
+	}
+	return []any{r.seq, r.kind, r.at, r.ds, r.holder, body, r.hash[:], rowName(s.name, s.parts)}
+}
+
+func (s *postgresStore) insert(r row) error {
+	s.later(pgInsert, nil, s.args(r)...)
+	return nil
+}
+
+// charge moves all accounts in one turn. Those after one that refuses may have moved too: the job is undone then.
+func (s *postgresStore) charge(now int64, moves []move) (int, error) {
+	refused := -1
+	for i, m := range moves {
+		if m.fresh != nil {
+			s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
+		}
+		s.later(pgCharge, func(tag pgconn.CommandTag) error {
+			if tag.RowsAffected() != 1 && refused < 0 {
+				refused = i
+			}
+			return nil
+		}, m.key.ds, m.key.scope, m.key.holder, now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
+	}
+	return refused, s.flush()
+}
+
+func (s *postgresStore) openAccount(key accountKey, a account) error {
+	s.later(pgOpenAccount, nil, a.args(key)...)
+	return nil
+}
+
+func (s *postgresStore) clearAccounts() error {
+	s.later("DELETE FROM dpproxy_ledger.account", nil)
+	return nil
+}
+
+func (s *postgresStore) keepRelease(r keptRelease) error {
+	var key any
+	if !r.withdrawn {
+		key = r.key
+	}
+	s.later(pgKeepRelease, nil, r.id, r.charge, key, r.noisy)
+	return nil
+}
+
+func (s *postgresStore) withdrawRelease(id int64) error {
+	s.later(pgWithdraw, nil, id)
+	return nil
+}
+
+func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
+	s.waiting.Queue(pgClaim, key[:], int64(s.site.owner)).QueryRow(func(r pgx.Row) error {
+		err := r.Scan(&fence)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return fence, s.flush()
+}
+
+func (s *postgresStore) holds(key flightKey, fence int64) (there bool, err error) {
+	s.later(pgClaimed, func(tag pgconn.CommandTag) error { there = tag.RowsAffected() == 1; return nil }, key[:], int64(s.site.owner), fence)
+	return there, s.flush()
+}
+
+func (s *postgresStore) yield(key flightKey, fence int64) error {
+	s.later(pgUnclaim, nil, key[:], int64(s.site.owner), fence)
+	return nil
+}
+
+func (s *postgresStore) others() (n int, err error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	err = s.conn.QueryRow(ctx, "SELECT count(DISTINCT o) FROM ("+pgAlive+") AS l (o) WHERE o <> $1", int64(s.site.owner)).Scan(&n)
+	return n, err
+}
+
+func (s *postgresStore) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), pgConnect)
+	defer cancel()
+	return s.conn.Close(ctx)
+}

@@ -1,0 +1,31 @@
+package ledger
+
+import "testing"
+
+// conformance are the tests that hold of every ledger. By themselves they run on SQLite.
+var conformance = []struct {
+	name string
+	test func(*testing.T)
+}{
+	{"BuyLoadAndReopen", TestBuyLoadAndReopen}, {"ExactlyTheCap", TestExactlyTheCap}, {"AllOrNone", TestAllOrNone}, {"BadCosts", TestBadCosts},
+	{"ReceiptIsSpentOnce", TestReceiptIsSpentOnce}, {"RevokedReleaseIsGone", TestRevokedReleaseIsGone}, {"ClosedLedger", TestClosedLedger},
+	{"OthersLeaveNoTrace", TestRule1OthersLeaveNoTrace}, {"EachUserPaysOnceTheCapOnce", TestRule2EachUserPaysOnceTheCapOnce},
+	{"FirstUseTwiceAtOnce", TestRule2FirstUseTwiceAtOnce}, {"SameQuestionOnly", TestRule3SameQuestionOnly},
+	{"ChargeDrawSaveSend", TestRule4ChargeDrawSaveSend}, {"OneDrawsTheOtherWaits", TestRule4OneDrawsTheOtherWaits},
+	{"DeltaIsAnAccountOfItsOwn", TestRule6DeltaIsAnAccountOfItsOwn}, {"WindowsAndTheLedgersTime", TestRule7WindowsAndTheLedgersTime},
+	{"RequestOfAnotherPolicy", TestRule8RequestOfAnotherPolicy}, {"PolicyChangesUnderWay", TestRule8PolicyChangesUnderWay},
+	{"ForbiddenChanges", TestRule8ForbiddenChanges}, {"Repricing", TestRule8Repricing}, {"DeltaHasNoPrice", TestRule8DeltaHasNoPriceUnderReplaceOne},
+	{"Identities", TestRule8Identities}, {"DatasetComesBack", TestRule8DatasetComesBack}, {"Grants", TestRule8Grants}, {"BadTerms", TestBadTerms},
+	{"Growth", TestGrowth}, {"GrowthOfOneAtATime", TestGrowthOfOneAtATime}, {"GrowthGivenUp", TestGrowthGivenUp}, {"GrowthIsChecked", TestGrowthIsChecked},
+	{"Ladder", TestLadder}, {"LadderRefused", TestLadderRefused}, {"LadderCrash", TestLadderCrash}, {"LadderOneAtATime", TestLadderOneAtATime},
+	{"LadderUnderZCDP", TestLadderUnderZCDP}, {"Levels", TestLevels}, {"LevelsOfAnotherList", TestLevelsOfAnotherList}, {"FinerLevel", TestFinerLevel},
+	{"LevelsAndTheCap", TestLevelsAndTheCap}, {"LevelsAtOnce", TestLevelsAtOnce}, {"LevelsAreChecked", TestLevelsAreChecked},
+	{"StepsOfAnOnlineRelease", TestStepsOfAnOnlineRelease}, {"RevokedOnlineReleaseTakesNoStep", TestRevokedOnlineReleaseTakesNoStep},
+	{"RunsOfAlarms", TestRunsOfAlarms}, {"Twin", TestTwin}, {"ClockGames", TestT36ClockGames},
+}
+
+func TestOnPostgres(t *testing.T) {
+	for _, c := range conformance {
+		t.Run(c.name, c.test)
+	}
+}

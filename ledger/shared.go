@@ -1,0 +1,382 @@
+package ledger
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Several proxies may keep one ledger. What each knows of it, its book, follows the chain: a batch first takes in what
+// others have written, while it holds the chain's head, so that what it decides it decides on the latest state; and before
+// a statement is planned Follow does the same without holding anything. What is under way in one process and must not be
+// begun in another has a claim: a draw between its charge and its save, a step of a release that grows, and, as long as it
+// lives, an online release. A claim ends with the process, and lets nobody spend anything: it only keeps a second draw from
+// being paid for.
+
+// errElsewhere: another process is at it.
+var errElsewhere = errors.New("another process is at it")
+
+// elsewherePause is how long to wait for another process before looking again, unless the ledger moves on before.
+const elsewherePause = 100 * time.Millisecond
+
+// sharing is what a keeper of a shared ledger has besides.
+type sharing struct {
+	mu      sync.Mutex
+	round   *round          // the next read of the chain's end, which all who ask now wait for
+	moved   chan struct{}   // closed when the book next takes in others' rows
+	leases  map[int64]int64 // online releases that live here, by fence
+	dropped []claimed       // claims to be given up with the next batch
+	adopted bool            // a policy was adopted by this process
+}
+
+type round struct {
+	done chan struct{}
+	err  error
+}
+
+type claimed struct {
+	key   flightKey
+	fence int64
+}
+
+type leased struct{ id, fence int64 }
+
+// shared tells whether other processes may write the ledger.
+func (f *keeper) shared() bool { _, ok := f.site.(*postgresSite); return ok }
+
+// Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
+func (f *keeper) Follow(ctx context.Context) error {
+	if !f.shared() || f.opts.ReadOnly {
+		return nil
+	}
+	f.sharing.mu.Lock()
+	r, leads := f.sharing.round, false
+	if r == nil {
+		r, leads = &round{done: make(chan struct{})}, true
+		f.sharing.round = r
+	}
+	f.sharing.mu.Unlock()
+	if leads {
+		f.followOnce(r)
+	}
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// followOnce reads the chain's end, and has the writer take in what is new.
+func (f *keeper) followOnce(r *round) {
+	defer close(r.done)
+	s, err := f.read()
+	f.sharing.mu.Lock()
+	f.sharing.round = nil // who comes from here on waits for a read that begins after
+	f.sharing.mu.Unlock()
+	if err != nil {
+		r.err = fmt.Errorf("ledger: %w", err)
+		return
+	}
+	end, err := s.(sharedStore).end()
+	if err != nil {
+		f.closeReader()
+		f.reading.Unlock()
+		r.err = fmt.Errorf("ledger: %w", openFailed(err))
+		return
+	}
+	f.reading.Unlock()
+	f.mu.RLock()
+	current := f.book.last.seq == end.seq && f.book.last.hash == end.hash
+	f.mu.RUnlock()
+	if !current || f.fault.Load() != nil {
+		r.err = f.do(context.Background(), &job{follows: true, run: func(*batch) error { return nil }})
+	}
+}
+
+// catchUp takes in what others have written after the book's last row. What that row no longer is, or what follows it
+// without its hash, is another ledger's.
+func (f *keeper) catchUp(s store) error {
+	var more []row
+	last, met := f.book.last, false
+	err := s.rows(context.Background(), last.seq-1, func(r row) error {
+		if !met {
+			if met = true; r.seq != last.seq || r.hash != last.hash {
+				return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
+			}
+			return nil
+		}
+		more = append(more, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !met {
+		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.seq)
+	}
+	if len(more) == 0 {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range more {
+		if err := f.book.take(r); err != nil {
+			return err
+		}
+	}
+	f.sharing.mu.Lock()
+	if f.sharing.moved != nil {
+		close(f.sharing.moved)
+		f.sharing.moved = nil
+	}
+	f.sharing.mu.Unlock()
+	return f.witness.write(markOf(f.book))
+}
+
+// await returns when the book has taken in others' rows, or after a while.
+func (f *keeper) await(ctx context.Context) error {
+	f.sharing.mu.Lock()
+	if f.sharing.moved == nil {
+		f.sharing.moved = make(chan struct{})
+	}
+	moved := f.sharing.moved
+	f.sharing.mu.Unlock()
+	pause := time.NewTimer(elsewherePause)
+	defer pause.Stop()
+	select {
+	case <-moved:
+	case <-pause.C:
+	case <-f.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// claim makes a key this process's own as part of a batch; errElsewhere where another one that lives has it.
+func (t *batch) claim(key flightKey) (fence int64, err error) {
+	s, ok := t.store.(sharedStore)
+	if !ok {
+		return 1, nil // there is no other process
+	}
+	if fence, err = s.claim(key); err != nil {
+		return 0, err
+	}
+	if fence == 0 {
+		return 0, refusal{errElsewhere}
+	}
+	t.wrote = true
+	t.claims = append(t.claims, claimed{key, fence})
+	return fence, nil
+}
+
+// holds tells whether a claim is still this process's.
+func (t *batch) holds(key flightKey, fence int64) (bool, error) {
+	if s, ok := t.store.(sharedStore); ok {
+		return s.holds(key, fence)
+	}
+	return true, nil
+}
+
+// yield gives a claim up as part of a batch.
+func (t *batch) yield(key flightKey, fence int64) error {
+	if s, ok := t.store.(sharedStore); ok {
+		return s.yield(key, fence)
+	}
+	return nil
+}
+
+// land ends the claim on a draw that is being saved, if it is still this process's.
+func (t *batch) land(r *Receipt) error {
+	mine, err := t.holds(r.key, r.fence)
+	if err != nil {
+		return err
+	}
+	if !mine {
+		return refusal{errors.New("ledger: another process has taken the draw over")}
+	}
+	return t.yield(r.key, r.fence)
+}
+
+// drop has the writer give claims up, soon.
+func (f *keeper) drop(list ...claimed) {
+	if !f.shared() || len(list) == 0 {
+		return
+	}
+	f.sharing.mu.Lock()
+	f.sharing.dropped = append(f.sharing.dropped, list...)
+	f.sharing.mu.Unlock()
+	select {
+	case f.queue <- &job{run: func(*batch) error { return nil }, done: make(chan struct{})}:
+	default: // the writer is at work, and looks at the list with its next batch
+	}
+}
+
+// dropAll gives up what was dropped, as part of a batch.
+func (f *keeper) dropAll(t *batch) error {
+	f.sharing.mu.Lock()
+	list := f.sharing.dropped
+	f.sharing.dropped = nil
+	f.sharing.mu.Unlock()
+	for _, c := range list {
+		if err := t.yield(c.key, c.fence); err != nil {
+			return err
+		}
+	}
+	t.wrote = t.wrote || len(list) > 0
+	t.dropped = list
+	return nil
+}
+
+// settleClaims notes what a batch has begun; of one that has failed it has given up what it may have claimed.
+func (f *keeper) settleClaims(t *batch, committed bool) {
+	f.sharing.mu.Lock()
+	defer f.sharing.mu.Unlock()
+	if !committed {
+		f.sharing.dropped = slices.Concat(f.sharing.dropped, t.dropped, t.claims)
+		return
+	}
+	for _, l := range t.leases {
+		f.sharing.leases[l.id] = l.fence
+	}
+}
+
+// leaseKey names the claim of an online release that lives.
+func leaseKey(id int64) flightKey {
+	var e encoder
+	e.str("lease")
+	e.i64(id)
+	return sha256.Sum256(e.b)
+}
+
+// lease makes a release that goes on this process's own, as part of a batch. One that was begun here is so already; what
+// another process has taken over since is refused, and begun anew with the next call.
+func (f *keeper) lease(t *batch, id int64) error {
+	f.sharing.mu.Lock()
+	fence, begun := f.sharing.leases[id]
+	f.sharing.mu.Unlock()
+	var err error
+	if begun {
+		mine, err := t.holds(leaseKey(id), fence)
+		if err != nil || mine {
+			return err
+		}
+		f.unlease(id)
+		return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
+	}
+	if fence, err = t.claim(leaseKey(id)); err != nil {
+		if errors.Is(err, errElsewhere) {
+			err = refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
+		}
+		return err
+	}
+	t.leases = append(t.leases, leased{id, fence})
+	return nil
+}
+
+func (f *keeper) unlease(id int64) {
+	f.sharing.mu.Lock()
+	defer f.sharing.mu.Unlock()
+	delete(f.sharing.leases, id)
+}
+
+// Leads is Ledger's.
+func (f *keeper) Leads(ctx context.Context, id int64) error {
+	if !f.shared() {
+		return nil
+	}
+	return f.do(ctx, &job{run: func(t *batch) error {
+		f.sharing.mu.Lock()
+		_, begun := f.sharing.leases[id]
+		f.sharing.mu.Unlock()
+		if !begun {
+			return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
+		}
+		return f.lease(t, id)
+	}})
+}
+
+// confirmWithin bounds how long the outcome of a commit is sought after its connection was lost.
+const confirmWithin = 20 * time.Second
+
+// confirm connects anew and finds out whether a batch is durable. To know it, the chain's head is held: by then the lost
+// connection's transaction has ended, one way or the other.
+func (f *keeper) confirm(u unknownCommit) bool {
+	for began := time.Now(); time.Since(began) < confirmWithin; time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-f.closing:
+			return false
+		default:
+		}
+		durable := false
+		err := f.rejoin(func(s sharedStore) (err error) {
+			durable, err = s.wrote(u.request)
+			return err
+		})
+		if err == nil {
+			return durable
+		}
+		f.fail(err)
+		if errors.Is(err, ErrRollback) || errors.Is(err, ErrCorrupt) {
+			return false
+		}
+	}
+	return false
+}
+
+// rejoin opens a shared ledger again after a fault and takes in what has been written since. The book is not read anew: a
+// ledger that no longer has its last row is another one.
+func (f *keeper) rejoin(look func(sharedStore) error) error {
+	opened, err := f.site.open(context.Background(), true)
+	if err != nil {
+		return openFailed(err)
+	}
+	s := opened.(sharedStore)
+	f.store = s
+	_, turn, _, err := readWitness(f.disk, f.opts.Witness)
+	if err == nil {
+		f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness)
+	}
+	if err != nil {
+		return err
+	}
+	more, err := s.begin(f.book.last)
+	if err == nil && more {
+		err = f.catchUp(s)
+	}
+	if err == nil {
+		err = compareAccounts(s, f.book)
+	}
+	if err == nil {
+		err = look(s)
+	}
+	if err == nil {
+		err = s.rollback()
+	}
+	if err != nil {
+		return openFailed(err)
+	}
+	f.fault.Store(nil)
+	f.log.Info("ledger open again", "rows", f.book.last.seq)
+	return nil
+}
+
+// alone refuses to put another policy in force than that under which other proxies are at work, when this one has not
+// been at work itself (privacy rule 8). A proxy at work may: the others are then refused at their next charge.
+func (f *keeper) alone(t *batch, p Terms) error {
+	s, ok := t.store.(sharedStore)
+	if !ok || f.sharing.adopted || !f.book.ruled || f.book.policy == p.PolicyDigest {
+		return nil
+	}
+	n, err := s.others()
+	if err == nil && n > 0 {
+		err = refusal{fmt.Errorf("ledger: %w: %d other proxies are at work under another policy; have one of them load this policy first", ErrPolicy, n)}
+	}
+	return err
+}
