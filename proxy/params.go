@@ -142,7 +142,7 @@ var (
 // readBinary reads the binary form of a value.
 func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
-	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && len(raw) != width {
+	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && t != oidVoid && len(raw) != width {
 		if len(raw) < width {
 			return nil, errShort
 		}

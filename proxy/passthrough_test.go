@@ -55,6 +55,18 @@ var copiedTable = regexp.MustCompile(`(?is)^copy\s+((?:"[^"]*"|[\w.])+)\s*(?:\((
 // remarks finds comments before a statement.
 var remarks = regexp.MustCompile(`(?s)^(?:\s|--[^\n]*\n|/\*.*?\*/)+`)
 
+// asked is what the session asks of a pipeline, which goes by the statement's tree: the arguments of EXECUTE, the rows of COPY.
+func asked(text string) string {
+	text = remarks.ReplaceAllString(text, "")
+	if m := executed.FindStringSubmatch(text); m != nil {
+		return "SELECT " + m[1]
+	}
+	if m := copiedTable.FindStringSubmatch(text); m != nil {
+		return "SELECT " + cmp.Or(m[2], "*") + " FROM " + m[1]
+	}
+	return text
+}
+
 // alone finds statements that run in no transaction of several.
 var alone = regexp.MustCompile(`(?is)^(vacuum|(create|drop|alter)\s+(database|tablespace|subscription|system)|(create|drop|re)\s*index\s+concurrently|reindex|cluster|` +
 	`(commit|rollback)\s+prepared|call|do)\b`)
@@ -183,7 +195,7 @@ func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Sta
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
-	told, err := u.conn.Prepare(ctx, "", stmt.Text, typesOf(given))
+	told, err := u.conn.Prepare(ctx, "", asked(stmt.Text), typesOf(given))
 	if err != nil {
 		f := shown(err, stmt.From)
 		r := planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
@@ -210,13 +222,7 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
-	stmt.Text = remarks.ReplaceAllString(stmt.Text, "")
-	if m := executed.FindStringSubmatch(stmt.Text); m != nil { // the session has it computed, and runs what was prepared itself
-		stmt.Text = "SELECT " + m[1]
-	}
-	if m := copiedTable.FindStringSubmatch(stmt.Text); m != nil {
-		stmt.Text = "SELECT " + cmp.Or(m[2], "*") + " FROM " + m[1]
-	}
+	stmt.Text = asked(stmt.Text)
 	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
 		u.block = true
 		if _, err := u.conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {

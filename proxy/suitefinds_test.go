@@ -100,6 +100,9 @@ func TestVoid(t *testing.T) {
 			t.Errorf("%q, %v", out, err)
 		}
 	}
+	if v, err := readBinary(oidVoid, nil); err != nil || v != "" {
+		t.Errorf("%v, %v", v, err)
+	}
 }
 
 // TestSettingErrors: words of PostgreSQL that its drivers' tests look for.
