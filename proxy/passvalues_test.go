@@ -12,7 +12,11 @@ import (
 // binaryOf is the format in which a value comes: text where it may be no value of dpproxy's types, as numeric's NaN.
 func binaryOf(t policy.Type) int16 {
 	_, list := elements[t]
-	if list || widths[t] > 1 && t != 1033 && t != 2278 {
+	switch t {
+	case 1033, oidVoid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
+		return 0
+	}
+	if list || widths[t] > 1 {
 		return 1
 	}
 	return 0
