@@ -56,6 +56,7 @@ var Faults = []Fault{
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
+	{"what is paid is left when its analyst goes", "proxy/answer.go", "a.drawAll(context.WithoutCancel(ctx), s", "a.drawAll(ctx, s", "internal/simulation/whole.TestWhole", true},
 	{"half the noise", "mechanisms/plan.go", "Num: num.Int64(), Den: den.Int64()}, nil", "Num: num.Int64(), Den: 2 * den.Int64()}, nil", "cmd/dpproxy.TestT21LowerBounds", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},
