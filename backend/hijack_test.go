@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 )
@@ -55,7 +56,9 @@ func TestNamesOfTheDatabaseAreNotUsed(t *testing.T) {
 	if got := counts(t, h, q); len(want) < 10 || !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v\n%s", got, want, h.log)
 	}
+	called := strings.Count(h.log.String(), "privacy rule 5") // a trap that is called fails its query
 	if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "proves one row per person") {
 		t.Errorf("got\n%s", got)
 	}
+	threats.Reached(t, "T42", "%d functions, operators, types and tables put in the way: %d called", strings.Count(hijacks, "CREATE ")-1, called)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -77,6 +78,7 @@ func TestInspectRefusesPublicViews(t *testing.T) {
 // TestRolesThatAreTooStrong (T51): each bad set-up of the role is found.
 func TestRolesThatAreTooStrong(t *testing.T) {
 	server := pgtest.Shared(t)
+	refused, warned := 0, 0
 	for _, c := range []struct{ options, grant, want string }{
 		{"SUPERUSER", "", "fatal=true dpproxy's database role is a superuser"},
 		{"BYPASSRLS", "", "fatal=true dpproxy's database role bypasses row-level security"},
@@ -106,18 +108,29 @@ func TestRolesThatAreTooStrong(t *testing.T) {
 			h := open(t, testPolicy(t, server.URLFor(role, database)))
 			if got := inspect(t, h); !strings.Contains(got, c.want) {
 				t.Errorf("no finding %q in\n%s", c.want, got)
+				return
+			}
+			if strings.HasPrefix(c.want, "fatal=true") {
+				refused++
+			} else {
+				warned++
 			}
 		})
 	}
+	threats.Reached(t, "T51", "%d roles refused at the start, %d more warned of", refused, warned)
 }
 
 // TestDriftIsFoundBeforeACharge (T42): after a change of the inspected schema Ready refuses.
 func TestDriftIsFoundBeforeACharge(t *testing.T) {
-	for _, change := range []string{
+	changes := []string{
 		"ALTER TABLE people RENAME COLUMN age TO old", "ALTER TABLE people ALTER COLUMN age TYPE text",
 		"ALTER TABLE people RENAME TO old; CREATE VIEW people AS SELECT * FROM old; GRANT SELECT ON people TO PUBLIC",
 		"CREATE TABLE new (LIKE people); DROP TABLE people; ALTER TABLE new RENAME TO people; GRANT SELECT ON people TO PUBLIC",
-	} {
+		"DROP TABLE people; CREATE TABLE people (person_id bigint)", "ALTER TABLE people DROP COLUMN sex; ALTER TABLE people ADD COLUMN sex bytea",
+		"CREATE SCHEMA aside; ALTER TABLE people SET SCHEMA aside; GRANT USAGE ON SCHEMA aside TO PUBLIC", "ALTER TABLE people ALTER COLUMN income TYPE numeric(20,6)",
+	}
+	found := 0
+	for _, change := range changes {
 		t.Run(change[:30], func(t *testing.T) {
 			h := postgresHouse(t)
 			inspect(t, h)
@@ -131,9 +144,12 @@ func TestDriftIsFoundBeforeACharge(t *testing.T) {
 			h.change(change)
 			if err := h.Ready(context.Background()); err != ErrDrift {
 				t.Errorf("Ready says %v, want %v", err, ErrDrift)
+				return
 			}
+			found++
 		})
 	}
+	threats.Reached(t, "T42", "%d of %d changes of a table refused before the next charge", found, len(changes))
 }
 
 func TestOpenSaysWhatIsWrongWithoutSecrets(t *testing.T) {

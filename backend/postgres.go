@@ -40,6 +40,9 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if err != nil {
 		return nil, errors.New("the url is not one that PostgreSQL's clients read") // its text may hold a password
 	}
+	if err := secureLink(config.ConnConfig, p.Backend.URL); err != nil {
+		return nil, err
+	}
 	// One round trip a query, parameters as text of the types that the SQL names, nothing cached on the server.
 	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {

@@ -2,7 +2,6 @@ package backend
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -150,21 +149,4 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 		}
 	}
 	return list
-}
-
-// linkFindings says whether the way to the database is protected.
-func (b *Postgres) linkFindings() []Finding {
-	config := b.pool.Config().ConnConfig
-	if config.Host == "" || config.Host[0] == '/' || config.Host == "localhost" || config.Host == "127.0.0.1" || config.Host == "::1" {
-		return nil
-	}
-	open := func(t *tls.Config) bool { return t == nil || t.InsecureSkipVerify && t.VerifyPeerCertificate == nil }
-	weak := open(config.TLSConfig)
-	for _, f := range config.Fallbacks {
-		weak = weak || open(f.TLSConfig)
-	}
-	if weak {
-		return []Finding{{Text: "the connection to the database may be unencrypted or to an impostor: add sslmode=verify-full to the url"}}
-	}
-	return nil
 }

@@ -60,7 +60,7 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 		}
 		if len(w.out) >= flushAt {
 			c.back.Send(encodedRows(w.out))
-			if err := c.flush(); err != nil {
+			if err := c.flushPart(ctx); err != nil {
 				return err
 			}
 			w.out = w.out[:0]

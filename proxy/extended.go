@@ -38,7 +38,7 @@ type portal struct {
 	at      int // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
-	forward bool // NO SCROLL
+	forward bool // NO SCROLL, as all that Bind opens
 	hold    bool // it outlives its transaction
 	fresh   bool // which has not ended yet
 	cursor  sandbox.Cursor
@@ -196,7 +196,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
-	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns}
+	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
 		v, f := c.parameter(i, stmt.params[i], format(m.ParameterFormatCodes, i), raw)
 		if f != nil {
@@ -296,7 +296,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 	if k.Kind == planner.KindCopy {
 		return c.sendCopy(ctx, k.Copy, p.result)
 	}
-	return c.fetch(p, int64(m.MaxRows))
+	return c.fetch(ctx, p, int64(m.MaxRows))
 }
 
 // draw runs a portal's statement, once.
@@ -327,14 +327,14 @@ func sameShape(a, b []sandbox.Column) bool {
 }
 
 // fetch sends the next rows of a portal, all where most is 0.
-func (c *session) fetch(p *portal, most int64) error {
+func (c *session) fetch(ctx context.Context, p *portal, most int64) error {
 	total := len(p.result.Rows.Value().Data)
 	from := min(p.at, total)
 	to := total
 	if most > 0 && most <= int64(total-from) {
 		to = from + int(most)
 	}
-	if err := c.sendRows(c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
+	if err := c.sendRows(ctx, c.encoder(p.result, p.formats, p.names), p.result, from, to); err != nil {
 		return err
 	}
 	if most > 0 && int64(to-from) == most {

@@ -192,10 +192,14 @@ func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 	if element, ok := elements[t]; ok {
 		return readBinaryArray(element, raw)
 	}
-	if !utf8.Valid(raw) || hasZero(raw) {
+	if utf8.Valid(raw) && !hasZero(raw) {
+		return string(raw), nil
+	}
+	switch t {
+	case policy.Text, policy.Varchar, policy.Unknown, oidName, oidBpchar, oidJSON, oidJSONB, oidXML:
 		return nil, errNotUTF8
 	}
-	return string(raw), nil
+	return nil, errBinary // a type whose binary form is not known here
 }
 
 func readDate(days int32) (policy.Value, error) {

@@ -44,13 +44,16 @@ type upstream struct {
 
 // followed are the settings that mean something to a statement. Values come in one known form, so those that only
 // change how they are written stay behind.
-var followed = []string{"search_path", "timezone", "default_transaction_read_only", "default_transaction_isolation", "check_function_bodies"}
+var followed = []string{"application_name", "search_path", "timezone", "default_transaction_read_only", "default_transaction_isolation", "check_function_bodies"}
 
 // executed finds the arguments of EXECUTE.
 var executed = regexp.MustCompile(`(?is)^execute\s[^(]+\((.*)\)$`)
 
 // copiedTable finds the table of COPY and its columns.
 var copiedTable = regexp.MustCompile(`(?is)^copy\s+((?:"[^"]*"|[\w.])+)\s*(?:\((.*?)\))?\s+to\s`)
+
+// remarks finds comments before a statement.
+var remarks = regexp.MustCompile(`(?s)^(?:\s|--[^\n]*\n|/\*.*?\*/)+`)
 
 // alone finds statements that run in no transaction of several.
 var alone = regexp.MustCompile(`(?is)^(vacuum|(create|drop|alter)\s+(database|tablespace|subscription|system)|(create|drop|re)\s*index\s+concurrently|reindex|cluster|` +
@@ -164,7 +167,7 @@ func typesOf(list []policy.Type) (oids []uint32) {
 // byDesign refuses what a session never runs, so that it is not run here either.
 func byDesign(text string) *planner.Refusal {
 	if statements, refusal := planner.Parse(text); refusal == nil && len(statements) == 1 && statements[0].Kind == planner.KindOther &&
-		strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), "copy") {
+		strings.HasPrefix(strings.ToLower(remarks.ReplaceAllString(text, "")), "copy") {
 		return planner.Refuse(statements[0])
 	}
 	return nil
@@ -207,6 +210,7 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
+	stmt.Text = remarks.ReplaceAllString(stmt.Text, "")
 	if m := executed.FindStringSubmatch(stmt.Text); m != nil { // the session has it computed, and runs what was prepared itself
 		stmt.Text = "SELECT " + m[1]
 	}

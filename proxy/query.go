@@ -119,7 +119,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 	formats, names := c.cursorFormats(k)
 	c.back.Send(rowDescription(result.Columns, formats))
 	rows := len(result.Rows.Value().Data)
-	if err := c.sendRows(c.encoder(result, formats, names), result, 0, rows); err != nil {
+	if err := c.sendRows(ctx, c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
 	}
 	c.complete(countedTag(result.Tag, rows))
@@ -152,8 +152,9 @@ func (c *session) encoder(result Result, formats []int16, names objectNames) *en
 	return e
 }
 
-// sendRows sends the rows of a result from one index up to, not including, another.
-func (c *session) sendRows(e *encoder, result Result, from, to int) error {
+// sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
+// paid for, and comes again for free.
+func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; i++ {
@@ -162,7 +163,7 @@ func (c *session) sendRows(e *encoder, result Result, from, to int) error {
 		}
 		if len(buffer) >= flushAt {
 			c.back.Send(encodedRows(buffer))
-			if err := c.flush(); err != nil {
+			if err := c.flushPart(ctx); err != nil {
 				return err
 			}
 			buffer = buffer[:0]

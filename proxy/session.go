@@ -208,6 +208,17 @@ func (c *session) flush() error {
 	return nil
 }
 
+// flushPart sends a part of a long answer, unless a cancel request ended the wait for it.
+func (c *session) flushPart(ctx context.Context) error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx)
+	}
+	return nil
+}
+
 // ready tells the client that the next query may come.
 func (c *session) ready() error {
 	c.report()

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,7 @@ func TestStaleStatementRoutine(t *testing.T) {
 func TestBinaryParametersRefused(t *testing.T) {
 	b := start(t)
 	echo := b.pipeline.fixtures["select $1::int"].answer
-	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text} {
+	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": oidBytea} {
 		b.pipeline.fixtures["select $1::"+name] = fixture{params: []policy.Type{kind}, columns: []sandbox.Column{column(name, kind)}, answer: echo}
 	}
 	b.raw(t).play("binary", []step{
@@ -85,6 +86,7 @@ func TestBinaryParametersRefused(t *testing.T) {
 		many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
 		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound('a', 0), syncs),
 		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound(0xff), syncs),
+		many("1 E(22P03) Z(I)", parse("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
 		many("1 E(22023) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
 		many("1 E(08P01) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
 	})
@@ -180,5 +182,62 @@ func TestIntervalStyleOfSession(t *testing.T) {
 	}
 	if got := conn.ParameterStatus("IntervalStyle"); got != "postgres" {
 		t.Error(got)
+	}
+}
+
+// TestCancelWhileSending: a cancel request ends an answer that is on its way, as rows and as COPY. What was drawn and paid for
+// is not drawn again.
+func TestCancelWhileSending(t *testing.T) {
+	b := start(t)
+	var rows [][]policy.Value
+	for range 400 {
+		rows = append(rows, []policy.Value{strings.Repeat("x", 100<<10)})
+	}
+	b.pipeline.fixtures["select long"] = fixture{columns: []sandbox.Column{column("long", policy.Text)}, rows: rows}
+	for name, flight := range map[string][]pgproto3.FrontendMessage{
+		"rows":     {query("select long")},
+		"extended": {parse("", "select long"), bind("", ""), execute("", 0), syncs},
+		"copy":     {query("copy (select long) to stdout")},
+	} {
+		r := b.raw(t)
+		if err := r.conn.(*net.TCPConn).SetReadBuffer(64 << 10); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range flight {
+			r.Send(m)
+		}
+		r.flush()
+		sent := map[string]int{}
+		for sent["Z(I)"] == 0 && sent["EOF"] == 0 {
+			m := r.next()
+			if m == nil {
+				t.Fatalf("%s: the session ended", name)
+			}
+			kind := brief(m)
+			if sent[kind]++; (kind == "D" || kind == "d") && sent[kind] == 1 {
+				c := b.dial(t)
+				_, _ = c.Write(startupPacketOf(r.key.ProcessID, r.key.SecretKey))
+				_, _ = c.Read(make([]byte, 1)) // closed once the request was heard
+			}
+		}
+		if sent["E(57014)"] != 1 || sent["D"]+sent["d"] >= len(rows) {
+			t.Errorf("%s: %v", name, sent)
+		}
+	}
+}
+
+// TestBoundPortalForward: a portal that Bind opened goes forward under FETCH and MOVE, and not back.
+func TestBoundPortalForward(t *testing.T) {
+	b := start(t)
+	b.raw(t).play("forward", []step{
+		one(query("begin"), "C(BEGIN) Z(T)"),
+		many("1 2 D D s Z(T)", parse("s", "select n from ten"), bind("p", "s"), execute("p", 2), syncs),
+		one(query("fetch 1 from p"), "T1 D C(FETCH 1) Z(T)"),
+		one(query("move 1 in p"), "C(MOVE 1) Z(T)"),
+		many("D D D D D D C(SELECT 6) Z(T)", execute("p", 0), syncs),
+		one(query("fetch backward 2 from p"), "E(55000) Z(E)"),
+	})
+	if n := b.pipeline.answers.Load(); n != 1 {
+		t.Errorf("drawn %d times", n)
 	}
 }

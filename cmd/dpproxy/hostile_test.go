@@ -12,12 +12,40 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
 )
 
 // TestT49DeepSQL: 14 shapes at growing sizes are refused with 54000 or 54001, or answered, and the process lives.
 func TestT49DeepSQL(t *testing.T) {
-	deep(serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0)), []int{1_000, 10_000, 28_000, 60_000}).none(t)
+	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
+	deep(p, []int{1_000, 10_000, 28_000, 60_000}).none(t)
+	huge, longest := 0, time.Duration(0)
+	for _, size := range []int{70 << 10, 1 << 20, threats.Length(2<<20, 16<<20)} {
+		for name, shape := range deepShapes {
+			text := shape(1 + size/(len(shape(2))-len(shape(1))))
+			begun := time.Now()
+			got := tooLarge(p, text)
+			longest = max(longest, time.Since(begun))
+			if !strings.HasSuffix(got, " 54000") && !strings.HasSuffix(got, " 54001") {
+				t.Errorf("%s of %d bytes: %s", name, len(text), got)
+				continue
+			}
+			huge++
+		}
+	}
+	if !p.alive() {
+		t.Error("the process did not survive")
+	}
+	threats.Reached(t, "T49", "14 shapes up to %d KiB: %d texts refused by 54000 or 54001 beyond those of %d terms, the longest took %v with its connection", threats.Length(2<<20, 16<<20)>>10, huge, 60_000, longest.Round(time.Millisecond))
+}
+
+// tooLarge sends a text on a connection of its own, which may be closed before all of it is taken.
+func tooLarge(p *program, text string) string {
+	w := p.connect("alice", "lab")
+	defer w.conn.Close()
+	go func() { _, _ = w.conn.Write(frame('Q', text+"\x00")) }()
+	return w.complaint()
 }
 
 // TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits dies, and is found.
@@ -90,7 +118,10 @@ func TestT49SelfTest(t *testing.T) {
 
 // TestT52LengthField: 200 connections announce 2 GiB with five bytes. Memory stays, the connections are closed.
 func TestT52LengthField(t *testing.T) {
-	announced(serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0)), 200, 10*time.Second).none(t)
+	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
+	before, begun := residentKiB(t, p.cmd.Process.Pid), time.Now()
+	announced(p, 200, 10*time.Second).none(t)
+	threats.Reached(t, "T52", "200 connections announce 2 GiB each: %d KiB more, all closed within %v", residentKiB(t, p.cmd.Process.Pid)-before, time.Since(begun).Round(time.Millisecond))
 }
 
 // TestT52CatchesNoLimit: a proxy that leaves the codec's limit on messages alone waits for the announced bytes.
@@ -136,7 +167,9 @@ func announced(p *program, connections int, patience time.Duration) (found findi
 // TestT52Edges: each edge of the length field is refused, before and after authentication, and the process lives.
 func TestT52Edges(t *testing.T) {
 	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
-	for _, n := range []uint32{0, 1, 2, 3, 1<<20 + 5, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+	closed := 0
+	edges := []uint32{0, 1, 2, 3, 1<<20 + 5, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1}
+	for _, n := range edges {
 		w := p.connect("alice", "lab")
 		head := binary.BigEndian.AppendUint32([]byte{'Q'}, n)
 		if _, err := w.conn.Write(head); err != nil {
@@ -145,8 +178,11 @@ func TestT52Edges(t *testing.T) {
 		_ = w.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.Copy(io.Discard, w.conn); err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Errorf("length %d: the connection is still open", n)
+			continue
 		}
+		closed++
 	}
+	threats.Reached(t, "T52", "%d of %d edges of the length closed", closed, len(edges))
 	if a := p.connect("alice", "lab").ask("SELECT 1"); a.err != nil {
 		t.Error(a.err)
 	}
