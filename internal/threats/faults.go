@@ -56,4 +56,13 @@ var Faults = []Fault{
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
+	{"PostgreSQL's update has no condition", "ledger/postgres_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "true", "ledger.TestT23Histories", false},
+	{"the head of a shared chain is not locked", "ledger/postgres_sql.go", "FROM dpproxy_ledger.head FOR UPDATE", "FROM dpproxy_ledger.head", "ledger.TestT23Histories", false},
+	{"a proxy does not follow the others", "ledger/shared.go", "if !f.shared() || f.opts.ReadOnly {", "if f.shared() || f.opts.ReadOnly {", "ledger.TestT23Histories", false},
+	{"a commit of which nothing is known is taken for done", "ledger/writer.go", "if f.confirm(unknown) {", "if f.confirm(unknown) || true {", "ledger.TestT31UnknownCommit", false},
+	{"the chain's hashes are not verified", "ledger/book.go", " || r.link(b.last.hash) != r.hash", "", "ledger.TestTamperingIsFound", false},
+	{"a claim of another proxy is passed over", "ledger/postgres_sql.go", "WHERE c.owner = $2 OR", "WHERE true OR", "ledger.TestRule4OneProxyDrawsTheOtherWaits", false},
+	{"a draw that was taken over is saved", "ledger/shared.go", "if !mine {", "if !mine && false {", "ledger.TestTakenOverDrawIsNotSaved", false},
+	{"a role's synchronous_commit = off is passed over", "ledger/postgres_site.go", "case sync == \"off\":", "case sync == \"none\":", "ledger.TestT30CarelessServers", false},
+	{"the data role may reach the ledger", "ledger/postgres_site.go", "for _, role := range s.site.opts.DataRoles {", "for _, role := range s.site.opts.DataRoles[:0] {", "cmd/dpproxy.TestT39DataRoleAtTheLedger", true},
 }
