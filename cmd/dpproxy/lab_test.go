@@ -2,12 +2,16 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
@@ -62,15 +66,23 @@ const labTables = `      - name: events
 // pair starts both sides.
 func (l lab) pair(t *testing.T) (with, without side) {
 	t.Helper()
-	if l.budgets == (budgets{}) {
-		l.budgets = budgets{"100000", "900000"}
-	}
 	return l.serve(t, 0), l.serve(t, 7)
 }
 
 // serve starts one side: the number that is left out, 0 for none.
-func (l lab) serve(t *testing.T, without int) side {
+func (l lab) serve(t *testing.T, without int, args ...string) side {
 	t.Helper()
+	s, err := l.try(t, without, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// try does it where the policy may be refused.
+func (l lab) try(t *testing.T, without int, args ...string) (side, error) {
+	t.Helper()
+	l.budgets = cmp.Or(l.budgets, budgets{"100000", "900000"})
 	script := l.sql(without)
 	if without == 0 {
 		script = append(script, l.with...)
@@ -100,11 +112,15 @@ func (l lab) serve(t *testing.T, without int) side {
 		path = writePolicy(t, dir, "duckdb:lab.duckdb", "main", l.budgets)
 	}
 	l.policy(t, path)
-	s.program = serveProcess(t, path)
+	s.program = &program{t: t, as: "1", policy: path, args: append([]string{"serve", "--policy", path}, args...)}
+	t.Cleanup(func() { s.program.stop(syscall.SIGKILL) })
+	if err := s.program.tryStart(); err != nil {
+		return s, err
+	}
 	if s.server != nil {
 		s.seen = len(statements(t, s.server))
 	}
-	return s
+	return s, nil
 }
 
 // policy turns the fixture's policy into the lab's.
@@ -178,4 +194,19 @@ func sameHeard(t *testing.T, with, without side) (errors int) {
 		}
 	}
 	return errors
+}
+
+// query asks this side's database itself, as its superuser.
+func (s side) query(t *testing.T, sql string) string {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), s.server.URLFor("postgres", s.database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	var out string
+	if err := conn.QueryRow(t.Context(), "SELECT ("+sql+")::text").Scan(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

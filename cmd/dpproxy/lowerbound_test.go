@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -98,11 +99,8 @@ func askedBy(p *program, u int, probes []probe, numbers [][]float64) error {
 	return nil
 }
 
-// lowerBounds is procedure P2: from n answers a side to each probe, a lower bound of the ε by which the two sides differ. One of
-// them is above the truth with probability at most the alarm. The judge is stattest.Audit: it chooses the event on one part
-// of the answers and bounds its probabilities by Clopper and Pearson on the other.
-func lowerBounds(with, without *program, n int, probes []probe, a stattest.Alarm) ([]float64, error) {
-	sides := [2][][]float64{}
+// drawnByBoth asks both sides at once.
+func drawnByBoth(with, without *program, n int, probes []probe) (sides [2][][]float64, err error) {
 	errs := [2]error{}
 	var both sync.WaitGroup
 	for i, p := range []*program{with, without} {
@@ -113,11 +111,13 @@ func lowerBounds(with, without *program, n int, probes []probe, a stattest.Alarm
 		}()
 	}
 	both.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
+	return sides, errors.Join(errs[:]...)
+}
+
+// lowerBounds is procedure P2: from n answers a side to each probe, a lower bound of the ε by which the two sides differ. One of
+// them is above the truth with probability at most the alarm. The judge is stattest.Audit: it chooses the event on one part
+// of the answers and bounds its probabilities by Clopper and Pearson on the other.
+func lowerBounds(sides [2][][]float64, probes []probe, a stattest.Alarm) ([]float64, error) {
 	bounds := make([]float64, len(probes))
 	for i := range probes {
 		var err error
@@ -177,7 +177,36 @@ var aggregates = []probe{
 	{"quantile", `SELECT median(age) FROM people WHERE age BETWEEN 25 AND 26`, 1, nil},
 }
 
-// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000.
+// aggregateGrids are the steps of what is released for them; 0 where the answer is a ratio of such numbers.
+var aggregateGrids = []float64{1, 0.01, 0, 1, 1, 1, 1}
+
+// offGrid counts the answers that are no multiple of a step, and the values that one side gives often and the other never.
+func offGrid(one, other []float64, step float64) (off, oneSided int) {
+	var hits [2]map[float64]int
+	for side, numbers := range [][]float64{one, other} {
+		hits[side] = map[float64]int{}
+		for _, x := range numbers {
+			if k := math.Round(x / step); math.Abs(k*step-x) > 1e-6*step {
+				off++
+			}
+			hits[side][x]++
+		}
+	}
+	for side := range hits {
+		for x, n := range hits[side] {
+			if hits[1-side][x] == 0 && n >= often {
+				oneSided++
+			}
+		}
+	}
+	return off, oneSided
+}
+
+// often is so many hits that the other side of an ε of 1 has one as well: none with probability exp(−60/e).
+const often = 60
+
+// TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000. Of the same answers,
+// none is off the grid of its release, and the two sides have the same values (T14).
 func TestT21LowerBounds(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of answers")
@@ -185,11 +214,26 @@ func TestT21LowerBounds(t *testing.T) {
 	n := length(1000, 4000, 50_000)
 	l := lab{users: n, engine: "postgres", people: 60, change: undeclared}
 	with, without := l.pair(t)
-	bounds, err := lowerBounds(with.program, without.program, n, aggregates, boundsAlarm)
+	sides, err := drawnByBoth(with.program, without.program, n, aggregates)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := lowerBounds(sides, aggregates, boundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var figures []string
+	off, oneSided, outputs := 0, 0, 0
+	for i, step := range aggregateGrids {
+		if step > 0 {
+			o, s := offGrid(sides[0][i], sides[1][i], step)
+			off, oneSided, outputs = off+o, oneSided+s, outputs+2*n
+		}
+	}
+	if off+oneSided > 0 {
+		t.Errorf("%d of %d answers are off their grid, %d values are one side's alone", off, outputs, oneSided)
+	}
+	threats.Reached(t, "T14", "%d of %d outputs of %d aggregates off the grid, %d values on one side alone", off, outputs, len(aggregates)-1, oneSided)
 	for i, q := range aggregates {
 		figures = append(figures, fmt.Sprintf("%s %.2f", q.name, bounds[i]))
 		if bounds[i] > q.epsilon {

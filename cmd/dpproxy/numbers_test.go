@@ -1,0 +1,184 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+)
+
+// overNothing are aggregates over rows that nobody has.
+var overNothing = []probe{
+	{"count", `SELECT count(*) FROM people WHERE age = 119`, 0.5, nil},
+	{"sum", `SELECT sum(income) FROM people WHERE age = 119`, 0.5, nil},
+	{"avg", `SELECT count(income), avg(income) FROM people WHERE age = 119`, 0.5, dividedBy(0)},
+	{"stddev", `SELECT count(age), stddev(age) FROM people WHERE age = 119`, 0.5, dividedBy(1)},
+	{"count distinct", `SELECT count(DISTINCT uid) FROM events WHERE amount > 99.75`, 0.5, nil},
+	{"median", `SELECT median(income) FROM people WHERE age = 119`, 0.5, nil},
+}
+
+// dividedBy reads an answer of a count and a ratio: NULL is right where the noisy count is at most this, and nowhere else. It
+// tells nothing: the ratio is computed from the count that is shown.
+func dividedBy(most float64) func(rows [][]string) float64 {
+	return func(rows [][]string) float64 {
+		n, ratio := cell(0, 0)(rows), cell(0, 1)(rows)
+		if null := rows[0][1] == ""; null != (n <= most) {
+			return math.NaN()
+		} else if null {
+			return n
+		}
+		return ratio
+	}
+}
+
+// TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is only what
+// is divided by a noisy count that is not positive.
+func TestT5OverNothing(t *testing.T) {
+	n := length(50, 200, 200)
+	s := lab{engine: "postgres", users: n, people: 60, change: undeclared}.serve(t, 0)
+	numbers, err := drawnBy(s.program, n, overNothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var figures []string
+	for i, q := range overNothing {
+		good, distinct := 0, map[float64]bool{}
+		for _, x := range numbers[i] {
+			if !math.IsNaN(x) && !math.IsInf(x, 0) {
+				good++
+				distinct[x] = true
+			}
+		}
+		if good != n || len(distinct) < 2 {
+			t.Errorf("%s over nothing: %d of %d are numbers, %d of them distinct", q.name, good, n, len(distinct))
+		}
+		figures = append(figures, fmt.Sprintf("%s %d/%d of %d values", q.name, good, n, len(distinct)))
+	}
+	threats.Reached(t, "T5", "noisy numbers: %s", strings.Join(figures, ", "))
+}
+
+// specials are what a floating column may hold at worst. Number 7 has each in turn.
+var specials = []string{"'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "5e-324", "1.7976931348623157e308", "-1.7976931348623157e308", "NULL"}
+
+// specialQuestions are each aggregate over the column, and the column as a key.
+var specialQuestions = []string{
+	`SELECT count(income), sum(income), avg(income), stddev(income) FROM people`, `SELECT median(income) FROM people`,
+	`SELECT count(DISTINCT income) FROM people`, `SELECT corr(income, age) FROM people`,
+	`SELECT width_bucket(income, 0, 100000, 4) AS b, count(*) FROM people GROUP BY 1 ORDER BY 1`,
+	`SELECT income > 50000 AS above, count(*), sum(income) FROM people GROUP BY 1 ORDER BY 1`, `SELECT count(*) FROM people WHERE income = 0`,
+}
+
+// finite is a number on the grid of six decimal places or a boolean, and NULL where it is a key's.
+var finite = regexp.MustCompile(`^(-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[tf]|NULL)$`)
+
+// TestT17SpecialNumbers: with NaN, an infinity, -0, a subnormal or the largest number in the rows of number 7, each aggregate and
+// each key is as finite, and of the same shape, as without her.
+func TestT17SpecialNumbers(t *testing.T) {
+	answers, odd := 0, 0
+	for _, engine := range []string{"duckdb", "postgres"} {
+		without := lab{engine: engine, change: undeclared}.serve(t, 7)
+		for _, special := range specials {
+			with := lab{engine: engine, change: undeclared, with: []string{"UPDATE people SET income = " + special + " WHERE uid = 7"}}.serve(t, 0)
+			p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+			for _, sql := range specialQuestions {
+				a, b := p.with.ask(sql), p.without.ask(sql)
+				if d := sameFrames(sql, paidAlike(a), paidAlike(b)); d != "" {
+					t.Errorf("%s, %s: %s", engine, special, d)
+				}
+				answers++
+				for _, row := range a.rows {
+					for _, x := range row {
+						if !finite.MatchString(x) || strings.HasPrefix(x, "-0.") && strings.Trim(x, "-0.") == "" {
+							odd++
+							t.Errorf("%s, %s: %s answers %q", engine, special, sql, x)
+						}
+					}
+				}
+			}
+			with.stop(9)
+		}
+	}
+	threats.Reached(t, "T17", "%d answers over %d special numbers on 2 engines: %d not finite, 0 differences of shape", answers, len(specials), odd)
+}
+
+// costNotice is what a notice says of the price: on the side that is asked again and again it is paid once.
+var costNotice = regexp.MustCompile(`(?s)\*pgproto3.NoticeResponse.*`)
+
+// paidAlike leaves the notices of price out of an answer.
+func paidAlike(a answer) answer {
+	out := a
+	out.frames = nil
+	for _, f := range a.frames {
+		if !costNotice.MatchString(f) {
+			out.frames = append(out.frames, f)
+		}
+	}
+	return out
+}
+
+// TestT17NaNLowerBound is P2 where number 7's income is NaN: the noise holds for her.
+func TestT17NaNLowerBound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("thousands of answers")
+	}
+	n := length(1000, 4000, 20_000)
+	probes := []probe{{"SUM", `SELECT sum(income) FROM people WHERE hiv`, 1, nil}, {"COUNT", `SELECT count(income) FROM people WHERE hiv`, 1, nil}}
+	l := lab{engine: "postgres", users: n, people: 60, change: undeclared, with: []string{`UPDATE people SET income = 'NaN' WHERE uid = 7`}}
+	with, without := l.pair(t)
+	sides, err := drawnByBoth(with.program, without.program, n, probes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds, err := lowerBounds(sides, probes, boundsAlarm)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, q := range probes {
+		if bounds[i] > q.epsilon {
+			t.Errorf("%s with a NaN on one side: ε is at least %.3f, claimed %g", q.name, bounds[i], q.epsilon)
+		}
+	}
+	threats.Reached(t, "T17", "a NaN on one side: ε of 1 at least %.2f (SUM), %.2f (COUNT) by %d answers a side", bounds[0], bounds[1], n)
+}
+
+// shapeOf writes a number's text with its digits masked: what is left is scale, sign aside, and form. Whole digits are noise.
+var wholeDigits, anyDigit = regexp.MustCompile(`^-?[0-9]+`), regexp.MustCompile(`[0-9]`)
+
+func shapeOf(text string) string {
+	return anyDigit.ReplaceAllString(wholeDigits.ReplaceAllString(text, "n"), "d")
+}
+
+// TestT18TextOfNumbers: where only number 7 has an amount of six decimal places, the scale of what is printed, its type, width
+// and modifier are the same without her, by both protocols.
+func TestT18TextOfNumbers(t *testing.T) {
+	compared, differences := 0, 0
+	for _, engine := range []string{"duckdb", "postgres"} {
+		with, without := lab{engine: engine}.pair(t)
+		p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+		for i := range 20 {
+			for _, form := range []string{`SELECT sum(amount) FROM events WHERE amount < %d`, `SELECT count(*), sum(amount) AS s FROM events WHERE amount >= %d`,
+				`SELECT sum(amount) * 2, count(*) / 3 FROM events WHERE amount <> %d`} {
+				sql := fmt.Sprintf(form, 2+i)
+				a, b := p.with.ask(sql), p.without.ask(sql)
+				compared++
+				d := sameFrames(sql, a, b)
+				for k := 0; d == "" && k < len(a.rows[0]); k++ {
+					if x, y := shapeOf(a.rows[0][k]), shapeOf(b.rows[0][k]); x != y {
+						d = fmt.Sprintf("%s: %s is printed as %s, and as %s", sql, a.rows[0][k], x, y)
+					}
+				}
+				if d == "" {
+					d = p.sameExtended(sql)
+				}
+				if d != "" {
+					differences++
+					t.Error(d)
+				}
+			}
+		}
+	}
+	threats.Reached(t, "T18", "%d differences of scale, width, type and modifier in %d answers by two protocols on 2 engines", differences, compared)
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/proxy"
+)
+
+// TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
+// eight answers: nothing of the randomness comes from what is copied.
+func TestT20PairedStarts(t *testing.T) {
+	pairs, equal := length(5, 20, 1000), 0
+	path := duckFixture(t, budgets{"1000", "1000"}, 0)
+	for range pairs {
+		var runs [2]string
+		for side := range runs {
+			dir := t.TempDir()
+			for _, name := range []string{"lab.duckdb", "policy.yaml"} {
+				text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := serveProcess(t, filepath.Join(dir, "policy.yaml"))
+			w := p.connect("alice", "lab")
+			for q := range 8 {
+				runs[side] += fmt.Sprint(w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 20+q)).rows)
+			}
+			p.stop(syscall.SIGKILL)
+		}
+		if runs[0] == runs[1] {
+			equal++
+			t.Errorf("twice the same run: %s", runs[0])
+		}
+	}
+	threats.Reached(t, "T20", "%d paired starts: %d equal runs of 8 answers", pairs, equal)
+}
+
+// TestT20NoRandomnessNoAnswer: where the source of randomness fails, nothing is answered, what was charged stays charged, and the
+// same question is drawn anew, at a new charge, once there is randomness.
+func TestT20NoRandomnessNoAnswer(t *testing.T) {
+	path := duckFixture(t, budgets{"10", "10"}, 0)
+	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	const sql = `SELECT count(*) FROM people WHERE age < 40`
+	broken := proxy.NewAnswerer(h.backend, h.ledger, h.engine, iotest.ErrReader(errors.New("no entropy")), slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	got, err := unwired(t.Context(), h, broken, "alice", sql, 1)
+	if err == nil || len(got) > 0 {
+		t.Errorf("without randomness: %d", got)
+	}
+	spent := func() int64 {
+		b, err := h.ledger.Balance(t.Context(), "alice", "lab")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Spent.Epsilon.Micro()
+	}
+	first := spent()
+	sound := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	if got, err := unwired(t.Context(), h, sound, "alice", sql, 1); err != nil || len(got) != 1 {
+		t.Errorf("with randomness again: %d %v", got, err)
+	}
+	if first == 0 || spent() != 2*first {
+		t.Errorf("%d micro-ε were charged without randomness, %d in all", first, spent())
+	}
+	threats.Reached(t, "T20", "without randomness: 0 answers, charge of %d micro-ε kept", first)
+}
+
+// TestT19NoiseAndTime: the time of an answer does not go with the size of its noise, whatever the sampler does: with the grid as
+// policies have it.
+func TestT19NoiseAndTime(t *testing.T) {
+	n := length(200, 1000, 5000)
+	s := lab{timing: "{grid: 20ms, fresh: 40ms}", change: append([]string{"    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, undeclared...)}.serve(t, 0)
+	w := s.connect("alice", "lab")
+	w.ask(`SET dp.epsilon = 0.01`)
+	var sizes, times []float64
+	for i := range n {
+		// Nobody is so old: the true count is 0 for each.
+		begun := time.Now()
+		a := w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 80+i%39, 1000*(1+i/39)))
+		times = append(times, float64(time.Since(begun)))
+		x := cell(0, 0)(a.rows)
+		if a.err != nil || math.IsNaN(x) {
+			t.Fatal(a.err)
+		}
+		sizes = append(sizes, math.Abs(x))
+	}
+	rho := rankCorrelation(sizes, times)
+	if most := max(0.02, 5/math.Sqrt(float64(n))); math.Abs(rho) > most {
+		t.Errorf("Spearman's ρ of |noise| and time is %.4f over %d answers, must be within %.3f", rho, n, most)
+	}
+	if charges := count(t, w.ask(`SELECT count(*) FROM dp.charges`)); charges < n {
+		t.Errorf("%d charges for %d questions: not all were drawn", charges, n)
+	}
+	threats.Reached(t, "T19", "end to end, with the grid: ρ %.4f of %d answers (standard error %.3f)", rho, n, 1/math.Sqrt(float64(n)))
+}
+
+// rankCorrelation is Spearman's, by the separations of each number from all: ρ of ranks with ties at their middle.
+func rankCorrelation(a, b []float64) float64 {
+	rank := func(values []float64) []float64 {
+		out := make([]float64, len(values))
+		for i, x := range values {
+			for _, y := range values {
+				switch {
+				case y < x:
+					out[i]++
+				case y == x:
+					out[i] += 0.5
+				}
+			}
+		}
+		return out
+	}
+	x, y, mean := rank(a), rank(b), float64(len(a))/2
+	cross, one, other := 0.0, 0.0, 0.0
+	for i := range x {
+		cross += (x[i] - mean) * (y[i] - mean)
+		one += (x[i] - mean) * (x[i] - mean)
+		other += (y[i] - mean) * (y[i] - mean)
+	}
+	return cross / math.Sqrt(one*other)
+}
