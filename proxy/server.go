@@ -160,6 +160,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.ServeOn(ctx, listener)
+}
+
+// ServeOn is Serve on a listener that is open already; it closes it.
+func (s *Server) ServeOn(ctx context.Context, listener net.Listener) error {
 	s.listener = listener
 	if s.config.Admin != "" {
 		stop, err := s.serveAdmin()
@@ -172,7 +177,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	close(s.started)
 	stop := context.AfterFunc(ctx, s.drain)
 	defer stop()
-	err = s.accept()
+	err := s.accept()
 	s.work.Wait()
 	return err
 }

@@ -63,7 +63,7 @@ func (w *world) try(id, try int, rng *rand.Rand, user string, wanted []int) bool
 			pause(own, time.Millisecond)
 			releases, err := b.serve(id, own, user, wanted)
 			pause(own, time.Millisecond)
-			if b.m.isDead() || lost {
+			if b.m.Dead() || lost {
 				answered <- false
 				return
 			}

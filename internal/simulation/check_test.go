@@ -50,7 +50,7 @@ func (w *world) begin(user string, wanted []int) {
 // charged notes what the ledger said to a request. An error other than a refusal leaves it open what was charged; so does
 // a process that has died.
 func (w *world) charged(b *boot, user string, wanted []int, out []ledger.Outcome, err error) {
-	dead := b.m.isDead()
+	dead := b.m.Dead()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -133,23 +133,23 @@ func (w *world) check(thorough bool) {
 		return
 	}
 	acked, seen := w.before()
-	if spent, drawn, err := w.balances(b); err == nil && !b.m.isDead() {
+	if spent, drawn, err := w.balances(b); err == nil && !b.m.Dead() {
 		w.compare(acked, seen, spent, spent, drawn)
 	}
 	if !thorough {
 		return
 	}
-	failed := w.failures()
+	failed := w.disk.Failures()
 	list, err := b.l.Charges(background, "", theDataset, 1<<20)
 	if err != nil {
 		// A ledger that has met a fault stays closed until it is written to.
-		if !b.m.isDead() && !errors.Is(err, ledger.ErrUnavailable) && w.failures() == failed {
+		if !b.m.Dead() && !errors.Is(err, ledger.ErrUnavailable) && w.disk.Failures() == failed {
 			w.broke("charges cannot be read: %v", err)
 		}
 		return
 	}
 	spent, drawn, err := w.balances(b)
-	if err != nil || b.m.isDead() {
+	if err != nil || b.m.Dead() {
 		return
 	}
 	sums, windows := map[string]int64{}, map[string]int64{}

@@ -4,5 +4,6 @@
 // or comes twice. After each step what analysts have seen is held against what the ledger has charged. The same seed runs
 // the same way again (docs/adr/0035).
 //
-// The package has tests only. `make simulate` runs a hundred thousand seeds, `make test` a part of them.
+// What is no test is the disk, which internal/simulation/whole has too. `make simulate` runs a hundred thousand seeds,
+// `make test` a part of them.
 package simulation

@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ncruces/go-sqlite3/vfs"
-
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
@@ -28,7 +26,7 @@ type node struct {
 // boot is one life of a process.
 type boot struct {
 	n *node
-	m *mount
+	m *Mount
 	l ledger.Ledger
 }
 
@@ -61,12 +59,11 @@ func (n *node) boots(frail bool) {
 		return
 	}
 	w.boots++
-	m := &mount{disk: w.disk, rng: rand.New(rand.NewPCG(w.seed, uint64(1000+w.boots))), vfs: fmt.Sprintf("simulated-%d-%d", w.seed, w.boots), shm: w.shm, died: make(chan struct{})}
+	m := w.disk.Mount(rand.New(rand.NewPCG(w.seed, uint64(1000+w.boots))), fmt.Sprintf("simulated-%d-%d", w.seed, w.boots), w.shm)
 	if frail {
-		m.dieAt, m.power = 1+w.rng.IntN(40), w.rng.IntN(2) == 0 // while it recovers
+		m.KillAt(1+w.rng.IntN(40), w.rng.IntN(2) == 0) // while it recovers
 	}
-	vfs.Register(m.vfs, files{m})
-	taken, failed := w.holder() != nil, w.failures()
+	taken, failed := w.disk.Locked(ledgerPath+"-lock"), w.disk.Failures()
 	began := time.Now()
 	b := &boot{n: n, m: m}
 	l, err := ledger.Open(background, "sqlite:"+ledgerPath, ledger.Options{Clock: n.clock, Disk: m, SyncWitness: w.seed%4 == 0})
@@ -82,7 +79,7 @@ func (n *node) boots(frail bool) {
 		if taken {
 			w.broke("two processes have the ledger open")
 		}
-		if took > restartTime && w.failures() == failed {
+		if took > restartTime && w.disk.Failures() == failed {
 			w.broke("a restart took %v", took)
 		}
 		b.l = l
@@ -90,12 +87,12 @@ func (n *node) boots(frail bool) {
 		n.live = b
 		w.mu.Unlock()
 		return
-	case taken && errors.Is(err, ledger.ErrLocked), m.isDead(), w.failures() > failed && !untrue(err):
+	case taken && errors.Is(err, ledger.ErrLocked), m.Dead(), w.disk.Failures() > failed && !untrue(err):
 		w.note(n.id, "not up: %v", class(err))
 	default:
 		w.broke("the ledger does not open: %v", err)
 	}
-	vfs.Unregister(m.vfs)
+	m.Unmount()
 }
 
 // unread tells whether an error is that of a witness which the disk did not let be read: the ledger stays closed.
@@ -118,17 +115,10 @@ func class(err error) error {
 
 var errUnknown = errors.New("another error")
 
-// holder is the process that has the ledger.
-func (w *world) holder() *mount {
-	w.disk.mu.Lock()
-	defer w.disk.mu.Unlock()
-	return w.disk.locks[ledgerPath+"-lock"]
-}
-
 // serving is the life of the process that has the ledger open, nil: none has.
 func (w *world) serving() *boot {
 	for _, n := range w.nodes {
-		if b := n.boot(); b != nil && !b.m.isDead() {
+		if b := n.boot(); b != nil && !b.m.Dead() {
 			return b
 		}
 	}
@@ -138,9 +128,9 @@ func (w *world) serving() *boot {
 // kill ends a process at once; a power cut ends all.
 func (n *node) kill(power bool) {
 	for _, other := range n.w.nodes {
-		if b := other.boot(); b != nil && (power || other == n) && !b.m.isDead() {
+		if b := other.boot(); b != nil && (power || other == n) && !b.m.Dead() {
 			n.w.note(other.id, "killed, power cut %v", power)
-			b.m.kill(power)
+			b.m.Kill(power)
 			power = false // the disk loses what it loses once
 		}
 	}
@@ -150,17 +140,13 @@ func (n *node) kill(power bool) {
 func (n *node) killAt(ops int, power bool) {
 	if b := n.boot(); b != nil {
 		n.w.note(n.id, "dies at operation %d, power cut %v", ops, power)
-		n.w.disk.mu.Lock()
-		defer n.w.disk.mu.Unlock()
-		b.m.dieAt, b.m.power = ops, power
+		b.m.KillAt(ops, power)
 	}
 }
 
 func (n *node) disarm() {
 	if b := n.boot(); b != nil {
-		n.w.disk.mu.Lock()
-		defer n.w.disk.mu.Unlock()
-		b.m.dieAt = 0
+		b.m.KillAt(0, false)
 	}
 }
 
@@ -170,7 +156,7 @@ func (n *node) close() {
 		n.w.note(n.id, "closes")
 		n.forget(b)
 		_ = b.l.Close() // a failing disk may say so
-		vfs.Unregister(b.m.vfs)
+		b.m.Unmount()
 	}
 }
 
@@ -187,6 +173,6 @@ func (n *node) bury(b *boot) {
 	n.forget(b)
 	n.w.zombies.Go(func() {
 		_ = b.l.Close() // it has no disk any more
-		vfs.Unregister(b.m.vfs)
+		b.m.Unmount()
 	})
 }

@@ -48,7 +48,7 @@ func runSeed(t *testing.T, seed uint64, shm string) (out outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, shm)
 		w.run(steps)
-		out = outcome{w.broken, w.schedule(), w.book.answers, w.disk.cuts, w.boots}
+		out = outcome{w.broken, w.schedule(), w.book.answers, w.disk.Cuts(), w.boots}
 	})
 	return out
 }

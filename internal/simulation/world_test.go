@@ -22,7 +22,7 @@ type world struct {
 	rng     *rand.Rand // the director's own
 	shm     string
 	started time.Time
-	disk    *disk
+	disk    *Disk
 	nodes   []*node
 	boots   int
 	asks    int
@@ -73,7 +73,7 @@ const (
 const firstAsk = 100
 
 func newWorld(t testing.TB, seed uint64, shm string) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), shm: shm, started: time.Now(), disk: newDisk(rand.New(rand.NewPCG(seed, 2)))}
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), shm: shm, started: time.Now(), disk: NewDisk(rand.New(rand.NewPCG(seed, 2)))}
 	w.book = newJournal()
 	w.cap = 1000 + w.rng.Int64N(15000)
 	for n := range 10 {
@@ -178,13 +178,11 @@ func (w *world) step() {
 	case p < 71:
 		n.killAt(1+w.rng.IntN(24), w.rng.IntN(3) > 0)
 	case p < 79:
-		w.disk.mu.Lock()
-		x := diskFault{kind: 1 + faultKind(w.rng.IntN(int(faultKinds)-1)), after: w.rng.IntN(6), once: w.rng.IntN(2) == 0, room: w.rng.Int64N(20000)}
-		w.disk.fault = x
-		w.disk.mu.Unlock()
-		w.note(director, "disk: %v after %d, once %v", x.kind, x.after, x.once)
+		x := Fault{Kind: 1 + FaultKind(w.rng.IntN(int(FaultKinds)-1)), After: w.rng.IntN(6), Once: w.rng.IntN(2) == 0, Room: w.rng.Int64N(20000)}
+		w.disk.Fail(x)
+		w.note(director, "disk: %v after %d, once %v", x.Kind, x.After, x.Once)
 	case p < 88:
-		w.heal()
+		w.disk.Fail(Fault{})
 	case p < 93:
 		n.setClock(time.Duration(w.rng.Int64N(int64(4*window))) - 2*window)
 	case p < 94:
@@ -194,23 +192,10 @@ func (w *world) step() {
 	}
 }
 
-func (w *world) heal() {
-	w.disk.mu.Lock()
-	defer w.disk.mu.Unlock()
-	w.disk.fault = diskFault{}
-}
-
-// failures is how many operations the disk has failed.
-func (w *world) failures() int {
-	w.disk.mu.Lock()
-	defer w.disk.mu.Unlock()
-	return w.disk.failed
-}
-
 // reap takes away processes that have died.
 func (w *world) reap() {
 	for _, n := range w.nodes {
-		if b := n.boot(); b != nil && b.m.isDead() {
+		if b := n.boot(); b != nil && b.m.Dead() {
 			w.note(n.id, "died")
 			n.bury(b)
 		}
@@ -219,7 +204,7 @@ func (w *world) reap() {
 
 // settle heals everything, waits for what is under way, and compares; then cuts the power once more and compares again.
 func (w *world) settle() {
-	w.heal()
+	w.disk.Fail(Fault{})
 	for _, n := range w.nodes {
 		n.disarm()
 	}

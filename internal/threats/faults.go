@@ -65,6 +65,8 @@ var Faults = []Fault{
 	{"a draw that was taken over is saved", "ledger/shared.go", "if !mine {", "if !mine && false {", "ledger.TestTakenOverDrawIsNotSaved", false},
 	{"a role's synchronous_commit = off is passed over", "ledger/postgres_site.go", "case sync == \"off\":", "case sync == \"none\":", "ledger.TestT30CarelessServers", false},
 	{"the data role may reach the ledger", "ledger/postgres_site.go", "for _, role := range s.site.opts.DataRoles {", "for _, role := range s.site.opts.DataRoles[:0] {", "cmd/dpproxy.TestT39DataRoleAtTheLedger", true},
+	{"noise is four times too small", "mechanisms/plan.go", "new(big.Rat).Mul(big.NewRat(e, 1e6), share)", "new(big.Rat).Mul(big.NewRat(4*e, 1e6), share)", "cmd/dpproxy.TestT64Differencing", true},
+	{"what is paid is left when its analyst goes", "proxy/answer.go", "a.drawAll(context.WithoutCancel(ctx), s", "a.drawAll(ctx, s", "internal/simulation/whole.TestWhole", true},
 	{"half the noise", "mechanisms/plan.go", "Num: num.Int64(), Den: den.Int64()}, nil", "Num: num.Int64(), Den: 2 * den.Int64()}, nil", "cmd/dpproxy.TestT21LowerBounds", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},

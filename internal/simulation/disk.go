@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/ncruces/go-sqlite3/vfs"
+
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
@@ -26,49 +28,49 @@ type inode struct {
 	resized       bool // cache has another length than stored, and no flush has tried to write it
 }
 
-// disk is what all processes of one machine share.
-type disk struct {
+// Disk is what all processes of one machine share.
+type Disk struct {
 	mu     sync.Mutex
 	rng    *rand.Rand
 	names  map[string]*inode // as processes see them
 	stored map[string]*inode // as a power cut leaves them
-	locks  map[string]*mount
-	fault  diskFault
+	locks  map[string]*Mount
+	fault  Fault
 	slow   time.Duration // the longest flush
 	cuts   int
 	failed int // operations that a fault has made fail
 }
 
-// diskFault is how the disk fails, until it is healed.
-type diskFault struct {
-	kind  faultKind
-	after int   // so many operations of its kind still work
-	once  bool  // one failure, then it is healed
-	room  int64 // diskFull: bytes still free
+// Fault is how the disk fails, until it is healed.
+type Fault struct {
+	Kind  FaultKind
+	After int   // so many operations of its kind still work
+	Once  bool  // one failure, then it is healed
+	Room  int64 // DiskFull: bytes still free
 }
 
-type faultKind int
+type FaultKind int
 
 const (
-	healthy      faultKind = iota
-	flushFails             // EIO from a flush; each of its sectors may or may not be on the disk
-	flushUnknown           // EIO from a flush after all of it was done
-	writeFails             // EIO from a write
-	readFails              // EIO from a read
-	diskFull               // ENOSPC once the room is used up
-	faultKinds
+	Healthy      FaultKind = iota
+	FlushFails             // EIO from a flush; each of its sectors may or may not be on the disk
+	FlushUnknown           // EIO from a flush after all of it was done
+	WriteFails             // EIO from a write
+	ReadFails              // EIO from a read
+	DiskFull               // ENOSPC once the room is used up
+	FaultKinds
 )
 
-func (k faultKind) String() string {
+func (k FaultKind) String() string {
 	return [...]string{"healthy", "flush fails", "flush fails after its work", "write fails", "read fails", "disk full"}[k]
 }
 
-func newDisk(rng *rand.Rand) *disk {
-	return &disk{rng: rng, names: map[string]*inode{}, stored: map[string]*inode{}, locks: map[string]*mount{}, slow: 3 * time.Millisecond}
+func NewDisk(rng *rand.Rand) *Disk {
+	return &Disk{rng: rng, names: map[string]*inode{}, stored: map[string]*inode{}, locks: map[string]*Mount{}, slow: 3 * time.Millisecond}
 }
 
 // powerCut leaves what was flushed and, of the rest, what chance has let through: nothing, all, or some sectors.
-func (d *disk) powerCut() {
+func (d *Disk) powerCut() {
 	d.cuts++
 	keep := []float64{0, 0, 0.5, 0.9, 1}[d.rng.IntN(5)]
 	for _, name := range slices.Sorted(maps.Keys(d.names)) {
@@ -165,20 +167,19 @@ const (
 	naming // making and removing names, flushing a directory
 )
 
-// mount is the disk as one process has it, and the process's life: it may die at any of its operations.
-type mount struct {
-	disk  *disk
+// Mount is the disk as one process has it, and the process's life: it may die at any of its operations.
+type Mount struct {
+	disk  *Disk
 	rng   *rand.Rand
 	vfs   string // its name for SQLite
 	shm   string // directory of SQLite's shared index, which is memory: a process's restart begins with a new one
 	dieAt int    // operations until the process dies; 0: none is set
 	power bool   // it dies of a power cut
 	dead  bool
-	died  chan struct{}
 }
 
 // die ends the process. The disk's mutex is held.
-func (m *mount) die() {
+func (m *Mount) die() {
 	if m.dead {
 		return
 	}
@@ -186,26 +187,73 @@ func (m *mount) die() {
 	if m.power {
 		m.disk.powerCut()
 	}
-	maps.DeleteFunc(m.disk.locks, func(_ string, holder *mount) bool { return holder == m })
-	close(m.died)
+	maps.DeleteFunc(m.disk.locks, func(_ string, holder *Mount) bool { return holder == m })
 }
 
-func (m *mount) kill(power bool) {
+// Kill ends the process now.
+func (m *Mount) Kill(power bool) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
 	m.power = power
 	m.die()
 }
 
-func (m *mount) isDead() bool {
+// KillAt has the process die at an operation to come; with 0 at none.
+func (m *Mount) KillAt(operations int, power bool) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	m.dieAt, m.power = operations, power
+}
+
+// Dead tells whether the process has died.
+func (m *Mount) Dead() bool {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
 	return m.dead
 }
 
+// Mount is the disk for one life of a process. The name is SQLite's for it, unique in this process; shm is a directory of
+// the operating system for SQLite's shared index.
+func (d *Disk) Mount(rng *rand.Rand, name, shm string) *Mount {
+	m := &Mount{disk: d, rng: rng, vfs: name, shm: shm}
+	vfs.Register(name, files{m})
+	return m
+}
+
+// Unmount forgets the name.
+func (m *Mount) Unmount() { vfs.Unregister(m.vfs) }
+
+// Fail sets a fault, in place of an earlier one. The zero Fault heals.
+func (d *Disk) Fail(x Fault) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fault = x
+}
+
+// Failures is how many operations faults have made fail so far.
+func (d *Disk) Failures() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.failed
+}
+
+// Cuts is how many power cuts there were.
+func (d *Disk) Cuts() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.cuts
+}
+
+// Locked tells whether a process has the lock of that name.
+func (d *Disk) Locked(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.locks[name] != nil
+}
+
 // pause is how long a flush takes. Only SQLite's own wait: the ledger flushes its witness under a mutex, and simulated time
 // stands still while anybody waits for a mutex.
-func (m *mount) pause() {
+func (m *Mount) pause() {
 	m.disk.mu.Lock()
 	long := time.Duration(1 + m.rng.Int64N(int64(m.disk.slow)))
 	if m.dead {
@@ -216,7 +264,7 @@ func (m *mount) pause() {
 }
 
 // do runs one operation. The process may die before or after it, and it may fail. grows is how much space it takes.
-func (m *mount) do(op operation, f *inode, grows int64, work func() error) error {
+func (m *Mount) do(op operation, f *inode, grows int64, work func() error) error {
 	d := m.disk
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -239,40 +287,40 @@ func (m *mount) do(op operation, f *inode, grows int64, work func() error) error
 }
 
 // failing is the disk's fault for an operation.
-func (m *mount) failing(op operation, f *inode, grows int64, work func() error) error {
+func (m *Mount) failing(op operation, f *inode, grows int64, work func() error) error {
 	x := &m.disk.fault
 	switch {
-	case x.kind == diskFull && op == writing && grows > 0:
-		if x.room -= grows; x.room >= 0 {
+	case x.Kind == DiskFull && op == writing && grows > 0:
+		if x.Room -= grows; x.Room >= 0 {
 			return nil
 		}
-		x.room += grows
+		x.Room += grows
 		m.disk.failed++
 		return syscall.ENOSPC
-	case x.kind == flushFails && op == flushing, x.kind == flushUnknown && op == flushing, x.kind == writeFails && op == writing, x.kind == readFails && op == reading:
+	case x.Kind == FlushFails && op == flushing, x.Kind == FlushUnknown && op == flushing, x.Kind == WriteFails && op == writing, x.Kind == ReadFails && op == reading:
 	default:
 		return nil
 	}
-	if x.after--; x.after >= 0 {
+	if x.After--; x.After >= 0 {
 		return nil
 	}
 	m.disk.failed++
-	if kind := x.kind; kind == flushFails && f != nil {
+	if kind := x.Kind; kind == FlushFails && f != nil {
 		f.flush(m.rng, m.rng.Float64())
-	} else if kind == flushUnknown {
+	} else if kind == FlushUnknown {
 		_ = work() // done, and reported as failed
 	}
-	if x.once {
-		x.kind = healthy
+	if x.Once {
+		x.Kind = Healthy
 	}
 	return syscall.EIO
 }
 
 // The methods of ledger.Disk.
 
-func (m *mount) VFS() string { return m.vfs }
+func (m *Mount) VFS() string { return m.vfs }
 
-func (m *mount) OpenFile(name string, flag int, _ fs.FileMode) (ledger.DiskFile, error) {
+func (m *Mount) OpenFile(name string, flag int, _ fs.FileMode) (ledger.DiskFile, error) {
 	f, err := m.open(name, flag&os.O_CREATE != 0)
 	if err != nil {
 		return nil, err
@@ -285,7 +333,7 @@ func (m *mount) OpenFile(name string, flag int, _ fs.FileMode) (ledger.DiskFile,
 	return &handle{m, f}, nil
 }
 
-func (m *mount) open(name string, create bool) (f *inode, err error) {
+func (m *Mount) open(name string, create bool) (f *inode, err error) {
 	op := reading
 	if create {
 		op = naming
@@ -303,7 +351,7 @@ func (m *mount) open(name string, create bool) (f *inode, err error) {
 	return f, err
 }
 
-func (m *mount) ReadFile(name string) (p []byte, err error) {
+func (m *Mount) ReadFile(name string) (p []byte, err error) {
 	err = m.do(reading, nil, 0, func() error {
 		f := m.disk.names[name]
 		if f == nil {
@@ -315,7 +363,7 @@ func (m *mount) ReadFile(name string) (p []byte, err error) {
 	return p, err
 }
 
-func (m *mount) Remove(name string) error {
+func (m *Mount) Remove(name string) error {
 	return m.do(naming, nil, 0, func() error {
 		if m.disk.names[name] == nil {
 			return fs.ErrNotExist
@@ -325,13 +373,13 @@ func (m *mount) Remove(name string) error {
 	})
 }
 
-func (m *mount) Chmod(string, fs.FileMode) error { return nil }
+func (m *Mount) Chmod(string, fs.FileMode) error { return nil }
 
-func (m *mount) SyncDir(string) error {
+func (m *Mount) SyncDir(string) error {
 	return m.do(naming, nil, 0, func() error { m.disk.stored = maps.Clone(m.disk.names); return nil })
 }
 
-func (m *mount) Lock(name string) (io.Closer, error) {
+func (m *Mount) Lock(name string) (io.Closer, error) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
 	if holder := m.disk.locks[name]; holder != nil && holder != m {
@@ -342,7 +390,7 @@ func (m *mount) Lock(name string) (io.Closer, error) {
 }
 
 type held struct {
-	m    *mount
+	m    *Mount
 	name string
 }
 
@@ -357,7 +405,7 @@ func (h held) Close() error {
 
 // handle is an open file of a process.
 type handle struct {
-	m *mount
+	m *Mount
 	f *inode
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // files is a mount as SQLite sees it.
-type files struct{ m *mount }
+type files struct{ m *Mount }
 
 func (v files) FullPathname(name string) (string, error) { return name, nil }
 

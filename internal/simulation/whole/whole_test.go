@@ -1,0 +1,471 @@
+package whole
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/internal/simulation"
+	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "how many seeds to run; 0: as many as fit CI")
+	seed  = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
+)
+
+const (
+	nodes    = 2
+	price    = 100_000 // of a question, in micro-ε
+	thePlace = "lab"
+)
+
+var names = []string{"ann", "bob", "cid"}
+
+const policyText = `version: 1
+server: {listen: "127.0.0.1:0"}
+backend: {url: "postgres://nobody@127.0.0.1:1/none"}
+ledger: {url: "sqlite:ledger.db"}
+users:
+%s
+datasets:
+  - id: lab
+    unit: {name: person, key: people.uid}
+    neighbors: add-remove
+    accountant: pure
+    cap: {epsilon: %d.5, delta: 0}
+    budgets: {"*": {epsilon: %d, delta: 0}}
+    defaults: {epsilon: 0.1, max_epsilon: 1, confidence: 0.95}
+    tables:
+      - name: people
+        source: public.people
+        expected_rows: 1000
+        max_rows_per_unit: 1
+        columns:
+          - {name: age, type: integer, domain: {min: 0, max: 119, step: 1}, outside: clamp}
+          - {name: income, type: double precision, domain: {min: 0, max: 100000, step: 1000}}
+`
+
+// house is what is made once for all runs: policies that differ in their budgets, and how each user logs in.
+type house struct {
+	policies []*policy.Policy
+	configs  map[string]*pgconn.Config
+	shm      string
+}
+
+func newHouse(t testing.TB) *house {
+	h := &house{configs: map[string]*pgconn.Config{}}
+	var users strings.Builder
+	for _, name := range names {
+		v, err := policy.Verifier(name, strings.NewReader(strings.Repeat(name+"-salt", 20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&users, "  - {name: %s, password: %q}\n", name, v)
+		c, err := pgconn.ParseConfig(fmt.Sprintf("postgres://%s:%s@127.0.0.1:6432/lab?sslmode=disable", name, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil }
+		h.configs[name] = c
+	}
+	for budget := 1; budget <= 2; budget++ {
+		p, err := policy.Parse([]byte(fmt.Sprintf(policyText, users.String(), 2, budget)), "policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.policies = append(h.policies, p)
+	}
+	dir, err := os.MkdirTemp("/dev/shm", "whole")
+	if err != nil {
+		dir = t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h.shm = dir
+	return h
+}
+
+func terms(p *policy.Policy) ledger.Terms {
+	d := p.Datasets[0]
+	b := d.Budgets["*"]
+	return ledger.Terms{PolicyDigest: p.Digest, Datasets: []ledger.DatasetTerms{{ID: d.ID, Accountant: d.Accountant, Neighbors: d.Neighbors, Unit: "person people.uid",
+		Relations: []string{"public.people"}, Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{"*": {Limit: b.Cost}}}}}
+}
+
+// world is one run.
+type world struct {
+	*house
+	t       testing.TB
+	seed    uint64
+	rng     *rand.Rand
+	policy  *policy.Policy
+	started time.Time
+	disk    *simulation.Disk
+	boots   int
+	zombies sync.WaitGroup
+
+	mu      sync.Mutex
+	live    [nodes]*process
+	skew    [nodes]time.Duration
+	answers map[string]string // by user and question
+	asked   map[string]int    // by user: questions sent
+	astray  map[string]int    // by user: questions sent whose outcome is not known, or that failed
+	count   int
+	trace   []string
+	broken  string
+}
+
+func (w *world) process(node int) *process {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.live[node]
+}
+
+func (w *world) clock(node int) func() time.Time {
+	return func() time.Time {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return time.Now().Add(w.skew[node])
+	}
+}
+
+func (w *world) note(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trace = append(w.trace, fmt.Sprintf("%14.9f %s", time.Since(w.started).Seconds(), fmt.Sprintf(format, args...)))
+}
+
+func (w *world) broke(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	w.note("BROKEN: %s", text)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken == "" {
+		w.broken = text
+	}
+}
+
+func (w *world) sent(user string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked[user]++
+}
+
+func (w *world) lost(user string) {
+	w.note("%s hears nothing", user)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.astray[user]++
+}
+
+func (w *world) refused(user, sql, code string) {
+	w.note("%s hears %s: %s", user, code, sql)
+	switch code {
+	case "DP001", "DP004": // nothing was charged
+	case "DP003", "57P01", "57014":
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.astray[user]++
+	default:
+		w.broke("%s: %s", sql, code)
+	}
+}
+
+// seen is an answer that reached an analyst: the same as before, if she has asked it before.
+func (w *world) seen(user, sql, value string) {
+	w.note("%s sees an answer: %s", user, sql) // not its noise: samplers keep tables, so that earlier runs have a part in it
+	w.mu.Lock()
+	old, again := w.answers[user+" "+sql]
+	w.answers[user+" "+sql] = value
+	w.count++
+	w.mu.Unlock()
+	if again && old != value {
+		w.broke("%s saw %s and sees %s: %s", user, old, value, sql)
+	}
+}
+
+// check is invariant P4: the questions that a user has seen answered ≤ her charges ≤ the questions that she has sent, and
+// their sum is her balance, within her budget and, over all users, the cap; charges without a release ≤ questions astray.
+func (w *world) check() {
+	for node := range nodes {
+		p := w.process(node)
+		if p == nil || p.m.Dead() {
+			continue
+		}
+		w.mu.Lock()
+		seen := map[string]int{}
+		for key := range w.answers {
+			seen[strings.Fields(key)[0]]++
+		}
+		w.mu.Unlock()
+		list, err := p.ledger.Charges(background, "", thePlace, 1<<20)
+		if err != nil {
+			continue // a ledger that has met a fault
+		}
+		charged, total := map[string]int{}, int64(0)
+		for _, c := range list {
+			charged[c.User]++
+			total += c.Cost.Epsilon.Micro()
+		}
+		w.mu.Lock()
+		asked, limit := map[string]int{}, int64(2_500_000)
+		for user, n := range w.asked {
+			asked[user] = n
+		}
+		w.mu.Unlock()
+		if p.m.Dead() {
+			continue
+		}
+		if total != int64(len(list))*price || total > limit {
+			w.broke("%d charges come to %d of %d", len(list), total, limit)
+		}
+		own := terms(w.policy).Datasets[0].Budgets["*"].Limit.Epsilon.Micro()
+		for _, user := range names {
+			if seen[user] > charged[user] || charged[user] > asked[user] || int64(charged[user])*price > own {
+				w.broke("%s has sent %d questions, %d are charged within %d, and seen %d answers", user, asked[user], charged[user], own, seen[user])
+			}
+		}
+	}
+}
+
+// run lets analysts work while the director breaks things, then heals and compares.
+func (w *world) run() {
+	w.start(0, false)
+	var working sync.WaitGroup
+	for i, name := range names {
+		a := &analyst{w: w, name: name, rng: rand.New(rand.NewPCG(w.seed, uint64(10+i)))}
+		working.Go(func() { a.work(8) })
+	}
+	done := make(chan struct{})
+	go func() {
+		working.Wait()
+		close(done)
+	}()
+	calm := w.seed%4 == 0 // only the network is bad
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(time.Duration(1 + w.rng.Int64N(3e8))):
+			if !calm {
+				w.step()
+			}
+			w.reap()
+			if w.process(0) == nil && w.process(1) == nil {
+				w.start(w.rng.IntN(nodes), w.rng.IntN(6) == 0)
+			}
+			w.check()
+		}
+	}
+	w.last(calm)
+}
+
+func (w *world) step() {
+	node := w.rng.IntN(nodes)
+	p := w.process(node)
+	switch n := w.rng.IntN(100); {
+	case n < 55:
+	case n < 60 && p != nil:
+		w.note("node %d killed", node)
+		p.m.Kill(w.rng.IntN(2) == 0)
+	case n < 75 && p != nil:
+		p.m.KillAt(1+w.rng.IntN(20), w.rng.IntN(2) == 0)
+	case n < 82:
+		w.disk.Fail(simulation.Fault{Kind: 1 + simulation.FaultKind(w.rng.IntN(int(simulation.FaultKinds)-1)), After: w.rng.IntN(6), Once: w.rng.IntN(2) == 0, Room: w.rng.Int64N(20000)})
+		w.note("the disk fails")
+	case n < 92:
+		w.disk.Fail(simulation.Fault{})
+	case n < 95:
+		w.mu.Lock()
+		w.skew[node] = time.Duration(w.rng.Int64N(int64(time.Hour))) - 30*time.Minute
+		w.mu.Unlock()
+	case n < 97 && p != nil:
+		w.note("node %d ends", node)
+		w.set(node, nil)
+		p.end(true)
+	default:
+		w.start(node, w.rng.IntN(6) == 0)
+	}
+}
+
+func (w *world) reap() {
+	for node := range nodes {
+		if p := w.process(node); p != nil && p.m.Dead() {
+			w.bury(p)
+		}
+	}
+}
+
+// last: all is healed, the power is cut once more, and each answer seen is there, free and the same.
+func (w *world) last(calm bool) {
+	w.disk.Fail(simulation.Fault{})
+	time.Sleep(5 * time.Second)
+	for node := range nodes {
+		if p := w.process(node); p != nil {
+			p.m.Kill(true)
+		}
+	}
+	w.reap()
+	w.start(0, false)
+	p := w.process(0)
+	if p == nil {
+		return // start has said why
+	}
+	w.check()
+	before, err := p.ledger.Charges(background, "", thePlace, 1<<20)
+	if err != nil {
+		w.broke("charges: %v", err)
+	}
+	astray, charged := w.held(p, before)
+	if calm && charged > 0 {
+		w.broke("%d charges have no release, and no process has died (%d questions astray)", charged, astray)
+	}
+	w.again(p)
+	if after, err := p.ledger.Charges(background, "", thePlace, 1<<20); err != nil || len(after) != len(before) {
+		w.broke("asking again was charged: %d, then %d, %v", len(before), len(after), err)
+	}
+	if _, err := p.ledger.Verify(background); err != nil {
+		w.broke("%v", err)
+	}
+	w.set(0, nil)
+	p.end(true)
+	w.zombies.Wait()
+}
+
+// held counts the charges without a release, which are at most the questions astray.
+func (w *world) held(p *process, list []ledger.Charge) (astray, without int) {
+	for _, user := range names {
+		n := 0
+		for _, c := range list {
+			if c.User == user {
+				n++
+			}
+		}
+		left := n - len(p.ledger.Holdings(user, thePlace))
+		if left > w.astray[user] {
+			w.broke("%s: %d charges have no release, and %d questions went astray", user, left, w.astray[user])
+		}
+		astray, without = astray+w.astray[user], without+left
+	}
+	return astray, without
+}
+
+// again asks each question that was answered once more.
+func (w *world) again(p *process) {
+	var keys []string
+	for key := range w.answers {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, name := range names {
+		a := &analyst{w: w, name: name, rng: rand.New(rand.NewPCG(w.seed, 99)), on: p}
+		for _, key := range keys {
+			user, sql, _ := strings.Cut(key, " ")
+			for tries := 0; user == name && !(a.connect() && a.quietly(sql)); tries++ {
+				if tries == 50 {
+					w.broke("%s is not answered again: %s", name, sql)
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		a.hangUp()
+	}
+}
+
+// quietly asks without the network's faults.
+func (a *analyst) quietly(sql string) bool {
+	value, code, err := a.simple(sql)
+	if err != nil || code != "" {
+		return false
+	}
+	a.w.seen(a.name, sql, value)
+	return true
+}
+
+type outcome struct {
+	broken, schedule string
+	answers, boots   int
+}
+
+func runSeed(t *testing.T, h *house, seed uint64) (out outcome) {
+	var w *world
+	defer func() {
+		if r := recover(); r != nil { // a bubble that does not end
+			t.Fatalf("seed %d: %v\n%s", seed, r, strings.Join(w.trace, "\n"))
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		w = &world{house: h, t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), policy: h.policies[seed%2], started: time.Now(),
+			disk: simulation.NewDisk(rand.New(rand.NewPCG(seed, 2))), answers: map[string]string{}, asked: map[string]int{}, astray: map[string]int{}}
+		w.run()
+		slices.Sort(w.trace) // by time; what happens at one moment has no order
+		out = outcome{w.broken, strings.Join(w.trace, "\n"), w.count, w.boots}
+	})
+	return out
+}
+
+// TestWhole runs whole proxies under seeds.
+func TestWhole(t *testing.T) {
+	h := newHouse(t)
+	if *seed != 0 {
+		out := runSeed(t, h, *seed)
+		t.Logf("seed %d\n%s", *seed, out.schedule)
+		if out.broken != "" {
+			t.Error(out.broken)
+		}
+		return
+	}
+	n := *seeds
+	if n == 0 {
+		n = threats.Length(120, 20_000)
+	}
+	began := time.Now()
+	var next, answers, boots atomic.Int64
+	var failed atomic.Bool
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for s := uint64(next.Add(1)); s <= uint64(n) && !failed.Load(); s = uint64(next.Add(1)) {
+				out := runSeed(t, h, s)
+				answers.Add(int64(out.answers))
+				boots.Add(int64(out.boots))
+				if out.broken != "" {
+					failed.Store(true)
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/simulation/whole -run '^TestWhole$' -seed %d -v\n%s", s, out.broken, s, out.schedule)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d seeds, %.0f a second", n, float64(n)/time.Since(began).Seconds())
+	threats.Reached(t, "T25", "simulated proxies: %d seeds with %d starts of a process; of %d answers over the wire none without its charge or its release", n, boots.Load(), answers.Load())
+}
+
+// TestReplays: a seed runs the same way twice.
+func TestReplays(t *testing.T) {
+	h := newHouse(t)
+	differ, n := 0, threats.Length(6, 200)
+	for s := uint64(1); s <= uint64(n); s++ {
+		if a, b := runSeed(t, h, s), runSeed(t, h, s); a.schedule != b.schedule {
+			differ++
+		}
+	}
+	if differ > 0 {
+		t.Errorf("%d of %d seeds run another way the second time", differ, n)
+	}
+}
