@@ -50,6 +50,7 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 func (p *postgresSite) locks() []string { return nil }
 
 // witness must be named: there is no place beside a database.
+func (p *postgresSite) shared() bool    { return true }
 func (p *postgresSite) witness() string { return "" }
 
 // probe leaves it to open to find out.

@@ -46,7 +46,7 @@ type claimed struct {
 type leased struct{ id, fence int64 }
 
 // shared tells whether other processes may write the ledger.
-func (f *keeper) shared() bool { _, ok := f.site.(*postgresSite); return ok }
+func (f *keeper) shared() bool { return f.site.shared() }
 
 // Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
@@ -216,6 +216,14 @@ func (f *keeper) drop(list ...claimed) {
 	case f.queue <- &job{run: func(*batch) error { return nil }, done: make(chan struct{})}:
 	default: // the writer is at work, and looks at the list with its next batch
 	}
+}
+
+// owes tells whether claims are still to be given up: the batch that should have done it has failed, and others wait for
+// them even if nobody asks here any more.
+func (f *keeper) owes() bool {
+	f.sharing.mu.Lock()
+	defer f.sharing.mu.Unlock()
+	return len(f.sharing.dropped) > 0
 }
 
 // dropAll gives up what was dropped, as part of a batch.

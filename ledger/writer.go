@@ -116,7 +116,10 @@ func (f *keeper) write() {
 				jobs = append(jobs, j)
 			case <-tick.C:
 				f.rest()
-				continue
+				if !f.owes() {
+					continue
+				}
+				jobs = append(jobs, &job{run: func(*batch) error { return nil }, done: make(chan struct{})})
 			case <-f.closing:
 				return
 			}
