@@ -167,3 +167,8 @@ SELECT sum(avg) FROM (SELECT avg(n) FROM leaf_1 GROUP BY k) x
 SELECT extract(year FROM d)::int AS y, to_char(d, 'Mon'), count(*) FROM leaf_2 GROUP BY 1, 2 ORDER BY 1, 2
 SELECT 100 * n / nullif(sum(n) OVER (), 0) || ' %' FROM leaf_1 ORDER BY n, k
 SELECT pg_typeof(n), pg_typeof(sum(n)) FROM leaf_1 GROUP BY n ORDER BY n
+SELECT (ARRAY[1,2,3,4])[2:3], (ARRAY[1,2,3])[:2], (ARRAY[1,2,3])[2:], (ARRAY['a','b'])[:], (ARRAY[1,2,3])[0:1], (ARRAY[1,2,3])[3:2], (ARRAY[1,2,3])[-2:-1], (ARRAY[1,2,3])[2:9]
+SELECT (ARRAY[1,2,3])[NULL:2], (ARRAY[1,2,3])[2:NULL], (ARRAY[1,2,3])[1:n::int] FROM leaf_1 ORDER BY n, k
+SELECT (string_to_array('a.b.c', '.'))[2:3], array_length((ARRAY[1,2,3])[2:], 1)
+SELECT scale(p), scale(p * 2.500) FROM leaf_3 ORDER BY n
+SELECT (ARRAY[1,2,3])[1:2][1]
