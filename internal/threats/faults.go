@@ -69,4 +69,6 @@ var Faults = []Fault{
 	{"a fault after the charge is an error", "backend/execute.go", "return privacy.Seal(x.settle(query)), nil", "groups := x.settle(query)\n	if groups == nil {\n		return privacy.Sensitive[[]privacy.Group]{}, errQueue\n	}\n	return privacy.Seal(groups), nil", "cmd/dpproxy.TestT3AnswersThroughFaults", true},
 	{"the database's text is logged", "backend/execute.go", "\"cause\", cause(o.fault))", "\"cause\", o.fault)", "cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer", true},
 	{"the database's text is sent", "proxy/answer.go", "\"the database cannot be reached; nothing was charged\"}", "\"the database cannot be reached; nothing was charged: \" + err.Error()}", "cmd/dpproxy.TestRule5UnreachableBeforeDispatch", true},
+	{"an unknown commit is taken for done", "ledger/shared.go", "durable, err = s.wrote(u.request)", "durable, err = true, nil", "ledger.TestSharedSimulated", false},
+	{"a claim stays with who could not give it up", "ledger/writer.go", "if !f.owes() {", "if !f.owes() || true {", "ledger.TestSharedSimulated", false},
 }
