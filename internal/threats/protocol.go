@@ -13,5 +13,5 @@ var protocol = []Row{
 	{"T60", "cancel keys", "100,000 guesses: 0 cancels, equal replies", []string{"proxy.TestCancelGuesses"}, ""},
 	{"T61", "slow and half-open clients", "2,000 slow sockets: a new log-in within 1 s", []string{"proxy.TestSlowClients", "proxy.TestReaderThatNeverReads"}, ""},
 	{"T62", "a hostile database", "40 scripts: 0 panics, refused or answered by rule 5, the charge kept", []string{"backend.TestHostileDatabase"}, ""},
-	{"T63", "sessions mixed up", "64 users, 100,000 queries with faults: 0 answers to another user, 0 leaks", []string{}, ""},
+	{"T63", "sessions mixed up", "64 users, 100,000 queries with faults: 0 answers to another user, 0 leaks", []string{"cmd/dpproxy.TestSoak"}, ""},
 }

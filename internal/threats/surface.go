@@ -2,7 +2,7 @@ package threats
 
 // surface: SQL.
 var surface = []Row{
-	{"T41", "text that two parsers read differently", "0 bytes of clients' text but listed names in the database's log", []string{"cmd/dpproxy.TestT41ParserDifferential"}, ""},
+	{"T41", "text that two parsers read differently", "0 bytes of clients' text but listed names in the database's log", []string{"cmd/dpproxy.TestT41ParserDifferential", "cmd/dpproxy.TestT41Corpus"}, ""},
 	{"T42", "names and operators put in the way", "20 hijacks: 0 calls; a replaced table: refused before the next charge", []string{"backend.TestNamesOfTheDatabaseAreNotUsed", "backend.TestDriftIsFoundBeforeACharge"}, ""},
 	{"T43", "functions that run SQL or read files", "every function of both catalogs: refused, or on the list", []string{"cmd/dpproxy.TestEveryFunctionOfTheCatalogs"}, ""},
 	{"T44", "rows, and aggregates that are rows", "120 forms: refused, 0 charged", []string{"cmd/dpproxy.TestRowsAreRefused"}, ""},
