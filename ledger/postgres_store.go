@@ -106,9 +106,6 @@ func (s *postgresStore) commit(rows []row) error {
 	if n := len(rows); n > 0 {
 		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
 	}
-	if err := s.flush(); err != nil { // nothing is committed yet
-		return err
-	}
 	s.later("COMMIT", func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
 			return fmt.Errorf("the commit was answered by %s", tag)

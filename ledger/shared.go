@@ -204,17 +204,23 @@ func (t *batch) land(r *Receipt) error {
 	return t.yield(r.key, r.fence)
 }
 
-// drop has the writer give claims up, soon.
-func (f *keeper) drop(list ...claimed) {
-	if !f.shared() || len(list) == 0 {
+// drop has the writer give a claim up, with its next batch or when it next rests.
+func (f *keeper) drop(c claimed) {
+	if !f.shared() {
 		return
 	}
 	f.sharing.mu.Lock()
-	f.sharing.dropped = append(f.sharing.dropped, list...)
+	defer f.sharing.mu.Unlock()
+	f.sharing.dropped = append(f.sharing.dropped, c)
+}
+
+// dropAtRest gives up what no batch has come for.
+func (f *keeper) dropAtRest() {
+	f.sharing.mu.Lock()
+	waits := len(f.sharing.dropped) > 0
 	f.sharing.mu.Unlock()
-	select {
-	case f.queue <- &job{run: func(*batch) error { return nil }, done: make(chan struct{})}:
-	default: // the writer is at work, and looks at the list with its next batch
+	if waits {
+		f.serve([]*job{{run: func(*batch) error { return nil }, done: make(chan struct{})}})
 	}
 }
 

@@ -147,6 +147,7 @@ func (f *keeper) gather(jobs []*job) (more []*job, carry *job) {
 
 // rest is what the writer does between jobs.
 func (f *keeper) rest() {
+	f.dropAtRest()
 	if f.store == nil || f.witness == nil {
 		return
 	}
