@@ -248,6 +248,9 @@ func (f *keeper) settleClaims(t *batch, committed bool) {
 		f.sharing.dropped = slices.Concat(f.sharing.dropped, t.dropped, t.claims)
 		return
 	}
+	for _, id := range t.lost { // whoever asked is told: where the batch fails she is not, and asks again
+		delete(f.sharing.leases, id)
+	}
 	for _, l := range t.leases {
 		f.sharing.leases[l.id] = l.fence
 	}
@@ -273,7 +276,7 @@ func (f *keeper) lease(t *batch, id int64) error {
 		if err != nil || mine {
 			return err
 		}
-		f.unlease(id)
+		t.lost = append(t.lost, id)
 		return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
 	}
 	if fence, err = t.claim(leaseKey(id)); err != nil {
@@ -284,12 +287,6 @@ func (f *keeper) lease(t *batch, id int64) error {
 	}
 	t.leases = append(t.leases, leased{id, fence})
 	return nil
-}
-
-func (f *keeper) unlease(id int64) {
-	f.sharing.mu.Lock()
-	defer f.sharing.mu.Unlock()
-	delete(f.sharing.leases, id)
 }
 
 // Leads is Ledger's.

@@ -49,6 +49,7 @@ type batch struct {
 	wrote   bool      // something else than rows
 	claims  []claimed // made with it
 	leases  []leased  // begun with it
+	lost    []int64   // online releases that another process has taken over
 	dropped []claimed // given up with it
 }
 
