@@ -37,7 +37,6 @@ var Faults = []Fault{
 	{"a database may ask for the password as it is", "backend/postgres_link.go", "config.RequireAuth = \"!password\"", "config.RequireAuth = \"\"", "backend.TestLinkToAnImpostor", false},
 	{"a database over a network without a word of TLS", "backend/postgres_link.go", "\t\treturn ErrLink\n", "\t\treturn nil\n", "backend.TestLinkToAnImpostor", false},
 	{"a message of the database of any length", "backend/postgres_link.go", "\tconfig.MaxProtocolMessageBodyLen = mostMessage\n", "\tconfig.MaxProtocolMessageBodyLen = 0\n", "backend.TestHostileDatabase", true},
-	{"notifications of the database are kept", "backend/postgres_link.go", "\tconfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // without it they would be kept, however many come\n", "\t_ = pgconn.Config{}\n", "backend.TestHostileDatabase", true},
 	{"a unit moves half of what it does", "mechanisms/sensitivity.go", "rows, each := unitRows(c, s.Cells), perGroup(c)", "rows, each := max(unitRows(c, s.Cells)/2, 1), perGroup(c)", "cmd/dpproxy.TestT45Recorded", true},
 	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "cmd/dpproxy.TestT45Recorded", true},
 	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i])", "calibrate(s.movesOf(c, s.Sums[0]), cost, shares[i])", "cmd/dpproxy.TestT45Recorded", true},
