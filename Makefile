@@ -31,6 +31,7 @@ race: ## the packages with concurrency, under the race detector
 
 simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
 	$(GO) test ./internal/simulation -run '^TestLedger$$' -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v
+	$(GO) test ./ledger -run '^TestSharedSimulated$$' -count=1 -timeout 12h -seeds $$(( $(or $(SEEDS),100000) / 5 )) -v
 	$(GO) test ./internal/simulation/whole -run '^TestWhole$$' -count=1 -timeout 12h -seeds $$(( $(or $(SEEDS),100000) / 20 )) -v
 
 fuzz: ## ten minutes of fuzzing a target

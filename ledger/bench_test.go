@@ -3,7 +3,10 @@ package ledger
 import (
 	"encoding/binary"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +40,7 @@ func benchmarkCharge(b *testing.B, goroutines int, o Options) {
 			benchmarkOne(b, f, n.Add(1))
 		}
 	} else {
+		b.ResetTimer()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				benchmarkOne(b, f, n.Add(1))
@@ -57,8 +61,71 @@ func benchmarkOne(b *testing.B, f *keeper, n uint64) {
 	f.Abandon(out[0].Receipt)
 }
 
-func BenchmarkCharge1(b *testing.B)        { benchmarkCharge(b, 1, Options{}) }
-func BenchmarkCharge16(b *testing.B)       { benchmarkCharge(b, 16, Options{}) }
+func BenchmarkCharge1(b *testing.B)          { benchmarkCharge(b, 1, Options{}) }
+func BenchmarkCharge16(b *testing.B)         { benchmarkCharge(b, 16, Options{}) }
+func BenchmarkPostgresCharge1(b *testing.B)  { benchmarkCharge(b, 1, Options{}) }
+func BenchmarkPostgresCharge16(b *testing.B) { benchmarkCharge(b, 16, Options{}) }
+func BenchmarkPostgresCharge64(b *testing.B) { benchmarkCharge(b, 64, Options{}) }
+
+// BenchmarkPostgresTwoProxies has two proxies charge the same accounts, eight sessions each.
+func BenchmarkPostgresTwoProxies(b *testing.B) {
+	_, two := several(b, 2, Options{}, killed())
+	var n, g atomic.Uint64
+	b.SetParallelism(8)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		f := two[g.Add(1)%2]
+		for pb.Next() {
+			benchmarkOne(b, f, n.Add(1))
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "charges/s")
+}
+
+// BenchmarkPostgresFollow is what a statement that charges nothing asks of a shared ledger, alone and sixteen at once.
+func BenchmarkPostgresFollow(b *testing.B) {
+	f := fresh(b, Options{}, killed())
+	for b.Loop() {
+		follow(b, f)
+	}
+}
+
+func BenchmarkPostgresFollow16(b *testing.B) {
+	f := fresh(b, Options{}, killed())
+	b.SetParallelism(8)
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			follow(b, f)
+		}
+	})
+}
+
+// BenchmarkPostgresSimpleUpdate is pgbench's simple-update on the same server, with as many clients as sessions above.
+func BenchmarkPostgresSimpleUpdate(b *testing.B) {
+	s := postgres(b)
+	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
+	if len(bins) == 0 {
+		b.Skip("no pgbench")
+	}
+	at := []string{"-h", "127.0.0.1", "-p", strconv.Itoa(s.Port()), "-U", "postgres", s.Database(b)}
+	if out, err := exec.Command(bins[0], append([]string{"-i", "-q"}, at...)...).CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	for _, clients := range []string{"1", "16"} {
+		out, err := exec.Command(bins[0], append([]string{"-n", "-N", "-T", "3", "-M", "prepared", "-c", clients}, at...)...).CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+		tps := regexp.MustCompile(`tps = ([0-9.]+)`).FindSubmatch(out)
+		if tps == nil {
+			b.Fatalf("%s", out)
+		}
+		n, _ := strconv.ParseFloat(string(tps[1]), 64)
+		b.ReportMetric(n, "updates/s/"+clients)
+	}
+}
+
 func BenchmarkCharge1Witness(b *testing.B) { benchmarkCharge(b, 1, Options{SyncWitness: true}) }
 
 func BenchmarkHoldings(b *testing.B) {

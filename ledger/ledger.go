@@ -111,6 +111,7 @@ type Charge struct {
 	User, Dataset string
 	Kind, Name    string
 	Cost          privacy.Cost
+	Policy        Digest // of the policy that it was charged under
 }
 
 // Ledger is the account book. All methods are safe for concurrent use.

@@ -42,6 +42,7 @@ type Options struct {
 	// that one of them can reach is refused.
 	DataRoles []string
 
+	site  site          // tests: where the ledger lies, in place of what the URL says
 	vfs   string        // tests: the SQLite file system, in place of the disk's
 	probe func() error  // tests: whether the disk has come back
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
@@ -86,7 +87,10 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if opts.vfs == "" {
 		opts.vfs = opts.Disk.VFS()
 	}
-	where, err := siteAt(url, opts)
+	where, err := opts.site, error(nil)
+	if where == nil {
+		where, err = siteAt(url, opts)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,9 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 	if err != nil {
 		return nil, errors.New("the ledger's url is not one of PostgreSQL") // its text may hold a password
 	}
+	if err := secureLink(config, url); err != nil {
+		return nil, err
+	}
 	config.ConnectTimeout = pgConnect
 	for name, value := range map[string]string{
 		"application_name": "dpproxy ledger", "statement_timeout": "10s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "10s",
@@ -50,6 +53,7 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 func (p *postgresSite) locks() []string { return nil }
 
 // witness must be named: there is no place beside a database.
+func (p *postgresSite) shared() bool    { return true }
 func (p *postgresSite) witness() string { return "" }
 
 // probe leaves it to open to find out.
@@ -83,7 +87,11 @@ func (p *postgresSite) open(ctx context.Context, writes bool) (store, error) {
 	}
 	if err == nil {
 		var now int64
-		if err = conn.QueryRow(ctx, "SELECT "+pgNow).Scan(&now); err == nil {
+		var standby bool
+		switch err = conn.QueryRow(ctx, "SELECT "+pgNow+", pg_catalog.pg_is_in_recovery()").Scan(&now, &standby); {
+		case err == nil && standby && !p.opts.ReadOnly: // it may not know yet what was revoked
+			err = errStandby
+		case err == nil:
 			p.told(now)
 		}
 	}
@@ -94,6 +102,8 @@ func (p *postgresSite) open(ctx context.Context, writes bool) (store, error) {
 	return s, nil
 }
 
+var errStandby = fmt.Errorf("%w: the server is a standby, in recovery", ErrServer)
+
 // demand refuses a server whose commits are not durable, and a ledger within the data's reach; it makes this proxy known.
 func (s *postgresStore) demand(ctx context.Context) error {
 	var fsync, pages, sync, encoding string
@@ -103,7 +113,7 @@ func (s *postgresStore) demand(ctx context.Context) error {
 	}
 	switch {
 	case standby:
-		return fmt.Errorf("%w: the server is a standby, in recovery", ErrServer)
+		return errStandby
 	case fsync != "on":
 		return fmt.Errorf("%w: fsync is %s", ErrServer, fsync)
 	case pages != "on":

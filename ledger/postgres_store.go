@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -105,9 +106,6 @@ func (s *postgresStore) commit(rows []row) error {
 	if n := len(rows); n > 0 {
 		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
 	}
-	if err := s.flush(); err != nil { // nothing is committed yet
-		return err
-	}
 	s.later("COMMIT", func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
 			return fmt.Errorf("the commit was answered by %s", tag)
@@ -116,10 +114,16 @@ func (s *postgresStore) commit(rows []row) error {
 	})
 	err := s.flush()
 	var said *pgconn.PgError
-	if err != nil && (!errors.As(err, &said) || said.Severity == "FATAL" || said.Severity == "PANIC") {
+	if err != nil && (!errors.As(err, &said) || ends(said)) {
 		return unknownCommit{s.name, err}
 	}
 	return err
+}
+
+// ends tells an error with which the server ends the connection. What a person reads is in the server's language.
+func ends(said *pgconn.PgError) bool {
+	severity := cmp.Or(said.SeverityUnlocalized, said.Severity)
+	return severity == "FATAL" || severity == "PANIC"
 }
 
 func (s *postgresStore) wrote(request Digest) (there bool, err error) {

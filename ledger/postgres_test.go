@@ -1,6 +1,11 @@
 package ledger
 
-import "testing"
+import (
+	"flag"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+)
 
 // conformance are the tests that hold of every ledger. By themselves they run on SQLite.
 var conformance = []struct {
@@ -15,7 +20,7 @@ var conformance = []struct {
 	{"DeltaIsAnAccountOfItsOwn", TestRule6DeltaIsAnAccountOfItsOwn}, {"WindowsAndTheLedgersTime", TestRule7WindowsAndTheLedgersTime},
 	{"RequestOfAnotherPolicy", TestRule8RequestOfAnotherPolicy}, {"PolicyChangesUnderWay", TestRule8PolicyChangesUnderWay},
 	{"ForbiddenChanges", TestRule8ForbiddenChanges}, {"Repricing", TestRule8Repricing}, {"DeltaHasNoPrice", TestRule8DeltaHasNoPriceUnderReplaceOne},
-	{"Identities", TestRule8Identities}, {"DatasetComesBack", TestRule8DatasetComesBack}, {"Grants", TestRule8Grants}, {"BadTerms", TestBadTerms},
+	{"Identities", TestRule8Identities}, {"DatasetComesBack", TestRule8DatasetComesBack}, {"Grants", TestRule8Grants},
 	{"Growth", TestGrowth}, {"GrowthOfOneAtATime", TestGrowthOfOneAtATime}, {"GrowthGivenUp", TestGrowthGivenUp}, {"GrowthIsChecked", TestGrowthIsChecked},
 	{"Ladder", TestLadder}, {"LadderRefused", TestLadderRefused}, {"LadderCrash", TestLadderCrash}, {"LadderOneAtATime", TestLadderOneAtATime},
 	{"LadderUnderZCDP", TestLadderUnderZCDP}, {"Levels", TestLevels}, {"LevelsOfAnotherList", TestLevelsOfAnotherList}, {"FinerLevel", TestFinerLevel},
@@ -25,6 +30,11 @@ var conformance = []struct {
 }
 
 func TestOnPostgres(t *testing.T) {
+	if !threats.Full() { // each step of a history is a commit or more
+		checks := flag.Lookup("rapid.checks").Value.String()
+		flag.Set("rapid.checks", "10")
+		defer flag.Set("rapid.checks", checks)
+	}
 	for _, c := range conformance {
 		t.Run(c.name, c.test)
 	}

@@ -134,7 +134,8 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 		if err != nil {
 			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.seq, err)
 		}
-		out = append(out, Charge{Seq: r.seq, At: time.Unix(0, r.at).UTC(), User: r.holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost})
+		out = append(out, Charge{Seq: r.seq, At: time.Unix(0, r.at).UTC(), User: r.holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+			Policy: c.policy})
 		return ctx.Err()
 	})
 	if err != nil {

@@ -46,7 +46,7 @@ type claimed struct {
 type leased struct{ id, fence int64 }
 
 // shared tells whether other processes may write the ledger.
-func (f *keeper) shared() bool { _, ok := f.site.(*postgresSite); return ok }
+func (f *keeper) shared() bool { return f.site.shared() }
 
 // Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
@@ -204,18 +204,32 @@ func (t *batch) land(r *Receipt) error {
 	return t.yield(r.key, r.fence)
 }
 
-// drop has the writer give claims up, soon.
-func (f *keeper) drop(list ...claimed) {
-	if !f.shared() || len(list) == 0 {
+// drop has the writer give a claim up, with its next batch or when it next rests.
+func (f *keeper) drop(c claimed) {
+	if !f.shared() {
 		return
 	}
 	f.sharing.mu.Lock()
-	f.sharing.dropped = append(f.sharing.dropped, list...)
+	defer f.sharing.mu.Unlock()
+	f.sharing.dropped = append(f.sharing.dropped, c)
+}
+
+// dropAtRest gives up what no batch has come for.
+func (f *keeper) dropAtRest() {
+	f.sharing.mu.Lock()
+	waits := len(f.sharing.dropped) > 0
 	f.sharing.mu.Unlock()
-	select {
-	case f.queue <- &job{run: func(*batch) error { return nil }, done: make(chan struct{})}:
-	default: // the writer is at work, and looks at the list with its next batch
+	if waits {
+		f.serve([]*job{{run: func(*batch) error { return nil }, done: make(chan struct{})}})
 	}
+}
+
+// owes tells whether claims are still to be given up: the batch that should have done it has failed, and others wait for
+// them even if nobody asks here any more.
+func (f *keeper) owes() bool {
+	f.sharing.mu.Lock()
+	defer f.sharing.mu.Unlock()
+	return len(f.sharing.dropped) > 0
 }
 
 // dropAll gives up what was dropped, as part of a batch.
@@ -242,6 +256,9 @@ func (f *keeper) settleClaims(t *batch, committed bool) {
 		f.sharing.dropped = slices.Concat(f.sharing.dropped, t.dropped, t.claims)
 		return
 	}
+	for _, id := range t.lost { // whoever asked is told: where the batch fails she is not, and asks again
+		delete(f.sharing.leases, id)
+	}
 	for _, l := range t.leases {
 		f.sharing.leases[l.id] = l.fence
 	}
@@ -267,7 +284,7 @@ func (f *keeper) lease(t *batch, id int64) error {
 		if err != nil || mine {
 			return err
 		}
-		f.unlease(id)
+		t.lost = append(t.lost, id)
 		return refusal{fmt.Errorf("ledger: %w", ErrElsewhere)}
 	}
 	if fence, err = t.claim(leaseKey(id)); err != nil {
@@ -278,12 +295,6 @@ func (f *keeper) lease(t *batch, id int64) error {
 	}
 	t.leases = append(t.leases, leased{id, fence})
 	return nil
-}
-
-func (f *keeper) unlease(id int64) {
-	f.sharing.mu.Lock()
-	defer f.sharing.mu.Unlock()
-	delete(f.sharing.leases, id)
 }
 
 // Leads is Ledger's.

@@ -33,6 +33,7 @@ func newSQLiteSite(path string, opts Options) (*sqliteSite, error) {
 
 func (p *sqliteSite) locks() []string { return []string{p.path + "-lock"} }
 func (p *sqliteSite) witness() string { return p.path + "-witness" }
+func (p *sqliteSite) shared() bool    { return false }
 
 func (p *sqliteSite) clock() time.Time { return time.Now() }
 

@@ -15,6 +15,8 @@ type site interface {
 	witness() string
 	// open connects. After a fault of the disk, opening for writing makes sure that what will be read is on the disk.
 	open(ctx context.Context, writes bool) (store, error)
+	// shared tells whether other processes may write there too; its stores are sharedStores then.
+	shared() bool
 	// clock is the ledger's own time.
 	clock() time.Time
 	// probe tells whether the site takes writes again after a fault; explain adds to a fault's error what it has lost.

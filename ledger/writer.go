@@ -49,6 +49,7 @@ type batch struct {
 	wrote   bool      // something else than rows
 	claims  []claimed // made with it
 	leases  []leased  // begun with it
+	lost    []int64   // online releases that another process has taken over
 	dropped []claimed // given up with it
 }
 
@@ -116,7 +117,10 @@ func (f *keeper) write() {
 				jobs = append(jobs, j)
 			case <-tick.C:
 				f.rest()
-				continue
+				if !f.owes() {
+					continue
+				}
+				jobs = append(jobs, &job{run: func(*batch) error { return nil }, done: make(chan struct{})})
 			case <-f.closing:
 				return
 			}
@@ -146,6 +150,7 @@ func (f *keeper) gather(jobs []*job) (more []*job, carry *job) {
 
 // rest is what the writer does between jobs.
 func (f *keeper) rest() {
+	f.dropAtRest()
 	if f.store == nil || f.witness == nil {
 		return
 	}

@@ -20,6 +20,10 @@ import (
 //
 // Squares and products are added up on a coarser grid than sums.
 // An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
+//
+// Numeric results end with one division of exact numbers, as PostgreSQL's own aggregates do, so that they show as many
+// digits as there: that number follows from the dividend and the divisor, which are computed from the released counters
+// alone, and so it tells no more of the rows than they do.
 
 // moments are the aggregates that are about distances from a mean.
 var moments = wordSet("avg stddev stddev_samp stddev_pop variance var_samp var_pop")
@@ -59,6 +63,10 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		return w.found(w.times(w.scaled(total, x.grid.exponent), x), typ)
 	}
 	n := w.counter(g.q.counterFor(present))
+	if name == "avg" && number == "numeric" {
+		total := w.total(x, s, n)
+		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.most), w.constant(x.least), total), typ)
+	}
 	if name == "avg" {
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
@@ -72,6 +80,15 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	if strings.HasSuffix(name, "_pop") {
 		least, over = 0, n
 	}
+	if number == "numeric" {
+		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), 2*coarse.grid.exponent)
+		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(power10(coarse.grid.exponent, coarse.grid.centre)), n)
+		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
+		if strings.HasPrefix(name, "stddev") {
+			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
+		}
+		return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+	}
 	// Both grids are around the middle; what lies between their centres is known.
 	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 	away := fmt.Sprintf("(%s - %s)", mean, w.constant(power10(coarse.grid.exponent, coarse.grid.centre)))
@@ -79,9 +96,6 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
-	}
-	if number == "numeric" {
-		variance = "round(" + variance + ", 16)" // the digits that PostgreSQL shows
 	}
 	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
 }
@@ -308,6 +322,15 @@ type formula struct {
 }
 
 func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + countName(n) }
+
+// total is n times the mean of a value with the counters S and n, without a division.
+func (w *formula) total(x *value, s, n string) string {
+	text := s + "::numeric"
+	if x.grid.centre != 0 {
+		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, n)
+	}
+	return w.times(w.scaled(text, x.grid.exponent), x)
+}
 
 // scaled multiplies by a power of ten.
 func (w *formula) scaled(text string, exponent int) string {

@@ -53,7 +53,9 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		return Result{}, refusal
 	}
 	if a.reads(plan) {
-		readsRows(ctx)
+		if readsRows(ctx); !a.inForce(s) {
+			return Result{}, errPolicy
+		}
 	}
 	found := privacy.Cost{}
 	if len(plan.Finds) > 0 {
@@ -102,6 +104,13 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 // and what she was told.
 func (a *Answerer) reads(plan *planner.Plan) bool {
 	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return !m.Held })
+}
+
+// inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under
+// this one nothing is charged any more, and what was paid before reads no rows.
+func (a *Answerer) inForce(s *Session) bool {
+	digest, ruled := a.ledger.Policy()
+	return ruled && digest == s.Policy.Digest
 }
 
 // purchaseBurst is the time over which a user's purchases a second are counted.
@@ -357,6 +366,7 @@ func item(m *planner.Measure) ledger.Item {
 var (
 	errInternal  = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
 	errRefined   = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
+	errPolicy    = &Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
 	errElsewhere = &Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
 	errLedger    = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
 )
@@ -381,7 +391,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 		return &Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
 	}
 	if errors.Is(err, ledger.ErrPolicy) {
-		return &Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
+		return errPolicy
 	}
 	a.log.Error("charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
 	return errLedger

@@ -26,6 +26,8 @@ func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (polic
 			return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
 		case errors.Is(err, errShort):
 			return nil, failure("08P01", "insufficient data left in message")
+		case errors.Is(err, errDimensions):
+			return nil, severalDimensions()
 		case errors.Is(err, errInfinite):
 			return nil, failure("DP002", "an infinite date is not available as a parameter").withHint("Leave the bound out.")
 		case err != nil:
@@ -80,6 +82,9 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *Failure) 
 // readTextArray reads {a,"b c",NULL} of one dimension.
 func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value, *Failure) {
 	words, quoted, ok := splitArray(s)
+	if !ok && strings.HasPrefix(s, "{{") {
+		return nil, severalDimensions()
+	}
 	if !ok {
 		return nil, failure("22P02", "malformed array literal in a parameter")
 	}
@@ -96,6 +101,10 @@ func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value,
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+func severalDimensions() *Failure {
+	return failure("DP002", "an array of several dimensions is not available as a parameter").withHint("Send one list.")
 }
 
 func splitArray(s string) (words []string, quoted []bool, ok bool) {
@@ -133,16 +142,17 @@ func splitArray(s string) (words []string, quoted []bool, ok bool) {
 }
 
 var (
-	errBinary   = errors.New("malformed binary value")
-	errShort    = errors.New("value ends early")
-	errNotUTF8  = errors.New("text that is not UTF-8, or holds a zero")
-	errInfinite = errors.New("infinite date")
+	errBinary     = errors.New("malformed binary value")
+	errShort      = errors.New("value ends early")
+	errNotUTF8    = errors.New("text that is not UTF-8, or holds a zero")
+	errInfinite   = errors.New("infinite date")
+	errDimensions = errors.New("array of several dimensions")
 )
 
 // readBinary reads the binary form of a value.
 func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
-	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && len(raw) != width {
+	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && t != oidVoid && len(raw) != width {
 		if len(raw) < width {
 			return nil, errShort
 		}
@@ -269,6 +279,9 @@ func readBinaryArray(element policy.Type, raw []byte) (policy.Value, error) {
 	named := policy.Type(be.Uint32(raw[8:]))
 	if dims == 0 {
 		return []policy.Value{}, nil
+	}
+	if dims > 1 && dims <= 6 && named == element { // as many as PostgreSQL has
+		return nil, errDimensions
 	}
 	if dims != 1 || len(raw) < 20 || named != element {
 		return nil, errBinary

@@ -3,7 +3,6 @@ package proxy
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -54,6 +52,18 @@ var copiedTable = regexp.MustCompile(`(?is)^copy\s+((?:"[^"]*"|[\w.])+)\s*(?:\((
 
 // remarks finds comments before a statement.
 var remarks = regexp.MustCompile(`(?s)^(?:\s|--[^\n]*\n|/\*.*?\*/)+`)
+
+// asSent is what the session asks of a pipeline, which goes by the statement's tree: the arguments of EXECUTE, the rows of COPY.
+func asSent(text string) string {
+	text = remarks.ReplaceAllString(text, "")
+	if m := executed.FindStringSubmatch(text); m != nil {
+		return "SELECT " + m[1]
+	}
+	if m := copiedTable.FindStringSubmatch(text); m != nil {
+		return "SELECT " + cmp.Or(m[2], "*") + " FROM " + m[1]
+	}
+	return text
+}
 
 // alone finds statements that run in no transaction of several.
 var alone = regexp.MustCompile(`(?is)^(vacuum|(create|drop|alter)\s+(database|tablespace|subscription|system)|(create|drop|re)\s*index\s+concurrently|reindex|cluster|` +
@@ -183,7 +193,7 @@ func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Sta
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
-	told, err := u.conn.Prepare(ctx, "", stmt.Text, typesOf(given))
+	told, err := u.conn.Prepare(ctx, "", asSent(stmt.Text), typesOf(given))
 	if err != nil {
 		f := shown(err, stmt.From)
 		r := planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
@@ -210,13 +220,7 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
-	stmt.Text = remarks.ReplaceAllString(stmt.Text, "")
-	if m := executed.FindStringSubmatch(stmt.Text); m != nil { // the session has it computed, and runs what was prepared itself
-		stmt.Text = "SELECT " + m[1]
-	}
-	if m := copiedTable.FindStringSubmatch(stmt.Text); m != nil {
-		stmt.Text = "SELECT " + cmp.Or(m[2], "*") + " FROM " + m[1]
-	}
+	stmt.Text = asSent(stmt.Text)
 	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
 		u.block = true
 		if _, err := u.conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
@@ -260,77 +264,6 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	r.Rows = privacy.Published(sandbox.Rows{Columns: r.Columns, Data: data})
 	return r, nil
-}
-
-// binaryOf is the format in which a value comes: text where it may be no value of dpproxy's types, as numeric's NaN.
-func binaryOf(t policy.Type) int16 {
-	_, list := elements[t]
-	if list || widths[t] > 1 && t != 1033 && t != 2278 {
-		return 1
-	}
-	return 0
-}
-
-// valuesOf reads a row. What is of no type that dpproxy offers stays text.
-func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.Value {
-	out := make([]policy.Value, len(row))
-	for i, raw := range row {
-		if raw == nil {
-			continue
-		}
-		if formats[i] == 1 {
-			if list, ok := listOf(elements[columns[i].Type], raw); ok {
-				out[i] = list
-			} else if v, err := readBinary(columns[i].Type, raw); err == nil {
-				out[i] = v
-			} else {
-				out[i] = "a value that dpproxy's types do not hold"
-			}
-			continue
-		}
-		out[i] = string(raw)
-		if v, f := readText(scalar.Env{Zone: time.UTC}, columns[i].Type, string(raw)); f == nil {
-			out[i] = v
-		}
-	}
-	return out
-}
-
-// listOf reads a binary array of any number of dimensions.
-func listOf(element policy.Type, raw []byte) (list []policy.Value, ok bool) {
-	be := binary.BigEndian
-	if element == 0 || len(raw) < 12 {
-		return nil, false
-	}
-	var dims []int
-	rest := raw[12:]
-	for range be.Uint32(raw) {
-		dims = append(dims, int(be.Uint32(rest)))
-		rest = rest[8:]
-	}
-	if len(dims) == 0 {
-		return []policy.Value{}, true
-	}
-	ok = true
-	var read func(dims []int) []policy.Value
-	read = func(dims []int) (list []policy.Value) {
-		for range dims[0] {
-			if len(dims) > 1 {
-				list = append(list, read(dims[1:]))
-				continue
-			}
-			size := int(int32(be.Uint32(rest)))
-			rest = rest[4:]
-			if size < 0 {
-				list = append(list, nil)
-				continue
-			}
-			v, err := readBinary(element, rest[:size])
-			list, rest, ok = append(list, v), rest[size:], ok && err == nil
-		}
-		return list
-	}
-	return read(dims), ok
 }
 
 // Follow has the server's transaction follow the session's. The session has run the command itself by then.

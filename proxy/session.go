@@ -70,6 +70,7 @@ func (c *session) run() (err error) {
 }
 
 func (c *session) receive() (pgproto3.FrontendMessage, error) {
+	c.pace.rest()
 	idle := c.idleLimit()
 	if idle > 0 {
 		if err := c.conn.SetReadDeadline(time.Now().Add(idle)); err != nil {
@@ -81,7 +82,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	}
 	msg, err := c.back.Receive()
 	if err == nil {
-		c.answering()
+		c.answering(msg)
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
 			return nil, errSilent
 		}
@@ -107,9 +108,15 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	return nil, failure("08P01", "malformed message").fatal()
 }
 
-// answering begins the grid of what a message brings, with the first message after ReadyForQuery.
-func (c *session) answering() {
-	if c.pace == nil {
+// answering begins the grid of what a message brings, with the first message after ReadyForQuery. Sync and Flush bring
+// nothing of their own: what they send has waited already where rows were read for it.
+func (c *session) answering(msg pgproto3.FrontendMessage) {
+	if c.pace != nil {
+		switch msg.(type) {
+		case *pgproto3.Sync, *pgproto3.Flush:
+			return
+		}
+	} else {
 		c.pace = newPace(c.policy.Server.Timing, c.server.base.Done())
 	}
 	c.pace.owed = true
@@ -290,7 +297,7 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	}
 	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		return Result{}, interrupted(ctx)
+		return Result{}, c.cutShort(ctx)
 	}
 	type outcome struct {
 		result Result
@@ -314,10 +321,17 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	select {
 	case o := <-done:
 		if o.err != nil && ctx.Err() != nil {
-			return Result{}, interrupted(ctx)
+			return Result{}, c.cutShort(ctx)
 		}
 		return o.result, o.err
 	case <-ctx.Done():
-		return Result{}, interrupted(ctx)
+		return Result{}, c.cutShort(ctx)
 	}
+}
+
+// cutShort is the error of a wait that has just ended on the grid: it leaves at once. Only here is that known: a limit that
+// comes as late as the answer ends nothing, and must not let the next answer go.
+func (c *session) cutShort(ctx context.Context) error {
+	c.pace.cut = true
+	return interrupted(ctx)
 }

@@ -75,7 +75,7 @@ func TestStaleStatementRoutine(t *testing.T) {
 func TestBinaryParametersRefused(t *testing.T) {
 	b := start(t)
 	echo := b.pipeline.fixtures["select $1::int"].answer
-	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": oidBytea} {
+	for name, kind := range map[string]policy.Type{"date": policy.DateType, "text": policy.Text, "bytea": oidBytea, "int[]": 1007} {
 		b.pipeline.fixtures["select $1::"+name] = fixture{params: []policy.Type{kind}, columns: []sandbox.Column{column(name, kind)}, answer: echo}
 	}
 	b.raw(t).play("binary", []step{
@@ -87,6 +87,7 @@ func TestBinaryParametersRefused(t *testing.T) {
 		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound('a', 0), syncs),
 		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound(0xff), syncs),
 		many("1 E(22P03) Z(I)", parse("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
+		many("1 E(DP002) Z(I)", parse("", "select $1::int[]"), bound(0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23), syncs),
 		many("1 E(22023) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
 		many("1 E(08P01) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
 	})
@@ -99,6 +100,9 @@ func TestVoid(t *testing.T) {
 		if out, err := form(nil, oidVoid, ""); err != nil || len(out) != 0 {
 			t.Errorf("%q, %v", out, err)
 		}
+	}
+	if v, err := readBinary(oidVoid, nil); err != nil || v != "" {
+		t.Errorf("%v, %v", v, err)
 	}
 }
 

@@ -22,8 +22,8 @@ type pace struct {
 	begun       time.Time
 	stop        <-chan struct{} // the server's end, which waits for nothing
 	grid, fresh time.Duration   // steps; 0: no grid
-	reads       atomic.Bool     // private rows are read for it: its step is fresh
-	cut         atomic.Bool     // a wait has just been ended, on the grid
+	reads       atomic.Bool     // private rows were read since the last wait: the step is fresh
+	cut         bool            // the client's own limit has just ended a wait, on the grid
 	owed        bool            // work was done since the last bytes left
 }
 
@@ -62,8 +62,19 @@ func (p *pace) hold() {
 	if p == nil || !p.owed {
 		return
 	}
-	if p.owed = false; !p.cut.Swap(false) {
-		p.wait()
+	cut := p.cut
+	if p.owed, p.cut = false, false; cut {
+		return
+	}
+	p.wait()
+	p.reads.Store(false)
+}
+
+// rest waits as hold does, before the next message of a pipeline is read, if rows were read for the last one. That a server
+// goes on reading is seen too: by the room in the client's send buffer, or by the end of a connection after Terminate.
+func (p *pace) rest() {
+	if p != nil && p.reads.Load() {
+		p.hold()
 	}
 }
 
@@ -76,7 +87,6 @@ func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(parent, func() {
 		p.wait()
-		p.cut.Store(true)
 		cancel(context.Cause(parent))
 	})
 	return late, func() {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the same
@@ -94,5 +95,63 @@ func TestEveryOutcomeIsHeld(t *testing.T) {
 	r.upTo("EOF")
 	if took := time.Since(begun); took < grid {
 		t.Errorf("a panic is told after %s", took)
+	}
+}
+
+// TestLateCutIsNoLicence: a limit that comes as late as the answer ends nothing, so the next answer of the pipeline waits for
+// the grid as any other.
+func TestLateCutIsNoLicence(t *testing.T) {
+	const grid = 40 * time.Millisecond
+	p := newPace(policy.Timing{Grid: grid}, nil)
+	parent, cancel := context.WithCancelCause(t.Context())
+	ctx, release := p.onGrid(parent)
+	defer release()
+	p.owed = true
+	cancel(errCanceled) // the work has just ended all the same
+	p.hold()
+	<-ctx.Done()
+	time.Sleep(grid / 4)
+	p.owed = true
+	p.hold()
+	if took := time.Since(p.begun); took < 2*grid {
+		t.Errorf("the second answer left after %s of a grid of %s", took, grid)
+	}
+}
+
+// TestReadingOnWaits: after rows were read the server reads a pipeline's next message on the grid alone, since that shows in
+// what the client can still send and, after Terminate, in the end of the connection. Its Sync then goes at once.
+func TestReadingOnWaits(t *testing.T) {
+	const grid, fresh = 20 * time.Millisecond, 200 * time.Millisecond
+	b := start(t, func(c *Config) {
+		p := c.Policy()
+		p.Server.Timing = policy.Timing{Grid: grid, Fresh: fresh}
+		c.Policy = func() *policy.Policy { return p }
+	}, func(c *Config) {
+		c.Pipeline.(*fakePipeline).fixtures["select rows"] = fixture{columns: []sandbox.Column{column("count", policy.Int8)},
+			answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
+				readsRows(ctx)
+				return numbers(1), nil
+			}}
+	})
+	for _, last := range []pgproto3.FrontendMessage{&pgproto3.Terminate{}, syncs} {
+		r := b.raw(t)
+		begun := time.Now()
+		for _, m := range []pgproto3.FrontendMessage{parse("", "select rows"), bind("", ""), execute("", 0), last} {
+			r.Send(m)
+		}
+		if last == syncs {
+			r.upTo("Z")
+		} else {
+			r.upTo("EOF")
+		}
+		if took := time.Since(begun); took < fresh {
+			t.Errorf("%T was read %s after rows were, on a grid of %s", last, took, fresh)
+		}
+	}
+	p := newPace(policy.Timing{Grid: grid, Fresh: fresh}, nil)
+	p.owed = true
+	readsRows(context.WithValue(t.Context(), paceKey{}, p))
+	if p.rest(); p.owed {
+		t.Error("what has waited once waits again")
 	}
 }

@@ -149,19 +149,9 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 	live := a.watches.of(id)
 	live.mu.Lock()
 	defer live.mu.Unlock()
-	if live.asked == nil {
-		if live.asked, err = a.restoreWatch(ctx, s, id); err != nil {
-			return false, 0, err
-		}
-	}
-	receipt, err := a.ledger.Ask(context.WithoutCancel(ctx), s.User, id, ledger.Digest(q.Measure.Digest))
-	if errors.Is(err, ledger.ErrElsewhere) {
-		live.asked = nil
-		return false, 0, errElsewhere
-	}
+	receipt, err := a.hold(ctx, s, id, live, ledger.Digest(q.Measure.Digest))
 	if err != nil {
-		a.log.Error("run of alarms was not asked", "release", id, "error", err)
-		return false, 0, errLedger
+		return false, 0, err
 	}
 	truth, err := a.backend.Execute(query, receipt)
 	if err != nil {
@@ -182,6 +172,24 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 		return false, 0, err
 	}
 	return answer.Value(), live.asked.Left(), nil
+}
+
+// hold makes a run this proxy's and has it live here, with a receipt for one question. It is restored only when it is this
+// proxy's: before, its last steps might still be another one's to make.
+func (a *Answerer) hold(ctx context.Context, s *Session, id int64, live *liveWatch, question ledger.Digest) (*ledger.Receipt, error) {
+	receipt, err := a.ledger.Ask(context.WithoutCancel(ctx), s.User, id, question)
+	if errors.Is(err, ledger.ErrElsewhere) {
+		live.asked = nil
+		return nil, errElsewhere
+	}
+	if err != nil {
+		a.log.Error("run of alarms was not asked", "release", id, "error", err)
+		return nil, errLedger
+	}
+	if live.asked == nil {
+		live.asked, err = a.restoreWatch(ctx, s, id)
+	}
+	return receipt, err
 }
 
 // restoreWatch goes on with a run that another process has left.

@@ -97,11 +97,36 @@ func (a call) bind(name string, args []expr) expr {
 		}
 		return expr{sql: a.sql("string_agg", a.b.text(x).sql, a.b.text(args[1]).sql), typed: textType}
 	}
+	if strings.HasPrefix(name, "json_") {
+		return a.json(name, args)
+	}
 	if kind := spreads[name]; kind != "" {
 		return a.spread(kind, x)
 	}
 	cannot("aggregate " + name)
 	return expr{}
+}
+
+// json binds json_agg and json_object_agg over the types whose JSON is the same text in both.
+func (a call) json(name string, args []expr) expr {
+	value := args[len(args)-1]
+	switch {
+	case value.oid.Integer(), value.oid == policy.Bool, value.oid == policy.NumericType, textLike(value.oid), value.oid == policy.DateType, value.oid == typeJSON:
+	default:
+		cannot(name + " of type " + typeNameOf(value.oid))
+	}
+	if a.distinct {
+		cannot(name + " with DISTINCT")
+	}
+	if name == "json_agg" && len(args) == 1 {
+		return expr{sql: "('[' || " + a.sql("string_agg", a.b.json(value), "', '") + " || ']')", typed: of(typeJSON)}
+	}
+	if name != "json_object_agg" || len(args) != 2 || strings.Contains(a.tail, "FILTER") {
+		cannot("this use of " + name)
+	}
+	key := a.b.cast(args[0], textType, true).sql
+	key = "CASE WHEN " + key + " IS NULL THEN CAST(" + raise("22023", "field name must not be null") + " AS VARCHAR) ELSE CAST(to_json(" + key + ") AS VARCHAR) END"
+	return expr{sql: "('{ ' || " + a.sql("string_agg", "("+key+" || ' : ' || "+a.b.json(value)+")", "', '") + " || ' }')", typed: of(typeJSON)}
 }
 
 // spreads are the names of variance and standard deviation.

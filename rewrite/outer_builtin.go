@@ -54,6 +54,7 @@ var builtins = func() map[string]builtin {
 		"quote_ident":         {1, 1, []policy.Type{policy.Text}, policy.Text, "pg_quote_ident(%1)", "pg_catalog.pg_class"},
 		"quote_literal":       {1, 1, []policy.Type{policy.Text}, policy.Text, "pg_quote_literal(%1)", ""},
 		"quote_nullable":      {1, 1, []policy.Type{policy.Text}, policy.Text, "coalesce(pg_quote_literal(%1), 'NULL')", ""},
+		"parse_ident":         {1, 1, []policy.Type{policy.Text}, typeTextArr, "string_split(pg_ident(%1), chr(31))", ""},
 		"to_regclass":         {1, 1, []policy.Type{policy.Text}, typeRegclass, "pg_class_or_null(%1)", "pg_catalog.pg_class"},
 		"to_regtype":          {1, 1, []policy.Type{policy.Text}, typeRegtype, "pg_type_or_null(%1)", ""},
 		"to_regproc":          {1, 1, []policy.Type{policy.Text}, typeRegproc, "pg_proc_or_null(%1)", ""},

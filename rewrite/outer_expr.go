@@ -281,12 +281,34 @@ func (b *binder) indirection(n *pg.A_Indirection, sc *scope) expr {
 			e = expr{sql: "(CASE WHEN " + at + " < 1 THEN NULL ELSE (" + e.sql + ")[" + at + "] END)", typed: of(element)}
 			continue
 		}
-		if index.GetLidx() == nil || index.GetUidx() == nil || shift != "" {
+		if shift != "" || len(n.GetIndirection()) > 1 { // one slice makes every subscript a slice of its own dimension
 			cannot("this array slice")
 		}
-		e.sql = "(" + e.sql + ")[greatest(1, " + bound(index.GetLidx()) + "):greatest(0, " + bound(index.GetUidx()) + ")]"
+		e.sql = b.slice(e.sql, index, bound)
 	}
 	return e
+}
+
+// slice is list[low:high]; a bound that is left out is the list's own, one that is NULL makes the slice NULL.
+func (b *binder) slice(list string, index *pg.A_Indices, bound func(*pg.Node) string) string {
+	low, high, given := "1", "len("+list+")", ""
+	if node := index.GetLidx(); node != nil {
+		at := bound(node)
+		low, given = "greatest(1, "+at+")", at+" IS NULL"
+	}
+	if node := index.GetUidx(); node != nil {
+		at := bound(node)
+		high = "greatest(0, " + at + ")"
+		if given != "" {
+			given += " OR "
+		}
+		given += at + " IS NULL"
+	}
+	text := "(" + list + ")[" + low + ":" + high + "]"
+	if given == "" {
+		return text
+	}
+	return "(CASE WHEN " + given + " THEN NULL ELSE " + text + " END)"
 }
 
 func field(e expr, name string) expr {

@@ -72,6 +72,14 @@ func (b *binder) generated(args []expr) expr {
 		}
 		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
 		return expr{sql: integers(low.sql, high.sql, step.sql, t.oid), typed: bare(t)}
+	case policy.TimestampTZ:
+		if len(args) != 3 {
+			wrong("42883", "function generate_series over timestamps needs a step", 0)
+		}
+		low, high, step := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false), b.cast(args[2], of(policy.IntervalT), false)
+		text, x, l := "pg_instants("+asArgument(low)+", "+asArgument(high)+", "+asArgument(step)+")", b.fresh("x"), b.fresh("l")
+		return expr{sql: "(SELECT CASE WHEN " + l + ".v = '' THEN [] ELSE list_transform(string_split(" + l + ".v, ','), lambda " + x + " : " +
+			fromResult(x, t.oid) + ") END FROM (SELECT " + text + " AS v) AS " + l + ")", typed: bare(t)}
 	case policy.TimestampT:
 		if len(args) != 3 {
 			wrong("42883", "function generate_series over timestamps needs a step", 0)

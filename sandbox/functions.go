@@ -71,6 +71,8 @@ func (f function) Executor() duckdb.ScalarFuncExecutor {
 func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 	for name, f := range map[string]function{
 		"pg_call":            {inputs: []string{"text"}, variadic: true, row: i.call},
+		"pg_instants":        {inputs: []string{"text", "text", "text"}, row: i.instants},
+		"pg_ident":           {inputs: []string{"text"}, row: parseIdent},
 		"num_in":             {inputs: []string{"text"}, row: numericIn},
 		"num_sum":            {inputs: []string{"list"}, row: numericSum},
 		"num_least":          {inputs: []string{"list"}, row: numericEnd(-1, false)},

@@ -160,10 +160,18 @@ func TestSharedLedger(t *testing.T) {
 			third.stop(syscall.SIGKILL)
 			t.Errorf("a proxy with another policy: %v", err)
 		}
+		const alarm = "SELECT count(*) > 5000 FROM people"
+		a.ask("SET dp.alarms = 4")
+		if got := a.ask(alarm); got.err != nil || !strings.Contains(strings.Join(got.notes, " "), "yes answers are left") {
+			t.Fatalf("%v, %v", got.err, got.notes)
+		}
 		edit(t, two.policy, "max_epsilon: 1", "max_epsilon: 2") // which it loads
 		await(t, "the policy is loaded", func() bool { return strings.Contains(two.logText(), "policy reloaded") })
 		if r, err := a.tryAsk("SELECT count(*) FROM people WHERE age > 41"); err != nil || r.err == nil || r.err.Code != "DP003" {
 			t.Errorf("a charge under a policy that is no longer in force: %v, %v", r.err, err)
+		}
+		if r, err := a.tryAsk(alarm); err != nil || r.err == nil || r.err.Code != "DP003" {
+			t.Errorf("rows are read, for what was paid before, under a policy that is no longer in force: %v, %v", r.err, err)
 		}
 		if got := b.ask("SELECT count(*) FROM people WHERE age > 41"); got.err != nil {
 			t.Error(got.err)

@@ -162,11 +162,11 @@ var writingForms = []string{`INSERT INTO people VALUES (1)`, `INSERT INTO people
 	`CREATE TRIGGER t AFTER INSERT ON people EXECUTE FUNCTION f()`, `CREATE RULE r AS ON SELECT TO people DO INSTEAD SELECT 1`, `CREATE SEQUENCE s`, `CREATE SERVER s FOREIGN DATA WRAPPER w`, `CREATE PUBLICATION p FOR ALL TABLES`,
 	`ALTER TABLE people ADD COLUMN x int`, `ALTER ROLE alice SUPERUSER`, `ALTER SYSTEM SET fsync = off`, `ALTER DATABASE lab SET search_path = x`, `DROP TABLE people`, `DROP OWNED BY alice`, `DROP ROLE alice`,
 	`GRANT ALL ON people TO PUBLIC`, `REVOKE ALL ON people FROM PUBLIC`, `REASSIGN OWNED BY alice TO bob`, `COPY people FROM STDIN`, `COPY people TO '/tmp/x'`, `COPY people TO PROGRAM 'sh'`, `COPY people FROM PROGRAM 'sh'`,
-	`COPY (DELETE FROM people RETURNING *) TO STDOUT`, `DO $$ BEGIN RAISE NOTICE 'x'; END $$`, `CALL p()`, `EXECUTE nothing`, `PREPARE p AS DELETE FROM people`, `PREPARE p AS SELECT * FROM people`, `LISTEN c`, `NOTIFY c, 'x'`,
+	`COPY (DELETE FROM people RETURNING *) TO STDOUT`, `DO $$ BEGIN RAISE NOTICE 'x'; END $$`, `CALL p()`, `EXECUTE nothing`, `PREPARE p AS DELETE FROM people`, `PREPARE p AS SELECT * FROM people`, `NOTIFY c, 'x'`,
 	`LOCK TABLE people`, `VACUUM people`, `ANALYZE people`, `CLUSTER people`, `REINDEX TABLE people`, `CHECKPOINT`, `LOAD 'x'`, `REFRESH MATERIALIZED VIEW x`, `COMMENT ON TABLE people IS 'x'`, `SECURITY LABEL ON TABLE people IS 'x'`,
 	`IMPORT FOREIGN SCHEMA x FROM SERVER y INTO z`, `DECLARE c CURSOR WITH HOLD FOR SELECT * FROM people`, `DECLARE c CURSOR WITH HOLD FOR DELETE FROM people RETURNING *`, `EXPLAIN ANALYZE DELETE FROM people`, `EXPLAIN DELETE FROM people`,
 	`SELECT count(*) FROM people FOR UPDATE`, `SELECT count(*) FROM people FOR SHARE NOWAIT`, `SELECT pg_advisory_lock(1)`, `SELECT pg_notify('c', 'x')`, `SELECT nextval('s')`, `SELECT setval('s', 1)`, `SELECT lo_create(1)`,
-	`SELECT pg_terminate_backend(1)`, `SELECT pg_reload_conf()`, `SELECT pg_sleep(10)`, `SELECT txid_current()`, `SELECT pg_create_restore_point('x')`, `PREPARE TRANSACTION 'x'`, `COMMIT PREPARED 'x'`, `SET ROLE dba`, `SET SESSION AUTHORIZATION dba`,
+	`SELECT pg_reload_conf()`, `SELECT txid_current()`, `SELECT pg_create_restore_point('x')`, `PREPARE TRANSACTION 'x'`, `COMMIT PREPARED 'x'`, `SET ROLE dba`, `SET SESSION AUTHORIZATION dba`,
 	`ATTACH 'x.db'`, `INSTALL httpfs`, `PRAGMA database_list`, `EXPORT DATABASE '/tmp/x'`, `select 1; select note from people`, `SELECT 1; DELETE FROM people`, `BEGIN; DROP TABLE people; COMMIT`}
 
 // TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several statements in a

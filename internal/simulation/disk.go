@@ -20,14 +20,6 @@ import (
 // sector is what a disk writes whole or not at all.
 const sector = 512
 
-// inode is one file: what processes read (the kernel's cache), what a power cut leaves, and which sectors differ. A flush
-// that fails forgets that they differ, as Linux does: they look written then and are not.
-type inode struct {
-	cache, stored []byte
-	dirty         map[int64]bool
-	resized       bool // cache has another length than stored, and no flush has tried to write it
-}
-
 // Disk is what all processes of one machine share.
 type Disk struct {
 	mu     sync.Mutex
@@ -91,70 +83,6 @@ func (d *Disk) powerCut() {
 		}
 	}
 	d.names = maps.Clone(d.stored)
-}
-
-func (f *inode) cut(rng *rand.Rand, keep float64) {
-	for _, s := range slices.Sorted(maps.Keys(f.dirty)) {
-		if rng.Float64() < keep {
-			f.store(s)
-		}
-	}
-	if f.resized && rng.Float64() < keep {
-		f.stored = resized(f.stored, int64(len(f.cache)))
-	}
-	f.cache, f.dirty, f.resized = slices.Clone(f.stored), map[int64]bool{}, false
-}
-
-// store copies one sector from the cache to the disk.
-func (f *inode) store(s int64) {
-	from, to := s*sector, min((s+1)*sector, int64(len(f.cache)))
-	if from >= to {
-		return
-	}
-	if int64(len(f.stored)) < to {
-		f.stored = resized(f.stored, to)
-	}
-	copy(f.stored[from:to], f.cache[from:to])
-}
-
-func resized(b []byte, n int64) []byte {
-	if n <= int64(len(b)) {
-		return b[:n]
-	}
-	more := int(n) - len(b)
-	b = slices.Grow(b, more)[:n]
-	clear(b[len(b)-more:])
-	return b
-}
-
-func (f *inode) write(p []byte, off int64) {
-	if end := off + int64(len(p)); end > int64(len(f.cache)) {
-		f.cache, f.resized = resized(f.cache, end), true
-	}
-	copy(f.cache[off:], p)
-	for s := off / sector; s*sector < off+int64(len(p)); s++ {
-		f.dirty[s] = true
-	}
-}
-
-func (f *inode) truncate(size int64) {
-	if size != int64(len(f.cache)) {
-		f.cache, f.resized = resized(f.cache, size), true
-		maps.DeleteFunc(f.dirty, func(s int64, _ bool) bool { return s*sector >= size })
-	}
-}
-
-// flush writes all that differs. share is the part of it that gets there; a flush that fails forgets the rest.
-func (f *inode) flush(rng *rand.Rand, share float64) {
-	if f.resized && rng.Float64() < share {
-		f.stored = resized(f.stored, int64(len(f.cache)))
-	}
-	for _, s := range slices.Sorted(maps.Keys(f.dirty)) {
-		if share == 1 || rng.Float64() < share {
-			f.store(s)
-		}
-	}
-	f.dirty, f.resized = map[int64]bool{}, false
 }
 
 // The kinds of operations that fail apart.

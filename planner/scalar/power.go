@@ -21,6 +21,7 @@ var (
 func (r registry) numericPowers() {
 	n := policy.NumericType
 	r.one("sqrt", n, on1(sqrtNumeric))
+	r.one("scale", n, on1(func(v numeric) (policy.Value, error) { return int64(v.Scale), nil }))
 	r.one("ln", n, on1(lnNumeric))
 	r.one("exp", n, on1(expNumeric))
 	for _, name := range []string{"log", "log10"} {

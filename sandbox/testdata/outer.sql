@@ -167,3 +167,30 @@ SELECT sum(avg) FROM (SELECT avg(n) FROM leaf_1 GROUP BY k) x
 SELECT extract(year FROM d)::int AS y, to_char(d, 'Mon'), count(*) FROM leaf_2 GROUP BY 1, 2 ORDER BY 1, 2
 SELECT 100 * n / nullif(sum(n) OVER (), 0) || ' %' FROM leaf_1 ORDER BY n, k
 SELECT pg_typeof(n), pg_typeof(sum(n)) FROM leaf_1 GROUP BY n ORDER BY n
+SELECT (ARRAY[1,2,3,4])[2:3], (ARRAY[1,2,3])[:2], (ARRAY[1,2,3])[2:], (ARRAY['a','b'])[:], (ARRAY[1,2,3])[0:1], (ARRAY[1,2,3])[3:2], (ARRAY[1,2,3])[-2:-1], (ARRAY[1,2,3])[2:9]
+SELECT (ARRAY[1,2,3])[NULL:2], (ARRAY[1,2,3])[2:NULL], (ARRAY[1,2,3])[1:n::int] FROM leaf_1 ORDER BY n, k
+SELECT (string_to_array('a.b.c', '.'))[2:3], array_length((ARRAY[1,2,3])[2:], 1)
+SELECT scale(p), scale(p * 2.500) FROM leaf_3 ORDER BY n
+SELECT (ARRAY[1,2,3])[1:2][1]
+SELECT json_agg(n ORDER BY n), json_agg(k ORDER BY n, k), json_agg(k) FILTER (WHERE false) FROM leaf_1
+SELECT g, json_object_agg(k || g, n ORDER BY n) FROM leaf_1 WHERE k IS NOT NULL GROUP BY g ORDER BY g
+SELECT json_object_agg(k, n) FROM leaf_1
+SELECT json_object_agg(b, p ORDER BY n), json_agg(b ORDER BY n), json_agg(p ORDER BY n) FROM leaf_3 WHERE b IS NOT NULL
+SELECT json_agg(d ORDER BY d), json_object_agg(d, n ORDER BY d) FROM leaf_2
+SELECT json_agg(n) OVER (PARTITION BY g) FROM leaf_1 WHERE k = 'a' ORDER BY n
+SELECT t FROM generate_series(timestamptz '2024-01-31 00:00+00', timestamptz '2024-04-01 00:00+00', interval '1 month') AS t
+SELECT count(*), max(t) FROM generate_series(timestamptz '2024-03-30 00:00+00', timestamptz '2024-04-02 00:00+00', interval '6 hours') AS g(t)
+SELECT t FROM generate_series(timestamptz '2024-01-03', timestamptz '2024-01-01', interval '-1 day') AS t
+SELECT count(*) FROM generate_series(timestamptz '2024-01-03', timestamptz '2024-01-01', interval '1 day') AS t
+SELECT count(*) FROM generate_series(timestamptz '2024-01-03', NULL, interval '1 day') AS t
+SELECT count(*) FROM generate_series(timestamptz '2024-01-03', timestamptz '2024-01-01', interval '0') AS t
+SELECT t::date, coalesce(sum(l.n), 0) FROM generate_series('2024-01-01'::timestamptz, '2024-01-04'::timestamptz, '1 day') AS t LEFT JOIN leaf_2 l ON l.d = t::date GROUP BY 1 ORDER BY 1
+SELECT parse_ident('a'), parse_ident(' A . "B""b" . c$1 '), (parse_ident('"Public".people'))[1], parse_ident(NULL), array_length(parse_ident('x.y.z'), 1)
+SELECT parse_ident('')
+SELECT parse_ident('a.')
+SELECT parse_ident('a b')
+SELECT parse_ident('"a')
+SELECT parse_ident('"".a')
+SELECT parse_ident('1a')
+SELECT parse_ident('Ä.ß')
+SELECT i, quote_ident(i) FROM unnest(parse_ident('"a b".c')) AS i

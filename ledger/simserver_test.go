@@ -1,0 +1,381 @@
+package ledger
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"maps"
+	random "math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions one
+// after the other, of which a lost connection or a restart leaves nothing, and commits of which nobody hears.
+type simServer struct {
+	mu    sync.Mutex // never held by anybody who waits for time
+	rng   *random.Rand
+	state simState
+	head  chan struct{} // holds one element while a transaction has the chain's head
+	bad   float64       // the chance that a turn to the server and back fails
+	epoch int           // restarts
+	cuts  int           // commits whose answer was lost, done or not
+}
+
+type simState struct {
+	rows     []row
+	accounts map[accountKey]account
+	releases map[int64]keptRelease
+	claims   map[flightKey]simClaim
+	fence    int64
+	requests map[Digest]bool
+}
+
+type simClaim struct {
+	owner *simSite
+	fence int64
+}
+
+func newSimServer(seed uint64) *simServer {
+	return &simServer{rng: random.New(random.NewPCG(seed, 3)), head: make(chan struct{}, 1), state: simState{accounts: map[accountKey]account{},
+		releases: map[int64]keptRelease{}, claims: map[flightKey]simClaim{}, requests: map[Digest]bool{}}}
+}
+
+func (s simState) clone() simState {
+	s.rows = s.rows[:len(s.rows):len(s.rows)]
+	s.accounts, s.releases, s.claims, s.requests = maps.Clone(s.accounts), maps.Clone(s.releases), maps.Clone(s.claims), maps.Clone(s.requests)
+	return s
+}
+
+// simSite is the server as one process has it.
+type simSite struct {
+	server *simServer
+	dead   bool // guarded by the server's mutex
+	mark   string
+}
+
+func (p *simSite) shared() bool                         { return true }
+func (p *simSite) locks() []string                      { return nil }
+func (p *simSite) witness() string                      { return p.mark }
+func (p *simSite) clock() time.Time                     { return time.Now() }
+func (p *simSite) probe() error                         { return nil }
+func (p *simSite) explain(err error) error              { return err }
+func (p *simSite) backup(context.Context, string) error { return errors.New("not simulated") }
+
+func (p *simSite) kill() {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	p.dead = true
+}
+
+func (p *simSite) isDead() bool {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	return p.dead
+}
+
+func (p *simSite) open(_ context.Context, writes bool) (store, error) {
+	p.server.mu.Lock()
+	defer p.server.mu.Unlock()
+	if p.dead {
+		return nil, errLost
+	}
+	return &simStore{site: p, epoch: p.server.epoch}, nil
+}
+
+var errLost = errors.New("the connection is lost")
+
+// simStore is one connection.
+type simStore struct {
+	site   *simSite
+	epoch  int
+	lost   bool
+	tx     *simState // of the transaction under way
+	saved  *simState // its savepoint
+	name   Digest
+	closed bool
+}
+
+// turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
+func (s *simStore) turn() error {
+	v := s.site.server
+	v.mu.Lock()
+	long := time.Duration(1 + v.rng.Int64N(2e6))
+	v.mu.Unlock()
+	time.Sleep(long)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s.site.dead || s.epoch != v.epoch || v.rng.Float64() < v.bad {
+		s.drop()
+	}
+	return s.alive()
+}
+
+func (s *simStore) alive() error {
+	if s.lost || s.closed {
+		return errLost
+	}
+	return nil
+}
+
+// drop loses the connection, and with it what is not committed. The server's mutex is held.
+func (s *simStore) drop() {
+	s.lost = true
+	if s.tx != nil {
+		s.tx = nil
+		<-s.site.server.head
+	}
+}
+
+// on does something to the state that this connection sees.
+func (s *simStore) on(do func(*simState)) error {
+	v := s.site.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s.site.dead || s.epoch != v.epoch {
+		s.drop()
+	}
+	if err := s.alive(); err != nil {
+		return err
+	}
+	if s.tx != nil {
+		do(s.tx)
+	} else {
+		do(&v.state)
+	}
+	return nil
+}
+
+func (s *simStore) empty() (none bool, err error) {
+	err = s.on(func(x *simState) { none = len(x.rows) == 0 })
+	return none, err
+}
+
+func (s *simStore) create(first row) error {
+	return s.on(func(x *simState) {
+		if len(x.rows) == 0 {
+			x.rows = append(x.rows, first)
+		}
+	})
+}
+
+func (s *simStore) begin(last row) (more bool, err error) {
+	rand.Read(s.name[:])
+	if err := s.turn(); err != nil {
+		return false, err
+	}
+	s.site.server.head <- struct{}{}
+	v := s.site.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s.site.dead || s.epoch != v.epoch || s.closed {
+		s.lost = true
+		<-v.head
+		return false, errLost
+	}
+	state := v.state.clone()
+	s.tx = &state
+	end := state.rows[len(state.rows)-1]
+	return end.seq != last.seq || end.hash != last.hash, nil
+}
+
+func (s *simStore) savepoint() error {
+	return s.on(func(x *simState) { state := x.clone(); s.saved = &state })
+}
+
+func (s *simStore) keep() error { return s.on(func(*simState) { s.saved = nil }) }
+
+func (s *simStore) undo() error {
+	return s.on(func(x *simState) { *x, s.saved = *s.saved, nil })
+}
+
+func (s *simStore) rollback() error {
+	v := s.site.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if s.tx != nil {
+		s.tx = nil
+		<-v.head
+	}
+	return s.alive()
+}
+
+// commit may be lost on its way to the server, or its answer on the way back.
+func (s *simStore) commit([]row) error {
+	if err := s.turn(); err != nil {
+		v := s.site.server
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.cuts++
+		return unknownCommit{s.name, err}
+	}
+	v := s.site.server
+	v.mu.Lock()
+	state := *s.tx
+	state.requests[s.name] = true
+	v.state, s.tx = state, nil
+	<-v.head
+	lost := v.rng.Float64() < v.bad
+	if lost {
+		s.lost = true
+		v.cuts++
+	}
+	v.mu.Unlock()
+	if lost {
+		return unknownCommit{s.name, errLost}
+	}
+	return nil
+}
+
+func (s *simStore) settle() error   { return nil }
+func (s *simStore) tidy() error     { return nil }
+func (s *simStore) finish() error   { return nil }
+func (s *simStore) snapshot() error { return nil }
+func (s *simStore) sound() error    { return nil }
+
+func (s *simStore) insert(r row) error {
+	return s.on(func(x *simState) { x.rows = append(x.rows, r) })
+}
+
+func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
+	refused = -1
+	err = s.on(func(x *simState) {
+		for i, m := range moves {
+			a, ok := x.accounts[m.key]
+			if !ok && m.fresh != nil {
+				a = *m.fresh
+			}
+			if a = a.rolled(now, m.ends); !a.holds(m.cost) {
+				refused = i
+				return
+			}
+			x.accounts[m.key] = a.charged(m.cost, m.alt)
+		}
+	})
+	return refused, err
+}
+
+func (s *simStore) openAccount(key accountKey, a account) error {
+	return s.on(func(x *simState) { x.accounts[key] = a })
+}
+
+func (s *simStore) clearAccounts() error { return s.on(func(x *simState) { clear(x.accounts) }) }
+
+func (s *simStore) keepRelease(r keptRelease) (err error) {
+	fault := s.on(func(x *simState) {
+		for _, old := range x.releases {
+			if old.charge == r.charge || !old.withdrawn && !r.withdrawn && slices.Equal(old.key, r.key) {
+				err = errors.New("a second release on one charge or of one key")
+			}
+		}
+		x.releases[r.id] = r
+	})
+	return errors.Join(fault, err)
+}
+
+func (s *simStore) withdrawRelease(id int64) error {
+	return s.on(func(x *simState) {
+		r := x.releases[id]
+		r.withdrawn, r.key = true, nil
+		x.releases[id] = r
+	})
+}
+
+func (s *simStore) rows(_ context.Context, after int64, do func(row) error) error {
+	var list []row
+	err := s.on(func(x *simState) { list = x.rows[min(max(0, after), int64(len(x.rows))):] })
+	for _, r := range list {
+		if err == nil {
+			err = do(r)
+		}
+	}
+	return err
+}
+
+func (s *simStore) accounts() (all map[accountKey]account, err error) {
+	err = s.on(func(x *simState) { all = maps.Clone(x.accounts) })
+	return all, err
+}
+
+func (s *simStore) releases(do func(keptRelease) error) error {
+	var list []keptRelease
+	err := s.on(func(x *simState) { list = slices.Collect(maps.Values(x.releases)) })
+	slices.SortFunc(list, func(a, b keptRelease) int { return int(a.id - b.id) })
+	for _, r := range list {
+		if err == nil {
+			err = do(r)
+		}
+	}
+	return err
+}
+
+func (s *simStore) body(seq int64) (p []byte, err error) {
+	err = s.on(func(x *simState) { p = x.rows[seq-1].body })
+	return p, err
+}
+
+func (s *simStore) noisy(id int64) (p []byte, err error) {
+	err = s.on(func(x *simState) { p = x.releases[id].noisy })
+	return p, err
+}
+
+func (s *simStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
+	var list []row
+	err := s.on(func(x *simState) { list = slices.Clone(x.rows[:min(upTo, int64(len(x.rows)))]) })
+	for _, r := range slices.Backward(list) {
+		if err == nil && r.kind == rowCharge && r.ds == ds && (user == "" || r.holder == user) && limit > 0 {
+			limit--
+			err = do(r)
+		}
+	}
+	return err
+}
+
+func (s *simStore) close() error {
+	v := s.site.server
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s.drop()
+	s.closed = true
+	return nil
+}
+
+func (s *simStore) end() (r row, err error) {
+	err = s.on(func(x *simState) { r = x.rows[len(x.rows)-1] })
+	return r, err
+}
+
+func (s *simStore) request() Digest { return s.name }
+
+func (s *simStore) wrote(request Digest) (there bool, err error) {
+	err = s.on(func(x *simState) { there = x.requests[request] })
+	return there, err
+}
+
+func (s *simStore) claim(key flightKey) (fence int64, err error) {
+	err = s.on(func(x *simState) {
+		if c, ok := x.claims[key]; ok && c.owner != s.site && !c.owner.dead {
+			return
+		}
+		x.fence++
+		fence = x.fence
+		x.claims[key] = simClaim{s.site, fence}
+	})
+	return fence, err
+}
+
+func (s *simStore) holds(key flightKey, fence int64) (mine bool, err error) {
+	err = s.on(func(x *simState) { mine = x.claims[key] == simClaim{s.site, fence} })
+	return mine, err
+}
+
+func (s *simStore) yield(key flightKey, fence int64) error {
+	return s.on(func(x *simState) {
+		if x.claims[key] == (simClaim{s.site, fence}) {
+			delete(x.claims, key)
+		}
+	})
+}
+
+func (s *simStore) others() (int, error) { return 0, s.on(func(*simState) {}) }
