@@ -111,7 +111,7 @@ func (p *Policy) timingNotes() []string {
 		notes = append(notes, fmt.Sprintf("timing: where private rows are read it is a multiple of %s, at most %.4g answers a second on a connection", t.Fresh, 1/t.Fresh.Seconds()))
 	}
 	if t.Fresh <= p.Backend.Deadline {
-		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s", t.Fresh, p.Backend.Deadline))
+		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s, with the wait for a turn and the saving on top", t.Fresh, p.Backend.Deadline))
 	}
 	return notes
 }

@@ -12,7 +12,8 @@ import (
 // What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
 // step since the message came. Two answers whose work ends in the same step cannot be told apart by their time; what still
 // shows is in which step it ended. So statements for which rows are read, which is a function of public things, have a step
-// of their own: with one above the owner's deadline, their time tells nothing at all (ADR 36).
+// of their own: with one above the owner's deadline, the wait for a turn before it and the saving after it, their time
+// tells nothing (ADR 36).
 //
 // The client's own limits fall on the grid as well. A cancel request or a statement_timeout would else ask at any moment
 // whether the work has ended, and so read the time that the grid hides.
