@@ -18,8 +18,9 @@ import (
 
 func main() {
 	update := flag.Bool("update", false, "write the figures into "+document)
+	from := flag.String("from", "", "read the figures from this file, which tests wrote that ran with DPPROXY_SAFETY naming it, and run none")
 	flag.Parse()
-	if err := run(flag.Args(), *update); err != nil {
+	if err := run(flag.Args(), *from, *update); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
@@ -28,18 +29,21 @@ func main() {
 const document = "SECURITY.md"
 
 // run runs the rows whose names are given, or all, and prints the table.
-func run(only []string, update bool) error {
+func run(only []string, from string, update bool) error {
 	rows := threats.Table()
 	if len(only) > 0 {
 		rows = slices.DeleteFunc(rows, func(r threats.Row) bool { return !slices.Contains(only, r.ID) })
 	}
-	directory, err := os.MkdirTemp("", "dpproxy-safety")
-	if err != nil {
-		return err
+	name, failed := from, []string(nil)
+	if name == "" {
+		directory, err := os.MkdirTemp("", "dpproxy-safety")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(directory)
+		name = filepath.Join(directory, "figures")
+		failed = test(rows, name)
 	}
-	defer os.RemoveAll(directory)
-	name := filepath.Join(directory, "figures")
-	failed := test(rows, name)
 	figures, err := read(name)
 	if err != nil {
 		return err
