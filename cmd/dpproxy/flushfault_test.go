@@ -82,7 +82,7 @@ func TestT27FailingFlushes(t *testing.T) {
 	windows, failed, during, answers := threats.Length(3, 50), 0, 0, 0
 	slowest := time.Duration(0)
 	for n := range windows {
-		k := keepAsking(w, 1000*n)
+		k := keepAsking(w, 200*n)
 		time.Sleep(50 * time.Millisecond)
 		f := failFlushes(t, p.cmd.Process.Pid)
 		for end := time.Now().Add(3 * time.Second); f.first().IsZero() && time.Now().Before(end); {

@@ -17,9 +17,9 @@ import (
 
 const identities = 50
 
-// manyUsers is a fixture with 50 further users, each with a budget of 1, under a cap of 5.
-func manyUsers(t *testing.T) string {
-	path := duckFixture(t, budgets{user: "1", cap: "5"}, 0)
+// manyUsers is a fixture with 50 further users.
+func manyUsers(t *testing.T, b budgets) string {
+	path := duckFixture(t, b, 0)
 	var users strings.Builder
 	for n := range identities {
 		fmt.Fprintf(&users, "  - {name: u%d, password: %q}\n", n, verifier(t, fmt.Sprintf("u%d", n)))
@@ -28,7 +28,7 @@ func manyUsers(t *testing.T) string {
 	return path
 }
 
-// pooling has all users ask at once, each ten questions at 0.1 that nobody else asks, and counts the answers. Whatever is no
+// pooling has all users ask at once, each ten questions at 0.1 that nobody else asks, and no other salt, and counts the answers. Whatever is no
 // answer is DP001, unless the process dies.
 func pooling(p *program, salt int) (answers int64, found findings) {
 	var all sync.WaitGroup
@@ -42,7 +42,7 @@ func pooling(p *program, salt int) (answers int64, found findings) {
 		}
 		all.Go(func() {
 			for q := range 10 {
-				a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, n+1, 1000*(q+1)+100*salt))
+				a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND age < %d AND income < %d`, n+1, 119-salt, 1000*(q+1)))
 				switch {
 				case err != nil:
 					return
@@ -90,7 +90,7 @@ func moved(t *testing.T, path string) (users, pool int64, charges int) {
 // TestT38ManyIdentities: 50 users with a budget of 1 each, under a cap of 5, ask 500 questions at 0.1: exactly 50 are
 // answered. Killed again and again on the way, the ledger has moved a user's account and the cap together each time.
 func TestT38ManyIdentities(t *testing.T) {
-	path := manyUsers(t)
+	path := manyUsers(t, budgets{user: "1", cap: "5"})
 	p := serveProcess(t, path)
 	answers, found := pooling(p, 0)
 	found.none(t)
@@ -99,7 +99,7 @@ func TestT38ManyIdentities(t *testing.T) {
 	if answers != 50 || charges != 50 || users != 5_000_000 || pool != 5_000_000 {
 		t.Errorf("%d answers, %d charges, users have spent %d, the cap %d", answers, charges, users, pool)
 	}
-	path = manyUsers(t)
+	path = manyUsers(t, budgets{user: "500", cap: "2500"}) // which no run of it spends
 	p = serveProcess(t, path)
 	kills, apart, seen := threats.Length(4, 40), 0, int64(0)
 	for k := range kills {
@@ -110,7 +110,7 @@ func TestT38ManyIdentities(t *testing.T) {
 		found.none(t)
 		p.stop(syscall.SIGKILL)
 		users, pool, charges := moved(t, path)
-		if users != pool || int64(charges)*100_000 != pool || pool > 5_000_000 || seen > int64(charges) {
+		if users != pool || int64(charges)*100_000 != pool || seen > int64(charges) {
 			apart++
 			t.Errorf("kill %d: %d answers, %d charges, users have spent %d, the cap %d", k, seen, charges, users, pool)
 		}

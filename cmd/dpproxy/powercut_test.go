@@ -28,7 +28,7 @@ type asker struct {
 // heard is one answer and when its question left and it came.
 type heard struct{ asked, came time.Time }
 
-// keepAsking asks as alice until stop; a refusal of class DP003 is waited out.
+// keepAsking asks as alice until stop, beginning with one of ten thousand questions; a refusal of class DP003 is waited out.
 func keepAsking(w *wire, first int) *asker {
 	k := &asker{stop: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
@@ -40,7 +40,7 @@ func keepAsking(w *wire, first int) *asker {
 			default:
 			}
 			asked := time.Now()
-			a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, q/99, 1000*(q%99+1)))
+			a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, q%100, 1000*(q/100+1)))
 			k.mu.Lock()
 			switch {
 			case err != nil:
