@@ -57,10 +57,15 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 
 // settle makes what was loaded durable and current.
 func (f *keeper) settle(b *book, began time.Time) error {
-	if err := f.witness.write(markOf(b)); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+	// First the ledger, then what vouches for it: a power cut in between must not leave a witness of a file without a name.
+	err := f.store.settle()
+	if err == nil {
+		err = f.witness.write(markOf(b))
 	}
-	if err := errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness), f.store.settle()); err != nil {
+	if err == nil {
+		err = errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness))
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
 	f.mu.Lock()

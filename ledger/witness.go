@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -62,10 +63,12 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	return m, turn, d.end() == nil
 }
 
-// readWitness returns the latest mark, and false if there is no file. A file without a readable mark is ErrWitness.
+// readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length
+// of the first mark and not its bytes. A ledger that has rows is refused without a witness as well. Any other file without a
+// readable mark is ErrWitness.
 func readWitness(d Disk, path string) (mark, int64, bool, error) {
 	p, err := d.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && len(p) == 0 {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.Trim(p, "\x00")) == 0 {
 		return mark{}, 0, false, nil
 	}
 	if err != nil {
