@@ -102,6 +102,7 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost, grows bool) *way {
 		return nil
 	}
 	w := &way{measure: held.measure("range", s.table.Name+"_"+columns[0].Name), reading: reading}
+	w.measure.Rows, w.measure.PerGroup = s.rows, s.perGroup // as its noise is made for
 	w.measure.Cost, w.measure.Why = share, "dp.release is on: every range over "+columns[0].Name+" is free after it"+stale(s.table, columns)
 	held.sold(w.measure, spec)
 	return w
