@@ -193,6 +193,7 @@ type bench struct {
 	policy   atomic.Pointer[policy.Policy]
 	port     string
 	log      *logBuffer
+	level    slog.LevelVar
 }
 
 type logBuffer struct {
@@ -216,7 +217,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 	t.Helper()
 	b := &bench{pipeline: &fakePipeline{fixtures: standardFixtures()}, log: &logBuffer{}}
 	b.policy.Store(testPolicy(t))
-	c := Config{Policy: b.policy.Load, Pipeline: b.pipeline, Log: slog.New(slog.NewTextHandler(b.log, nil)), Secret: []byte("test secret")}
+	c := Config{Policy: b.policy.Load, Pipeline: b.pipeline, Log: slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: &b.level})), Secret: []byte("test secret")}
 	for _, f := range change {
 		f(&c)
 	}
@@ -247,7 +248,7 @@ func start(t testing.TB, change ...func(*Config)) *bench {
 
 // quiet keeps warnings and errors alone from now on.
 func (b *bench) quiet() {
-	b.config.Log = slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	b.level.Set(slog.LevelWarn)
 }
 
 func (b *bench) url(user, password, database, more string) string {
