@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
 )
 
@@ -103,7 +104,7 @@ func TestT19NoiseAndTime(t *testing.T) {
 		}
 		sizes = append(sizes, math.Abs(x))
 	}
-	rho := rankCorrelation(sizes, times)
+	rho := stattest.Spearman(sizes, times)
 	if most := max(0.02, 5/math.Sqrt(float64(n))); math.Abs(rho) > most {
 		t.Errorf("Spearman's ρ of |noise| and time is %.4f over %d answers, must be within %.3f", rho, n, most)
 	}
@@ -111,30 +112,4 @@ func TestT19NoiseAndTime(t *testing.T) {
 		t.Errorf("%d charges for %d questions: not all were drawn", charges, n)
 	}
 	threats.Reached(t, "T19", "end to end, with the grid: ρ %.4f of %d answers (standard error %.3f)", rho, n, 1/math.Sqrt(float64(n)))
-}
-
-// rankCorrelation is Spearman's, by the separations of each number from all: ρ of ranks with ties at their middle.
-func rankCorrelation(a, b []float64) float64 {
-	rank := func(values []float64) []float64 {
-		out := make([]float64, len(values))
-		for i, x := range values {
-			for _, y := range values {
-				switch {
-				case y < x:
-					out[i]++
-				case y == x:
-					out[i] += 0.5
-				}
-			}
-		}
-		return out
-	}
-	x, y, mean := rank(a), rank(b), float64(len(a))/2
-	cross, one, other := 0.0, 0.0, 0.0
-	for i := range x {
-		cross += (x[i] - mean) * (y[i] - mean)
-		one += (x[i] - mean) * (x[i] - mean)
-		other += (y[i] - mean) * (y[i] - mean)
-	}
-	return cross / math.Sqrt(one*other)
 }

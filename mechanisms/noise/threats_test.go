@@ -3,7 +3,6 @@ package noise
 import (
 	"crypto/rand"
 	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -39,48 +38,6 @@ func TestT21ExactChances(t *testing.T) {
 	threats.Reached(t, "T21", "chi-square of %d draws of %d parameters: %d rejected at 1e-7", n, len(drawnFor), worst)
 }
 
-// spearman is the rank correlation of two lists.
-func spearman(a, b []float64) float64 {
-	x, y := ranks(a), ranks(b)
-	mean := float64(len(a)-1) / 2
-	cross, one, other := 0.0, 0.0, 0.0
-	for i := range x {
-		cross += (x[i] - mean) * (y[i] - mean)
-		one += (x[i] - mean) * (x[i] - mean)
-		other += (y[i] - mean) * (y[i] - mean)
-	}
-	return cross / math.Sqrt(one*other)
-}
-
-// ranks are the places in order; equal ones share the middle of theirs.
-func ranks(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case values[a] < values[b]:
-			return -1
-		case values[a] > values[b]:
-			return 1
-		}
-		return 0
-	})
-	out := make([]float64, len(values))
-	for i := 0; i < len(order); {
-		j := i
-		for j < len(order) && values[order[j]] == values[order[i]] {
-			j++
-		}
-		for k := i; k < j; k++ {
-			out[order[k]] = float64(i+j-1) / 2
-		}
-		i = j
-	}
-	return out
-}
-
 // timed returns the size and the time of so many draws.
 func timed(n int, draw func() int64) (sizes, times []float64) {
 	for range n {
@@ -98,11 +55,11 @@ func timed(n int, draw func() int64) (sizes, times []float64) {
 func TestT19SamplerTime(t *testing.T) {
 	n := threats.Length(100_000, 100_000)
 	f, r := mustFix(t, Laplace, 20, 1), NewReader(rand.Reader)
-	fixed := spearman(timed(n, func() int64 { return f.Sample(r) }))
+	fixed := stattest.Spearman(timed(n, func() int64 { return f.Sample(r) }))
 	d := mustNew(t, Laplace, 20, 1)
-	ordinary := spearman(timed(n, func() int64 { return d.Sample(r) }))
+	ordinary := stattest.Spearman(timed(n, func() int64 { return d.Sample(r) }))
 	steps := 0
-	slower := spearman(timed(n, func() int64 {
+	slower := stattest.Spearman(timed(n, func() int64 {
 		x := f.Sample(r)
 		for range 10 * max(x, -x) {
 			steps++

@@ -2,15 +2,12 @@ package whole
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,11 +18,6 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
-)
-
-var (
-	seeds = flag.Int("seeds", 0, "how many seeds to run; 0: as many as fit CI")
-	seed  = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
 )
 
 const (
@@ -266,12 +258,7 @@ func (w *world) reap() {
 	}
 }
 
-type outcome struct {
-	broken, schedule string
-	answers, boots   int
-}
-
-func runSeed(t *testing.T, h *house, seed uint64) (out outcome) {
+func runSeed(t *testing.T, h *house, seed uint64) (out simulation.Outcome) {
 	var w *world
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
@@ -283,7 +270,7 @@ func runSeed(t *testing.T, h *house, seed uint64) (out outcome) {
 			disk: simulation.NewDisk(rand.New(rand.NewPCG(seed, 2))), answers: map[string]string{}, asked: map[string]int{}, astray: map[string]int{}}
 		w.run()
 		slices.Sort(w.trace) // by time; what happens at one moment has no order
-		out = outcome{w.broken, strings.Join(w.trace, "\n"), w.count, w.boots}
+		out = simulation.Outcome{Broken: w.broken, Schedule: strings.Join(w.trace, "\n"), Answers: w.count, Boots: w.boots}
 	})
 	return out
 }
@@ -291,50 +278,15 @@ func runSeed(t *testing.T, h *house, seed uint64) (out outcome) {
 // TestWhole runs whole proxies under seeds.
 func TestWhole(t *testing.T) {
 	h := newHouse(t)
-	if *seed != 0 {
-		out := runSeed(t, h, *seed)
-		t.Logf("seed %d\n%s", *seed, out.schedule)
-		if out.broken != "" {
-			t.Error(out.broken)
-		}
+	n, sum := simulation.Run(t, "internal/simulation/whole", threats.Length(120, 20_000), func(s uint64) simulation.Outcome { return runSeed(t, h, s) })
+	if n == 0 {
 		return
 	}
-	n := *seeds
-	if n == 0 {
-		n = threats.Length(120, 20_000)
-	}
-	began := time.Now()
-	var next, answers, boots atomic.Int64
-	var failed atomic.Bool
-	var all sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			for s := uint64(next.Add(1)); s <= uint64(n) && !failed.Load(); s = uint64(next.Add(1)) {
-				out := runSeed(t, h, s)
-				answers.Add(int64(out.answers))
-				boots.Add(int64(out.boots))
-				if out.broken != "" {
-					failed.Store(true)
-					t.Errorf("seed %d: %s\nreplay: go test ./internal/simulation/whole -run '^TestWhole$' -seed %d -v\n%s", s, out.broken, s, out.schedule)
-				}
-			}
-		})
-	}
-	all.Wait()
-	t.Logf("%d seeds, %.0f a second", n, float64(n)/time.Since(began).Seconds())
-	threats.Reached(t, "T25", "simulated proxies: %d seeds with %d starts of a process; of %d answers over the wire none without its charge or its release", n, boots.Load(), answers.Load())
+	threats.Reached(t, "T25", "simulated proxies: %d seeds with %d starts of a process; of %d answers over the wire none without its charge or its release", n, sum.Boots, sum.Answers)
 }
 
 // TestReplays: a seed runs the same way twice.
 func TestReplays(t *testing.T) {
 	h := newHouse(t)
-	differ, n := 0, threats.Length(6, 200)
-	for s := uint64(1); s <= uint64(n); s++ {
-		if a, b := runSeed(t, h, s), runSeed(t, h, s); a.schedule != b.schedule {
-			differ++
-		}
-	}
-	if differ > 0 {
-		t.Errorf("%d of %d seeds run another way the second time", differ, n)
-	}
+	simulation.Replays(t, threats.Length(6, 200), func(s uint64) simulation.Outcome { return runSeed(t, h, s) })
 }

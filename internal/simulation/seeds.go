@@ -1,0 +1,77 @@
+package simulation
+
+import (
+	"flag"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	seeds = flag.Int("seeds", 0, "how many seeds to run; 0: as many as fit CI")
+	seed  = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
+)
+
+// Outcome is what a seed came to, or many together.
+type Outcome struct {
+	Broken, Schedule string
+	Answers, Cuts    int
+	Boots            int
+}
+
+// Run runs the first n seeds, or as many as the flags ask for, on all processors, and adds up what they came to. The first
+// one that breaks a rule fails the test with its schedule. It returns how many ran: 0 where one seed alone was asked for.
+// pkg is where the test stands below the module's root.
+func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran int, sum Outcome) {
+	t.Helper()
+	if *seed != 0 {
+		out := run(*seed)
+		t.Logf("seed %d\n%s", *seed, out.Schedule)
+		if out.Broken != "" {
+			t.Error(out.Broken)
+		}
+		return 0, out
+	}
+	if *seeds != 0 {
+		n = *seeds
+	}
+	began := time.Now()
+	var next atomic.Int64
+	var failed atomic.Bool
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for s := uint64(next.Add(1)); s <= uint64(n) && !failed.Load(); s = uint64(next.Add(1)) {
+				out := run(s)
+				mu.Lock()
+				sum.Answers, sum.Cuts, sum.Boots = sum.Answers+out.Answers, sum.Cuts+out.Cuts, sum.Boots+out.Boots
+				mu.Unlock()
+				if out.Broken != "" {
+					failed.Store(true)
+					t.Errorf("seed %d: %s\nreplay: go test ./%s -run '^%s$' -seed %d -v\n%s", s, out.Broken, pkg, t.Name(), s, out.Schedule)
+				}
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d seeds, %.0f a second", n, float64(n)/time.Since(began).Seconds())
+	return n, sum
+}
+
+// Replays holds that each of the first n seeds runs the same way twice.
+func Replays(t *testing.T, n int, run func(seed uint64) Outcome) {
+	t.Helper()
+	differ := 0
+	for s := uint64(1); s <= uint64(n); s++ {
+		once, again := run(s), run(s)
+		if once.Schedule != again.Schedule {
+			differ++
+		}
+	}
+	if differ > 0 {
+		t.Errorf("%d of %d seeds run another way the second time", differ, n)
+	}
+}
