@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
@@ -107,8 +108,8 @@ func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
 func (b *DuckDB) Close() error { return b.db.Close() }
 
 // Execute is described at Backend.
-func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	return b.executor.execute(query, receipt)
+func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+	return b.executor.execute(query, receipt, step)
 }
 
 // Ready is described at Backend.

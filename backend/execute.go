@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -52,52 +53,81 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 }
 
 // execute is Backend.Execute.
-func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	if !query.Valid() || query.Dialect() != x.engine.Dialect() {
 		return privacy.Sensitive[[]privacy.Group]{}, errors.New("backend: not a query for this database")
 	}
 	if err := receipt.Spend(query.Digest()); err != nil {
 		return privacy.Sensitive[[]privacy.Group]{}, err
 	}
-	return privacy.Seal(x.settle(query)), nil
+	return privacy.Seal(x.settle(query, step)), nil
 }
 
-// settle runs a paid query on its own, detached from any client, until the owner's deadline, which counts from when its
-// turn has come. A fault, and a database that does not let go of the query at the deadline, give no groups.
-func (x executor) settle(query rewrite.Query) []privacy.Group {
-	var o outcome
-	if x.claim() {
-		o = x.take(query)
-	} else {
-		o.fault = errQueue
-	}
-	if o.fault == nil {
+// settle runs a paid query on its own, detached from any client, and returns at a multiple of step. What would come later
+// than a step above the deadline is not waited for, whatever held it up: then the time at which settle returns, and with it
+// the time of all that follows, does not depend on the rows. A fault gives no groups.
+func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Group {
+	begun := time.Now()
+	if step <= x.deadline {
+		o := x.take(context.Background(), query)
+		if o.fault != nil {
+			x.tell(query, o.fault)
+		}
+		if step > 0 {
+			moment.Until(moment.Next(begun, step), nil)
+		}
 		return o.groups
 	}
+	ctx, cancel := context.WithDeadline(context.Background(), begun.Add(step))
+	done := make(chan outcome, 1)
+	go func() {
+		defer cancel()
+		done <- x.take(ctx, query)
+	}()
+	moment.Until(begun.Add(step), nil)
+	o := outcome{fault: context.DeadlineExceeded}
+	select {
+	case o = <-done:
+	default:
+	}
+	if o.fault != nil {
+		go x.tell(query, o.fault) // which takes a time that is not to be seen
+	}
+	return o.groups
+}
+
+// tell tells the operator of a fault.
+func (x executor) tell(query rewrite.Query, fault error) {
 	digest := query.Digest()
 	x.log.Error("a paid query failed; its counts are taken as zero and the noisy answer is saved (privacy rule 5)",
-		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(o.fault))
-	return nil
+		"dataset", query.Table().Dataset.ID, "table", query.Table().Name, "measure", hex.EncodeToString(digest[:8]), "cause", cause(fault))
 }
 
 // claim waits for a slot. It fails when every slot is held by a query that its database does not let go.
-func (x executor) claim() bool {
+func (x executor) claim(ctx context.Context) error {
 	select {
 	case x.slots <- struct{}{}: // a free slot is taken, however short the wait may be
-		return true
+		return nil
 	default:
 	}
+	patience := time.NewTimer(queueing * x.deadline)
+	defer patience.Stop()
 	select {
 	case x.slots <- struct{}{}:
-		return true
-	case <-time.After(queueing * x.deadline):
-		return false
+		return nil
+	case <-patience.C:
+	case <-ctx.Done():
 	}
+	return errQueue
 }
 
-// take runs a query in a slot, which is free again when the database has let go of the query.
-func (x executor) take(query rewrite.Query) outcome {
-	ctx, cancel := context.WithTimeout(context.Background(), x.deadline)
+// take runs a query in a slot, until the owner's deadline, which counts from when its turn has come, or the end of ctx. The
+// slot is free again when the database has let go of the query, which take does not wait for.
+func (x executor) take(ctx context.Context, query rewrite.Query) outcome {
+	if err := x.claim(ctx); err != nil {
+		return outcome{fault: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.deadline)
 	done := make(chan outcome, 1)
 	go func() {
 		defer func() { <-x.slots }()
@@ -119,7 +149,7 @@ func (x executor) take(query rewrite.Query) outcome {
 
 // outcome is what a query came to.
 type outcome struct {
-	groups []privacy.Group
+	groups []privacy.Group // none after a fault
 	fault  error
 }
 
@@ -131,7 +161,10 @@ func run(ctx context.Context, e engine, query rewrite.Query) (o outcome) {
 		}
 	}()
 	groups, err := e.groups(ctx, query)
-	return outcome{groups, err}
+	if err != nil {
+		return outcome{fault: err}
+	}
+	return outcome{groups: groups}
 }
 
 // cause names a fault without a byte of the database's text.

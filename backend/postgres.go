@@ -71,8 +71,8 @@ func (b *Postgres) Close() error {
 }
 
 // Execute is described at Backend.
-func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
-	return b.executor.execute(query, receipt)
+func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
+	return b.executor.execute(query, receipt, step)
 }
 
 // Ready is described at Backend.

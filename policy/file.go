@@ -32,7 +32,7 @@ type serverT struct {
 
 type timingT struct {
 	Grid  string `yaml:"grid" jsonschema:"required" jsonschema_description:"Answers, refusals and errors leave at multiples of this since the question came, such as 20ms."`
-	Fresh string `yaml:"fresh" jsonschema_description:"The same for questions for which private rows are read, such as 200ms. Above backend.deadline, the wait for a turn and the saving together, their time tells nothing. Without it as grid."`
+	Fresh string `yaml:"fresh" jsonschema_description:"The result of each query on private rows is taken at a multiple of this since it was asked, such as 3m. Above backend.deadline, time tells nothing of the rows. Without it as grid."`
 }
 
 type limitsT struct {

@@ -36,7 +36,7 @@ type Server struct {
 // Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.
 type Timing struct {
 	Grid  time.Duration
-	Fresh time.Duration // where private rows are read; at least Grid
+	Fresh time.Duration // of the results of queries on private rows; at least Grid
 }
 
 // Limits bound what clients may take. A policy that was read has none that is zero but StatementsPerSecond: any number.

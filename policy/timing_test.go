@@ -17,7 +17,7 @@ func TestTimingNotes(t *testing.T) {
 		says   []string
 	}{
 		{Timing{20 * time.Millisecond, 20 * time.Millisecond}, []string{"at most 50 answers a second", "the number of steps of 20ms"}},
-		{Timing{20 * time.Millisecond, 200 * time.Millisecond}, []string{"at most 50 answers", "a multiple of 200ms, at most 5 answers", "fresh above backend.deadline, 2m0s"}},
+		{Timing{20 * time.Millisecond, 200 * time.Millisecond}, []string{"at most 50 answers", "a multiple of 200ms, so that a connection has at most 5 answers", "fresh above backend.deadline, 2m0s"}},
 		{Timing{20 * time.Millisecond, 3 * time.Minute}, []string{"at most 50 answers", "a multiple of 3m0s"}},
 	} {
 		p.Server.Timing = c.timing

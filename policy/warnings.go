@@ -108,10 +108,10 @@ func (p *Policy) timingNotes() []string {
 	}
 	notes := []string{fmt.Sprintf("timing: what a question brings leaves at a multiple of %s since it came: half of that later on average, and at most %.4g answers a second on a connection; the last 2ms of each wait take a processor", t.Grid, 1/t.Grid.Seconds())}
 	if t.Fresh != t.Grid {
-		notes = append(notes, fmt.Sprintf("timing: where private rows are read it is a multiple of %s, at most %.4g answers a second on a connection", t.Fresh, 1/t.Fresh.Seconds()))
+		notes = append(notes, fmt.Sprintf("timing: each query on private rows takes a multiple of %s, so that a connection has at most %.4g answers from them a second", t.Fresh, 1/t.Fresh.Seconds()))
 	}
 	if t.Fresh <= p.Backend.Deadline {
-		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s, with the wait for a turn and the saving on top", t.Fresh, p.Backend.Deadline))
+		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s", t.Fresh, p.Backend.Deadline))
 	}
 	return notes
 }

@@ -300,7 +300,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 	if m.Refines() {
 		d, err = lower.refine(m, receipt, a.random)
 	} else {
-		truth, failed := a.backend.Execute(query, receipt)
+		truth, failed := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
 		if failed != nil {
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal

@@ -15,26 +15,17 @@ import (
 // TestHoldWaitsForTheGrid: what a message brings leaves no earlier than the next point of its grid, later bytes of the same
 // answer go at once, and without a grid there is no wait.
 func TestHoldWaitsForTheGrid(t *testing.T) {
-	const grid, fresh = 20 * time.Millisecond, 60 * time.Millisecond
-	for _, reads := range []bool{false, true} {
-		step := grid
-		if reads {
-			step = fresh
+	const grid = 20 * time.Millisecond
+	for _, worked := range []time.Duration{0, 7 * time.Millisecond, 19 * time.Millisecond, 61 * time.Millisecond} {
+		p := newPace(policy.Timing{Grid: grid}, nil)
+		p.begun = p.begun.Add(-worked)
+		p.owed = true
+		p.hold()
+		if took := time.Since(p.begun); took < worked.Truncate(grid)+grid {
+			t.Errorf("after %s of work the answer left at %s of a grid of %s", worked, took, grid)
 		}
-		for _, worked := range []time.Duration{0, 7 * time.Millisecond, 19 * time.Millisecond, 61 * time.Millisecond} {
-			p := newPace(policy.Timing{Grid: grid, Fresh: fresh}, nil)
-			p.begun = p.begun.Add(-worked)
-			p.owed = true
-			if reads {
-				readsRows(context.WithValue(t.Context(), paceKey{}, p))
-			}
-			p.hold()
-			if took := time.Since(p.begun); took < worked.Truncate(step)+step {
-				t.Errorf("after %s of work the answer left at %s of a grid of %s", worked, took, step)
-			}
-			if p.owed {
-				t.Error("the next bytes of the same answer would wait as well")
-			}
+		if p.owed {
+			t.Error("the next bytes of the same answer would wait as well")
 		}
 	}
 	none := newPace(policy.Timing{}, nil)
@@ -121,10 +112,10 @@ func TestLateCutIsNoLicence(t *testing.T) {
 // TestReadingOnWaits: after rows were read the server reads a pipeline's next message on the grid alone, since that shows in
 // what the client can still send and, after Terminate, in the end of the connection. Its Sync then goes at once.
 func TestReadingOnWaits(t *testing.T) {
-	const grid, fresh = 20 * time.Millisecond, 200 * time.Millisecond
+	const grid = 200 * time.Millisecond
 	b := start(t, func(c *Config) {
 		p := c.Policy()
-		p.Server.Timing = policy.Timing{Grid: grid, Fresh: fresh}
+		p.Server.Timing = policy.Timing{Grid: grid, Fresh: grid}
 		c.Policy = func() *policy.Policy { return p }
 	}, func(c *Config) {
 		c.Pipeline.(*fakePipeline).fixtures["select rows"] = fixture{columns: []sandbox.Column{column("count", policy.Int8)},
@@ -144,11 +135,11 @@ func TestReadingOnWaits(t *testing.T) {
 		} else {
 			r.upTo("EOF")
 		}
-		if took := time.Since(begun); took < fresh {
-			t.Errorf("%T was read %s after rows were, on a grid of %s", last, took, fresh)
+		if took := time.Since(begun); took < grid {
+			t.Errorf("%T was read %s after rows were, on a grid of %s", last, took, grid)
 		}
 	}
-	p := newPace(policy.Timing{Grid: grid, Fresh: fresh}, nil)
+	p := newPace(policy.Timing{Grid: grid}, nil)
 	p.owed = true
 	readsRows(context.WithValue(t.Context(), paceKey{}, p))
 	if p.rest(); p.owed {

@@ -153,7 +153,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 	if err != nil {
 		return false, 0, err
 	}
-	truth, err := a.backend.Execute(query, receipt)
+	truth, err := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
 	if err != nil {
 		a.log.Error("question of a run of alarms was not run", "measure", q.Measure.Name, "error", err)
 		return false, 0, errInternal

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -67,9 +68,9 @@ type recordedBackend struct {
 	*recorder
 }
 
-func (b recordedBackend) Execute(q rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+func (b recordedBackend) Execute(q rewrite.Query, receipt *ledger.Receipt, hold time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	b.add(step{what: fmt.Sprintf("run %s %v", q.SQL(), q.Args())})
-	return b.Backend.Execute(q, receipt)
+	return b.Backend.Execute(q, receipt, hold)
 }
 
 // recordedLedger writes down what is charged for, and what is saved.

@@ -41,6 +41,8 @@ var Faults = []Fault{
 	{"a unit's rows are not bounded", "rewrite/source.go", `".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)`, `".r <= " + strconv.FormatInt(1000000*w.table.MaxRowsPerUnit, 10)`, "cmd/dpproxy.TestT45Recorded", true},
 	{"the noise of a sum is that of the first one", "mechanisms/plan.go", "calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i])", "calibrate(s.movesOf(c, s.Sums[0]), cost, shares[i])", "cmd/dpproxy.TestT45Recorded", true},
 	{"answers are not held", "proxy/timing.go", "if p.owed, p.cut = false, false; cut {", "if p.owed, p.cut = false, false; true {", "proxy.TestEveryOutcomeIsHeld", false},
+	{"a result is taken when it is there", "backend/execute.go", "	moment.Until(begun.Add(step), nil)\n	o := outcome{fault: context.DeadlineExceeded}\n	select {\n	case o = <-done:\n	default:\n	}", "	_ = begun\n	o := <-done", "backend.TestResultsAtAPublicMoment", false},
+	{"a query's wait for its turn is waited for", "backend/execute.go", "context.WithDeadline(context.Background(), begun.Add(step))\n	done := make(chan outcome, 1)\n	go func() {\n		defer cancel()\n		done <- x.take(ctx, query)\n	}()", "context.WithCancel(context.Background())\n	done := make(chan outcome, 1)\n	done <- x.take(ctx, query)\n	cancel()", "backend.TestResultsAtAPublicMoment", false},
 	{"a cancel request takes effect at once", "proxy/timing.go", "		p.wait()\n		cancel", "		cancel", "proxy.TestWaitsEndOnTheGrid", false},
 	{"the next message is read before the grid", "proxy/timing.go", "p != nil && p.reads.Load()", "p != nil && false", "proxy.TestReadingOnWaits", false},
 	{"rows are read under a policy that another proxy has replaced", "proxy/answer.go", "!a.inForce(s)", "false", "cmd/dpproxy.TestSharedLedger", true},
