@@ -3,6 +3,7 @@ package simulation
 import (
 	"flag"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,14 +65,21 @@ func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran in
 // Replays holds that each of the first n seeds runs the same way twice.
 func Replays(t *testing.T, n int, run func(seed uint64) Outcome) {
 	t.Helper()
-	differ := 0
 	for s := uint64(1); s <= uint64(n); s++ {
-		once, again := run(s), run(s)
-		if once.Schedule != again.Schedule {
-			differ++
+		if once, again, same := FirstDifference(run(s).Schedule, run(s).Schedule); !same {
+			t.Errorf("seed %d runs another way the second time: %q, then %q", s, once, again)
 		}
 	}
-	if differ > 0 {
-		t.Errorf("%d of %d seeds run another way the second time", differ, n)
+}
+
+// FirstDifference finds the first line in which two schedules differ: what each has there, "" where it has ended.
+func FirstDifference(a, b string) (once, again string, same bool) {
+	for a != b {
+		once, a, _ = strings.Cut(a, "\n")
+		again, b, _ = strings.Cut(b, "\n")
+		if once != again {
+			return once, again, false
+		}
 	}
+	return "", "", true
 }
