@@ -10,7 +10,7 @@ import (
 type inode struct {
 	cache, stored []byte
 	dirty         []bool // by sector
-	resized       bool // cache has another length than stored, and no flush has tried to write it
+	resized       bool   // cache has another length than stored, and no flush has tried to write it
 }
 
 func (f *inode) cut(rng *rand.Rand, keep float64) {

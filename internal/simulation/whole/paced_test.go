@@ -22,7 +22,9 @@ func stream(seed uint64, name string, digest ledger.Digest) *rand.Rand {
 }
 
 // pause lets a moment pass that nobody else shares.
-func pause(rng *rand.Rand, most time.Duration) { time.Sleep(time.Duration(1 + rng.Int64N(int64(most)))) }
+func pause(rng *rand.Rand, most time.Duration) {
+	time.Sleep(time.Duration(1 + rng.Int64N(int64(most))))
+}
 
 // paced is the ledger as sessions have it: what waited for one thing, or failed at one moment, tries again at moments of its own.
 type paced struct {
