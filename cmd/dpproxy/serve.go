@@ -91,6 +91,12 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 		return err
 	}
 	defer h.close()
+	return h.serve(ctx, listening)
+}
+
+// serve serves what has been opened until ctx ends.
+func (h *house) serve(ctx context.Context, listening func(address string)) error {
+	log, path := h.log, h.policy.Load().Path
 	secret, err := h.mockSecret()
 	if err != nil {
 		return err
