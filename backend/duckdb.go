@@ -110,7 +110,12 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
 
 // Close frees the embedded database.
-func (b *DuckDB) Close() error { return b.db.Close() }
+func (b *DuckDB) Close() error {
+	if b.aside != nil {
+		_ = b.aside.Close() // closed before, or for good
+	}
+	return b.db.Close()
+}
 
 // Execute is described at Backend.
 func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
