@@ -54,7 +54,7 @@ var Faults = []Fault{
 	{"a message's next statement begins when the last one ends", "proxy/statement.go", "	c.pace.apart()\n", "", "proxy.TestClocksAreAskedOnTheGrid", false},
 	{"a place is given on when the work ends", "proxy/session.go", "		defer pace.over()\n", "		_ = pace\n", "proxy.TestClocksAreAskedOnTheGrid", false},
 	{"a session is idle when its work ends", "proxy/session.go", "	c.pace.hold()\n	c.peer", "	c.peer", "proxy.TestActiveUntilTheAnswerLeaves", false},
-	{"a choice is taken when it is drawn", "proxy/refine.go", "moment.Until(moment.Next(begun, step), nil)", "_ = begun", "proxy.TestChoicesEndOnAStep", false},
+	{"a choice is taken when it is drawn", "proxy/refine.go", "moment.Until(moment.Next(begun, step), nil)", "moment.Until(begun, nil)", "proxy.TestChoicesEndOnAStep", false},
 	{"the sandbox's clock shows when the work ended", "proxy/read.go", "	apart(ctx) // the sandbox has a clock\n", "", "cmd/dpproxy.TestT6ClocksInAnswers", true},
 	{"rows are read under a policy that another proxy has replaced", "proxy/answer.go", "!a.inForce(s)", "false", "cmd/dpproxy.TestSharedLedger", true},
 	{"a run of alarms is restored before it is held", "proxy/watch.go", "	receipt, err := a.ledger.Ask(context", "	_, _ = a.ledger.Load(ctx, s.User, id)\n	receipt, err := a.ledger.Ask(context", "proxy.TestRunIsHeldBeforeItIsRestored", false},
