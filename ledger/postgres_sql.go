@@ -33,10 +33,11 @@ CREATE TABLE dpproxy_ledger.claim (key bytea PRIMARY KEY, owner bigint NOT NULL,
 CREATE SEQUENCE dpproxy_ledger.fence;`,
 }
 
-// The numbers of the advisory locks: one is held while the schema is made or changed, the other, with a number of its own,
-// by each proxy as long as its connection lives.
+// The numbers of the advisory locks: one is held while the schema is made or changed, one by a batch, in the order of asking,
+// and one, with a number of its own, by each proxy as long as its connection lives.
 const (
 	lockSchema int64 = 0x6470_7072_6f78_79
+	lockTurn   int64 = lockSchema + 1
 	lockAlive  int32 = 0x6470_7078
 )
 
@@ -50,7 +51,8 @@ const (
 
 const (
 	pgHead   = "SELECT seq, hash FROM dpproxy_ledger.head"
-	pgLock   = "SELECT seq, hash, " + pgNow + " FROM dpproxy_ledger.head FOR UPDATE"
+	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
+	pgLock   = "SELECT seq, hash, " + pgNow + ", nextval('dpproxy_ledger.fence') FROM dpproxy_ledger.head FOR UPDATE"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
 	pgAhead  = "UPDATE dpproxy_ledger.head SET seq = $1, hash = $2"
 	pgWrote  = "SELECT EXISTS (SELECT FROM dpproxy_ledger.chain WHERE request BETWEEN $1 AND $2)"
@@ -75,11 +77,16 @@ WHERE ds = $1 AND scope = $2 AND holder = $3
 	pgWithdraw    = "UPDATE dpproxy_ledger.release SET measure = NULL WHERE id = $1"
 
 	pgClaim = `
-INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) VALUES ($1, $2, nextval('dpproxy_ledger.fence'))
+INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) VALUES ($1, $2, $3)
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
 	WHERE c.owner = $2 OR ` + pgSettled + ` AND c.owner NOT IN (` + pgAlive + `)
 RETURNING fence`
 	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
+	// The same for a batch that presumes: what touches no row divides by zero.
+	pgChargeSure  = "WITH w AS (" + pgCharge + " RETURNING 1) SELECT 1 / count(*) FROM w"
+	pgClaimSure   = "WITH w AS (" + pgClaim + ") SELECT 1 / count(*) FROM w"
+	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
+
 	pgUnclaim = "DELETE FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
 	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + pgSettled + " AND owner NOT IN (" + pgAlive + ")"
 

@@ -21,7 +21,13 @@ type postgresStore struct {
 	writes  bool
 	name    Digest // of the batch under way; each of its rows bears it
 	parts   int64  // rows in it, also those taken back
+	fence   int64  // of the claims made with it
 	waiting pgx.Batch
+
+	now      int64  // of its charges
+	presumes bool   // the batch presumes
+	moves    []move // of such a batch's charges, which are all of one time
+	job      struct{ statements, moves int }
 }
 
 // unknownCommit is the error of a commit of which nobody has told how it went.
@@ -62,47 +68,89 @@ func (s *postgresStore) flush() error {
 // renew gives the next batch its name.
 func (s *postgresStore) renew() {
 	rand.Read(s.name[:])
-	s.parts = 0
+	s.parts, s.presumes, s.moves = 0, false, nil
 }
 
 func (s *postgresStore) request() Digest { return s.name }
 
-// begin locks the chain's head. Each statement after that sees all that was committed before, whatever isolation level
-// the server is set to: the level is asked for by name.
-func (s *postgresStore) begin(last row) (more bool, err error) {
+// begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the
+// lock sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name.
+// The turn is for fairness alone: who waits for a row may be overtaken by who has just had it, again and again.
+func (s *postgresStore) begin(last row) (news []row, err error) {
 	s.renew()
 	var end row
 	var now int64
 	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.later(pgTurn, nil, lockTurn)
 	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
 		var hash []byte
-		err := r.Scan(&end.seq, &hash, &now)
+		err := r.Scan(&end.seq, &hash, &now, &s.fence)
 		copy(end.hash[:], hash)
 		return err
 	})
+	s.waiting.Queue(pgRows, last.seq-1).Query(func(rows pgx.Rows) error {
+		return walk(rows, func(r row) error { news = append(news, r); return nil })
+	})
 	if err := s.flush(); err != nil {
-		return false, err
+		return nil, err
 	}
 	s.site.told(now)
-	return end.seq != last.seq || end.hash != last.hash, nil
+	switch {
+	case end.seq == last.seq && end.hash == last.hash:
+		return nil, nil
+	case news == nil:
+		news = []row{}
+	}
+	return news, nil
 }
 
-func (s *postgresStore) savepoint() error { s.later("SAVEPOINT job", nil); return nil }
-func (s *postgresStore) keep() error      { s.later("RELEASE SAVEPOINT job", nil); return nil }
+func (s *postgresStore) presume() { s.presumes = true }
+
+// savepoint needs none on the server where nothing is sent before the end.
+func (s *postgresStore) savepoint() error {
+	if s.job.statements, s.job.moves = s.waiting.Len(), len(s.moves); !s.presumes {
+		s.later("SAVEPOINT job", nil)
+	}
+	return nil
+}
+
+func (s *postgresStore) keep() error {
+	if !s.presumes {
+		s.later("RELEASE SAVEPOINT job", nil)
+	}
+	return nil
+}
 
 func (s *postgresStore) undo() error {
+	if s.presumes {
+		s.waiting.QueuedQueries, s.moves = s.waiting.QueuedQueries[:s.job.statements], s.moves[:s.job.moves]
+		return nil
+	}
 	s.later("ROLLBACK TO SAVEPOINT job", nil)
 	return s.keep()
 }
 
 func (s *postgresStore) rollback() error {
 	s.later("ROLLBACK", nil)
-	return s.flush()
+	return s.refuted(s.flush())
+}
+
+// refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried out.
+func (s *postgresStore) refuted(err error) error {
+	var said *pgconn.PgError
+	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" {
+		return err
+	}
+	s.presumes = false
+	return cmp.Or(s.rollback(), errPresumed)
 }
 
 // commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
 func (s *postgresStore) commit(rows []row) error {
+	for _, m := range merged(s.moves) {
+		s.move(m, pgChargeSure, nil)
+	}
 	if n := len(rows); n > 0 {
 		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
 	}
@@ -117,7 +165,7 @@ func (s *postgresStore) commit(rows []row) error {
 	if err != nil && (!errors.As(err, &said) || ends(said)) {
 		return unknownCommit{s.name, err}
 	}
-	return err
+	return s.refuted(err)
 }
 
 // ends tells an error with which the server ends the connection. What a person reads is in the server's language.
@@ -158,19 +206,28 @@ func (s *postgresStore) insert(r row) error {
 
 // charge moves all accounts in one turn. Those after one that refuses may have moved too: the job is undone then.
 func (s *postgresStore) charge(now int64, moves []move) (int, error) {
+	if s.now = now; s.presumes {
+		s.moves = append(s.moves, moves...)
+		return -1, nil
+	}
 	refused := -1
 	for i, m := range moves {
-		if m.fresh != nil {
-			s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
-		}
-		s.later(pgCharge, func(tag pgconn.CommandTag) error {
+		s.move(m, pgCharge, func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() != 1 && refused < 0 {
 				refused = i
 			}
 			return nil
-		}, m.key.ds, m.key.scope, m.key.holder, now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
+		})
 	}
 	return refused, s.flush()
+}
+
+// move moves one account.
+func (s *postgresStore) move(m move, sql string, check func(pgconn.CommandTag) error) {
+	if m.fresh != nil {
+		s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
+	}
+	s.later(sql, check, m.key.ds, m.key.scope, m.key.holder, s.now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
 }
 
 func (s *postgresStore) openAccount(key accountKey, a account) error {
@@ -198,7 +255,12 @@ func (s *postgresStore) withdrawRelease(id int64) error {
 }
 
 func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
-	s.waiting.Queue(pgClaim, key[:], int64(s.site.owner)).QueryRow(func(r pgx.Row) error {
+	args := []any{key[:], int64(s.site.owner), s.fence}
+	if s.presumes {
+		s.later(pgClaimSure, nil, args...)
+		return s.fence, nil
+	}
+	s.waiting.Queue(pgClaim, args...).QueryRow(func(r pgx.Row) error {
 		err := r.Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -209,7 +271,12 @@ func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
 }
 
 func (s *postgresStore) holds(key flightKey, fence int64) (there bool, err error) {
-	s.later(pgClaimed, func(tag pgconn.CommandTag) error { there = tag.RowsAffected() == 1; return nil }, key[:], int64(s.site.owner), fence)
+	args := []any{key[:], int64(s.site.owner), fence}
+	if s.presumes {
+		s.later(pgClaimedSure, nil, args...)
+		return true, nil
+	}
+	s.later(pgClaimed, func(tag pgconn.CommandTag) error { there = tag.RowsAffected() == 1; return nil }, args...)
 	return there, s.flush()
 }
 

@@ -98,33 +98,31 @@ func (f *keeper) followOnce(r *round) {
 	}
 }
 
-// catchUp takes in what others have written after the book's last row. What that row no longer is, or what follows it
-// without its hash, is another ledger's.
+// catchUp takes in what others have written after the book's last row.
 func (f *keeper) catchUp(s store) error {
-	var more []row
-	last, met := f.book.last, false
-	err := s.rows(context.Background(), last.seq-1, func(r row) error {
-		if !met {
-			if met = true; r.seq != last.seq || r.hash != last.hash {
-				return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
-			}
-			return nil
-		}
-		more = append(more, r)
-		return nil
-	})
+	var news []row
+	err := s.rows(context.Background(), f.book.last.seq-1, func(r row) error { news = append(news, r); return nil })
 	if err != nil {
 		return err
 	}
-	if !met {
+	return f.learn(news)
+}
+
+// learn takes in the rows of the chain from the book's last one on. What that row no longer is, or what follows it without
+// its hash, is another ledger's.
+func (f *keeper) learn(news []row) error {
+	last := f.book.last
+	switch {
+	case len(news) == 0:
 		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.seq)
-	}
-	if len(more) == 0 {
+	case news[0].seq != last.seq || news[0].hash != last.hash:
+		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
+	case len(news) == 1:
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range more {
+	for _, r := range news[1:] {
 		if err := f.book.take(r); err != nil {
 			return err
 		}
@@ -357,9 +355,9 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 	if err != nil {
 		return err
 	}
-	more, err := s.begin(f.book.last)
-	if err == nil && more {
-		err = f.catchUp(s)
+	news, err := s.begin(f.book.last)
+	if err == nil && news != nil {
+		err = f.learn(news)
 	}
 	if err == nil {
 		err = compareAccounts(s, f.book)

@@ -95,6 +95,8 @@ type simStore struct {
 	saved  *simState // its savepoint
 	name   Digest
 	closed bool
+
+	presumes, refuted bool
 }
 
 // turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
@@ -160,10 +162,11 @@ func (s *simStore) create(first row) error {
 	})
 }
 
-func (s *simStore) begin(last row) (more bool, err error) {
+func (s *simStore) begin(last row) (news []row, err error) {
 	rand.Read(s.name[:])
+	s.presumes, s.refuted = false, false
 	if err := s.turn(); err != nil {
-		return false, err
+		return nil, err
 	}
 	s.site.server.head <- struct{}{}
 	v := s.site.server
@@ -172,12 +175,22 @@ func (s *simStore) begin(last row) (more bool, err error) {
 	if s.site.dead || s.epoch != v.epoch || s.closed {
 		s.lost = true
 		<-v.head
-		return false, errLost
+		return nil, errLost
 	}
 	state := v.state.clone()
 	s.tx = &state
-	end := state.rows[len(state.rows)-1]
-	return end.seq != last.seq || end.hash != last.hash, nil
+	if end := state.rows[len(state.rows)-1]; end.seq != last.seq || end.hash != last.hash {
+		news = append([]row{}, state.rows[min(last.seq-1, int64(len(state.rows))):]...)
+	}
+	return news, nil
+}
+
+func (s *simStore) presume() { s.presumes = true }
+
+// asked is the answer to what a batch that presumes takes for granted.
+func (s *simStore) asked(yes bool) bool {
+	s.refuted = s.refuted || s.presumes && !yes
+	return yes || s.presumes
 }
 
 func (s *simStore) savepoint() error {
@@ -198,7 +211,10 @@ func (s *simStore) rollback() error {
 		s.tx = nil
 		<-v.head
 	}
-	return s.alive()
+	if err := s.alive(); err != nil || !s.refuted {
+		return err
+	}
+	return errPresumed
 }
 
 // commit may be lost on its way to the server, or its answer on the way back.
@@ -209,6 +225,9 @@ func (s *simStore) commit([]row) error {
 		defer v.mu.Unlock()
 		v.cuts++
 		return unknownCommit{s.name, err}
+	}
+	if s.refuted {
+		return s.rollback()
 	}
 	v := s.site.server
 	v.mu.Lock()
@@ -253,6 +272,9 @@ func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
 			x.accounts[m.key] = a.charged(m.cost, m.alt)
 		}
 	})
+	if s.asked(refused < 0) {
+		refused = -1
+	}
 	return refused, err
 }
 
@@ -362,12 +384,15 @@ func (s *simStore) claim(key flightKey) (fence int64, err error) {
 		fence = x.fence
 		x.claims[key] = simClaim{s.site, fence}
 	})
+	if fence == 0 && err == nil && s.asked(false) {
+		fence = 1
+	}
 	return fence, err
 }
 
 func (s *simStore) holds(key flightKey, fence int64) (mine bool, err error) {
 	err = s.on(func(x *simState) { mine = x.claims[key] == simClaim{s.site, fence} })
-	return mine, err
+	return s.asked(mine), err
 }
 
 func (s *simStore) yield(key flightKey, fence int64) error {
