@@ -107,8 +107,7 @@ WHERE holder = 'ann' AND seq BETWEEN $1 AND (SELECT max(seq) FROM dpproxy_ledger
 	}
 }
 
-// The turn is for fairness alone: who has the head's row without one, as an older version of the program would, is waited
-// for, and what it has written is taken in before anything is decided.
+// Who has the head's row is waited for, and what it has written meanwhile is taken in before anything is decided.
 func TestHeadIsLocked(t *testing.T) {
 	s := postgres(t)
 	f := open(t, s.URLFor("postgres", s.Database(t)), Options{Witness: filepath.Join(t.TempDir(), "witness")})

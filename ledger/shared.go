@@ -212,7 +212,8 @@ func (f *keeper) drop(c claimed) {
 	f.sharing.dropped = append(f.sharing.dropped, c)
 }
 
-// dropAtRest gives up what no batch has come for.
+// dropAtRest gives up what no batch has come for, or a batch that has failed should have: others wait for it even if nobody
+// asks here any more.
 func (f *keeper) dropAtRest() {
 	f.sharing.mu.Lock()
 	waits := len(f.sharing.dropped) > 0
@@ -220,14 +221,6 @@ func (f *keeper) dropAtRest() {
 	if waits {
 		f.serve([]*job{{run: func(*batch) error { return nil }, done: make(chan struct{})}})
 	}
-}
-
-// owes tells whether claims are still to be given up: the batch that should have done it has failed, and others wait for
-// them even if nobody asks here any more.
-func (f *keeper) owes() bool {
-	f.sharing.mu.Lock()
-	defer f.sharing.mu.Unlock()
-	return len(f.sharing.dropped) > 0
 }
 
 // dropAll gives up what was dropped, as part of a batch.

@@ -96,7 +96,7 @@ type simStore struct {
 	name   Digest
 	closed bool
 
-	presumes, refuted bool
+	presumes, refuted bool // of the batch under way
 }
 
 // turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
@@ -185,8 +185,6 @@ func (s *simStore) begin(last row) (news []row, err error) {
 	return news, nil
 }
 
-func (s *simStore) presume() { s.presumes = true }
-
 // asked is the answer to what a batch that presumes takes for granted.
 func (s *simStore) asked(yes bool) bool {
 	s.refuted = s.refuted || s.presumes && !yes
@@ -248,6 +246,7 @@ func (s *simStore) commit([]row) error {
 }
 
 func (s *simStore) settle() error   { return nil }
+func (s *simStore) presume()        { s.presumes = true }
 func (s *simStore) tidy() error     { return nil }
 func (s *simStore) finish() error   { return nil }
 func (s *simStore) snapshot() error { return nil }
@@ -273,7 +272,7 @@ func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
 		}
 	})
 	if s.asked(refused < 0) {
-		refused = -1
+		return -1, err
 	}
 	return refused, err
 }
@@ -391,8 +390,8 @@ func (s *simStore) claim(key flightKey) (fence int64, err error) {
 }
 
 func (s *simStore) holds(key flightKey, fence int64) (mine bool, err error) {
-	err = s.on(func(x *simState) { mine = x.claims[key] == simClaim{s.site, fence} })
-	return s.asked(mine), err
+	err = s.on(func(x *simState) { mine = s.asked(x.claims[key] == simClaim{s.site, fence}) })
+	return mine, err
 }
 
 func (s *simStore) yield(key flightKey, fence int64) error {

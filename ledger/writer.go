@@ -116,10 +116,7 @@ func (f *keeper) write() {
 			case first = <-f.queue:
 			case <-tick.C:
 				f.rest()
-				if !f.owes() {
-					continue
-				}
-				first = &job{run: func(*batch) error { return nil }, done: make(chan struct{})}
+				continue
 			case <-f.closing:
 				return
 			}
