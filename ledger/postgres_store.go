@@ -159,7 +159,11 @@ func (s *postgresStore) commit(rows []row) error {
 		}
 		return nil
 	})
+	unsure := s.site.unsure.Load()
 	err := s.flush()
+	if err == nil && s.site.unsure.Load() != unsure {
+		err = errors.New("the server has not waited for its standbys")
+	}
 	var said *pgconn.PgError
 	if err != nil && (!errors.As(err, &said) || ends(said)) {
 		return unknownCommit{s.name, err}

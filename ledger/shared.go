@@ -358,8 +358,8 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 	if err == nil {
 		err = look(s)
 	}
-	if err == nil {
-		err = s.rollback()
+	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
+		err = s.commit([]row{f.book.last})
 	}
 	if err != nil {
 		return openFailed(err)
