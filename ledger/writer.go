@@ -76,6 +76,11 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 	}
 	j.done = make(chan struct{})
 	select {
+	case <-f.closing: // the queue may have room, and nobody comes for it any more
+		return ErrClosed
+	default:
+	}
+	select {
 	case f.queue <- j:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -112,16 +117,40 @@ func (f *keeper) write() {
 	for {
 		var first *job
 		if first, f.carry = f.carry, nil; first == nil {
-			select {
-			case first = <-f.queue:
-			case <-tick.C:
+			var ended bool
+			if first, ended = f.next(tick.C); ended {
+				return
+			}
+			if first == nil {
 				f.rest()
 				continue
-			case <-f.closing:
-				return
 			}
 		}
 		f.serve([]*job{first})
+	}
+}
+
+// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes first, so
+// that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many jobs wait; a select
+// over all three would draw lots.
+func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
+	select {
+	case <-f.closing:
+		return nil, true
+	default:
+	}
+	select {
+	case <-tick:
+		return nil, false
+	default:
+	}
+	select {
+	case <-f.closing:
+		return nil, true
+	case <-tick:
+		return nil, false
+	case j = <-f.queue:
+		return j, false
 	}
 }
 
