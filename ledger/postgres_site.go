@@ -232,7 +232,7 @@ func (s *postgresStore) create(first row) error {
 			return err
 		}
 		s.renew()
-		if _, err := tx.Exec(ctx, pgInsert, s.args(first)...); err != nil {
+		if _, err := tx.Exec(ctx, pgInsert, s.args([]row{first})...); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, pgAhead, first.seq, first.hash[:])

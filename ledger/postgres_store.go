@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -24,10 +25,21 @@ type postgresStore struct {
 	fence   int64  // of the claims made with it
 	waiting pgx.Batch
 
-	now      int64  // of its charges
-	presumes bool   // the batch presumes
-	moves    []move // of such a batch's charges, which are all of one time
-	job      struct{ statements, moves int }
+	now      int64 // of its charges
+	presumes bool  // the batch presumes
+	held     held  // back by such a batch until its end
+	job      struct {
+		statements int
+		held       held
+	}
+}
+
+// held are the parts of a batch that presumes of which all go out as one statement each.
+type held struct {
+	moves   []move // which are all of one time
+	claims  []flightKey
+	dropped []claimed
+	rows    []row
 }
 
 // unknownCommit is the error of a commit of which nobody has told how it went.
@@ -68,7 +80,7 @@ func (s *postgresStore) flush() error {
 // renew gives the next batch its name.
 func (s *postgresStore) renew() {
 	rand.Read(s.name[:])
-	s.parts, s.presumes, s.moves = 0, false, nil
+	s.parts, s.presumes, s.held = 0, false, held{}
 }
 
 func (s *postgresStore) request() Digest { return s.name }
@@ -107,7 +119,7 @@ func (s *postgresStore) presume() { s.presumes = true }
 
 // savepoint needs none on the server where nothing is sent before the end.
 func (s *postgresStore) savepoint() error {
-	if s.job.statements, s.job.moves = s.waiting.Len(), len(s.moves); !s.presumes {
+	if s.job.statements, s.job.held = s.waiting.Len(), s.held; !s.presumes {
 		s.later("SAVEPOINT job", nil)
 	}
 	return nil
@@ -122,11 +134,28 @@ func (s *postgresStore) keep() error {
 
 func (s *postgresStore) undo() error {
 	if s.presumes {
-		s.waiting.QueuedQueries, s.moves = s.waiting.QueuedQueries[:s.job.statements], s.moves[:s.job.moves]
+		s.waiting.QueuedQueries, s.held = s.waiting.QueuedQueries[:s.job.statements], s.job.held
 		return nil
 	}
 	s.later("ROLLBACK TO SAVEPOINT job", nil)
 	return s.keep()
+}
+
+// release has what was held back sent with the next flush.
+func (s *postgresStore) release() {
+	h := s.held
+	if s.held = (held{}); len(h.dropped) > 0 {
+		s.unclaim(h.dropped)
+	}
+	if len(h.claims) > 0 {
+		s.later(pgClaimSure, nil, s.claimArgs(h.claims...)...)
+	}
+	if len(h.rows) > 0 {
+		s.later(pgInsert, nil, s.args(h.rows)...)
+	}
+	for _, m := range merged(h.moves) {
+		s.move(m, pgChargeSure, nil)
+	}
 }
 
 func (s *postgresStore) rollback() error {
@@ -147,9 +176,7 @@ func (s *postgresStore) refuted(err error) error {
 // commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
 func (s *postgresStore) commit(rows []row) error {
-	for _, m := range merged(s.moves) {
-		s.move(m, pgChargeSure, nil)
-	}
+	s.release()
 	if n := len(rows); n > 0 {
 		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
 	}
@@ -193,24 +220,33 @@ func (s *postgresStore) tidy() error   { return nil }
 func (s *postgresStore) settle() error { return nil }
 func (s *postgresStore) finish() error { return nil }
 
-func (s *postgresStore) args(r row) []any {
-	s.parts++
-	body := r.body
-	if body == nil {
-		body = []byte{}
+// args are the columns of rows.
+func (s *postgresStore) args(rows []row) []any {
+	n := len(rows)
+	seq, kind, at, ds := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	holder, body, hash, name := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	for i := range rows {
+		r := &rows[i]
+		s.parts++
+		seq[i], kind[i], at[i], ds[i], holder[i] = r.seq, r.kind, r.at, r.ds, r.holder
+		body[i], hash[i], name[i] = append([]byte{}, r.body...), r.hash[:], rowName(s.name, s.parts)
 	}
-	return []any{r.seq, r.kind, r.at, r.ds, r.holder, body, r.hash[:], rowName(s.name, s.parts)}
+	return []any{seq, kind, at, ds, holder, body, hash, name}
 }
 
 func (s *postgresStore) insert(r row) error {
-	s.later(pgInsert, nil, s.args(r)...)
+	if s.presumes {
+		s.held.rows = append(s.held.rows, r)
+	} else {
+		s.later(pgInsert, nil, s.args([]row{r})...)
+	}
 	return nil
 }
 
 // charge moves all accounts in one turn. Those after one that refuses may have moved too: the job is undone then.
 func (s *postgresStore) charge(now int64, moves []move) (int, error) {
 	if s.now = now; s.presumes {
-		s.moves = append(s.moves, moves...)
+		s.held.moves = append(s.held.moves, moves...)
 		return -1, nil
 	}
 	refused := -1
@@ -258,12 +294,13 @@ func (s *postgresStore) withdrawRelease(id int64) error {
 }
 
 func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
-	args := []any{key[:], int64(s.site.owner), s.fence}
 	if s.presumes {
-		s.later(pgClaimSure, nil, args...)
+		if !slices.Contains(s.held.claims, key) { // one statement may not claim a key twice
+			s.held.claims = append(s.held.claims, key)
+		}
 		return s.fence, nil
 	}
-	s.waiting.Queue(pgClaim, args...).QueryRow(func(r pgx.Row) error {
+	s.waiting.Queue(pgClaim, s.claimArgs(key)...).QueryRow(func(r pgx.Row) error {
 		err := r.Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -271,6 +308,14 @@ func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
 		return err
 	})
 	return fence, s.flush()
+}
+
+func (s *postgresStore) claimArgs(keys ...flightKey) []any {
+	list := make([][]byte, len(keys))
+	for i := range keys {
+		list[i] = keys[i][:]
+	}
+	return []any{list, int64(s.site.owner), s.fence}
 }
 
 func (s *postgresStore) holds(key flightKey, fence int64) (there bool, err error) {
@@ -284,8 +329,20 @@ func (s *postgresStore) holds(key flightKey, fence int64) (there bool, err error
 }
 
 func (s *postgresStore) yield(key flightKey, fence int64) error {
-	s.later(pgUnclaim, nil, key[:], int64(s.site.owner), fence)
+	if c := (claimed{key, fence}); s.presumes {
+		s.held.dropped = append(s.held.dropped, c)
+	} else {
+		s.unclaim([]claimed{c})
+	}
 	return nil
+}
+
+func (s *postgresStore) unclaim(list []claimed) {
+	keys, fences := make([][]byte, len(list)), make([]int64, len(list))
+	for i := range list {
+		keys[i], fences[i] = list[i].key[:], list[i].fence
+	}
+	s.later(pgUnclaim, nil, keys, int64(s.site.owner), fences)
 }
 
 func (s *postgresStore) others() (n int, err error) {
