@@ -38,6 +38,7 @@ var picture = map[string][]string{
 	"rewrite":                    {"planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
 	"ledger":                     {"mechanisms", "mechanisms/privacy", "mechanisms/ranges"},
 	"internal/moment":            {},
+	"internal/memory":            {},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment"},
 	"backend/pgtest":             {},
 	"internal/simulation":        {"ledger"},
