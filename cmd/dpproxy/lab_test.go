@@ -82,13 +82,26 @@ func (l lab) serve(t *testing.T, without int, args ...string) side {
 // try does it where the policy may be refused.
 func (l lab) try(t *testing.T, without int, args ...string) (side, error) {
 	t.Helper()
+	s, path := l.lay(t, without)
+	s.program = &program{t: t, as: "1", policy: path, args: append([]string{"serve", "--policy", path}, args...)}
+	t.Cleanup(func() { s.program.stop(syscall.SIGKILL) })
+	if err := s.program.tryStart(); err != nil {
+		return s, err
+	}
+	if s.server != nil {
+		s.seen = len(statements(t, s.server))
+	}
+	return s, nil
+}
+
+// lay makes the database of a side and writes its policy.
+func (l lab) lay(t *testing.T, without int) (s side, path string) {
+	t.Helper()
 	l.budgets = cmp.Or(l.budgets, budgets{"100000", "900000"})
 	script := l.sql(without)
 	if without == 0 {
 		script = append(script, l.with...)
 	}
-	var s side
-	var path string
 	if l.engine == "postgres" {
 		s.server = pgtest.Start(t, logged...)
 		role := s.server.Role(t, "")
@@ -112,15 +125,7 @@ func (l lab) try(t *testing.T, without int, args ...string) (side, error) {
 		path = writePolicy(t, dir, "duckdb:lab.duckdb", "main", l.budgets)
 	}
 	l.policy(t, path)
-	s.program = &program{t: t, as: "1", policy: path, args: append([]string{"serve", "--policy", path}, args...)}
-	t.Cleanup(func() { s.program.stop(syscall.SIGKILL) })
-	if err := s.program.tryStart(); err != nil {
-		return s, err
-	}
-	if s.server != nil {
-		s.seen = len(statements(t, s.server))
-	}
-	return s, nil
+	return s, path
 }
 
 // policy turns the fixture's policy into the lab's.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"os/signal"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -91,6 +91,12 @@ func serve(ctx context.Context, path string, o serving, log *slog.Logger, listen
 		return err
 	}
 	defer h.close()
+	return h.serve(ctx, listening)
+}
+
+// serve serves what has been opened until ctx ends.
+func (h *house) serve(ctx context.Context, listening func(address string)) error {
+	log, path := h.log, h.policy.Load().Path
 	secret, err := h.mockSecret()
 	if err != nil {
 		return err
@@ -246,7 +252,7 @@ func (h *house) adopt(ctx context.Context, p *policy.Policy) error {
 		return nil
 	}
 	if !sameHouse(old, p) {
-		return errors.New("a change of listen, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
+		return errors.New("a change of listen, tls, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
 	}
 	if err := planner.CheckViews(p); err != nil {
 		return err
@@ -267,8 +273,8 @@ func (h *house) adopt(ctx context.Context, p *policy.Policy) error {
 
 // sameHouse tells whether two policies can be served by the same open connections.
 func sameHouse(a, b *policy.Policy) bool {
-	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && a.Backend.URL == b.Backend.URL &&
-		maps.Equal(a.Backend.Files, b.Backend.Files) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger
+	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && reflect.DeepEqual(a.Server.TLS, b.Server.TLS) &&
+		reflect.DeepEqual(a.Backend, b.Backend) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger
 }
 
 func (h *house) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Table) error {

@@ -161,10 +161,10 @@ func failing(t *testing.T, server *pgtest.Server, database string, stop <-chan s
 		case 1:
 			do(on[1], `BEGIN; LOCK TABLE people IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(0.4); COMMIT`)
 		case 2:
-			do(on[0], `ALTER DATABASE ` + database + ` ALLOW_CONNECTIONS false`)
+			do(on[0], `ALTER DATABASE `+database+` ALLOW_CONNECTIONS false`)
 			do(on[0], end)
 			time.Sleep(300 * time.Millisecond)
-			do(on[0], `ALTER DATABASE ` + database + ` ALLOW_CONNECTIONS true`)
+			do(on[0], `ALTER DATABASE `+database+` ALLOW_CONNECTIONS true`)
 		}
 	}
 }
