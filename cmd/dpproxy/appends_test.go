@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -71,7 +72,7 @@ func writeHires(t *testing.T, dir, backend, accountant, schema string) string {
 // duckHires writes database and policy, and returns the true counts by day since 2024.
 func duckHires(t *testing.T, accountant string) (path string, truth []float64) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "firm.duckdb"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // trustPolicy has alice at the whole, bob and dora among the staff, and everybody else a guest; %[2]s is the accountant.
@@ -66,7 +67,7 @@ func writeTrust(t *testing.T, dir, backend, accountant, schema string) string {
 
 func duckTrust(t *testing.T, accountant string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "firm.duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestLevelsThroughPsql(t *testing.T) {
 	role := server.Role(t, "")
 	database := server.Database(t)
 	server.Exec(t, database, trustSQL, `GRANT SELECT ON public.people TO `+role)
-	c := servedBy(t, writeTrust(t, t.TempDir(), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
+	c := servedBy(t, writeTrust(t, memory.Dir(t), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
 	const adults = "SELECT count(*) FROM people WHERE age BETWEEN 18 AND 64;"
 	carol := psql(t, c.address, "carol", "firm")
 	told := carol.run("EXPLAIN " + adults)

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -100,7 +101,7 @@ users:
 func openSides(t *testing.T, text string, rows int, change string) (sides [2]*promised, truth *sql.DB) {
 	t.Helper()
 	for i, changed := range []string{"", change} {
-		dir := t.TempDir()
+		dir := memory.Dir(t)
 		db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -27,7 +28,7 @@ func TestT20PairedStarts(t *testing.T) {
 	for range pairs {
 		var runs [2]string
 		for side := range runs {
-			dir := t.TempDir()
+			dir := memory.Dir(t)
 			for _, name := range []string{"lab.duckdb", "policy.yaml"} {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
 				if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 var updateReplay = flag.Bool("update-replay", false, "write testdata/replay/*.txt anew")
@@ -60,7 +61,7 @@ func shopProxy(t *testing.T, server *pgtest.Server, twin string, more ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "policy.yaml")
+	path := filepath.Join(memory.Dir(t), "policy.yaml")
 	filled := strings.NewReplacer("BACKEND", server.URLFor(role, "shop"), "VERIFIER", verifier(t, "analyst")).Replace(string(text))
 	if err := os.WriteFile(path, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)

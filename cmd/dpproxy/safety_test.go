@@ -199,7 +199,7 @@ func TestT25Kills(t *testing.T) {
 	if testing.Short() {
 		kills = 3
 	}
-	p := serveProcess(t, duckFixture(t, budgets{"10000", "10000"}, 0))
+	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0))
 	found, slowest := killed(p, kills)
 	found.none(t)
 	if slowest > restartTime && threats.Full() {
@@ -213,7 +213,7 @@ const restartTime = 2 * time.Second
 
 // TestT25CatchesAnswerBeforeCharge: a pipeline that answers first and charges afterwards is found.
 func TestT25CatchesAnswerBeforeCharge(t *testing.T) {
-	p := startProcess(t, standInLateCharge, "", duckFixture(t, budgets{"1000", "1000"}, 0))
+	p := startProcess(t, standInLateCharge, "", duckFixtureIn(t, t.TempDir(), budgets{"1000", "1000"}, 0))
 	found, _ := killed(p, 3)
 	found.some(t, "answers before their charges")
 }

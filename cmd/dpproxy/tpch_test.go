@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.1")
@@ -80,7 +82,7 @@ func tpchDatabase(t *testing.T, scale float64) (policyPath string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "tpch.duckdb"))
 	if err != nil {
 		t.Fatal(err)
