@@ -40,7 +40,7 @@ var picture = map[string][]string{
 	"internal/moment":            {},
 	"internal/memory":            {},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment"},
-	"backend/pgtest":             {},
+	"backend/pgtest":             {"internal/memory"},
 	"internal/simulation":        {"ledger"},
 	"internal/simulation/whole":  {},
 	"internal/threats":           {},

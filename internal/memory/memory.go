@@ -1,8 +1,11 @@
 // Package memory gives tests directories in memory, where flushing a file takes no time. They are for files that need not
-// outlive a power cut: tests of durability use t.TempDir. Only tests import this package.
+// outlive a power cut: tests of durability use t.TempDir, and benchmarks are given nothing here, as what they measure is a
+// disk. Only tests and backend/pgtest import this package.
 package memory
 
 import (
+	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"sync"
@@ -14,33 +17,45 @@ import (
 const (
 	filesystem = "/dev/shm"
 	prefix     = "dpproxy-test-"
-	room       = 1 << 30 // bytes that must be free: containers are often given a few megabytes only
+	room       = 4 << 30 // bytes that must be free: containers are often given a few megabytes only
 	settled    = time.Minute
 )
 
 var sweeping sync.Once
 
-// Dir is a directory that is removed when the test ends: in memory, or t.TempDir where there is no such file system or too
-// little room in it. Its owner holds a lock on it, so that what a process left behind that was killed is known, and
-// removed by the next one that asks for a directory.
+var errDisk = errors.New("memory: a benchmark measures a disk")
+
+// Dir is a directory that is removed when the test ends: in memory, or t.TempDir where there is no room in memory.
 func Dir(t testing.TB) string {
 	t.Helper()
-	sweeping.Do(func() { sweep(filesystem, time.Now().Add(-settled)) })
-	dir, err := within(filesystem)
+	dir, remove, err := New()
 	if err != nil {
 		return t.TempDir()
 	}
-	held, err := lock(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := remove(); err != nil {
 			t.Error(err)
 		}
-		held.Close()
 	})
 	return dir
+}
+
+// New makes a directory in memory, and fails where there is no such file system or too little room in it. This process
+// holds a lock on the directory until it removes it, so that what a process left behind that was killed is known, and
+// removed by the next one that asks for a directory.
+func New() (dir string, remove func() error, err error) {
+	if b := flag.Lookup("test.bench"); b != nil && b.Value.String() != "" || os.Getenv("DPPROXY_BENCH") != "" {
+		return "", nil, errDisk
+	}
+	sweeping.Do(func() { sweep(filesystem, time.Now().Add(-settled)) })
+	if dir, err = within(filesystem); err != nil {
+		return "", nil, err
+	}
+	held, err := lock(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	return dir, func() error { return errors.Join(os.RemoveAll(dir), held.Close()) }, nil
 }
 
 // within makes a directory, if there is room.
