@@ -148,6 +148,7 @@ func withoutSQL(rows [][]string) string {
 // TestAdultOnBothEngines serves the example policies over the same rows in DuckDB and in PostgreSQL: the same plans, the
 // same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
 func TestAdultOnBothEngines(t *testing.T) {
+	beside(t)
 	file := adultFile(t)
 	header, rows := adultRows(t, file)
 	_, url := adultInPostgres(t, header, rows)

@@ -123,6 +123,7 @@ func countIn(printed string) string {
 // TestGrowthShowsNobodysChoices: what alice has asked on which days changes no frame that bob gets, nor what he is charged
 // (privacy rule 1).
 func TestGrowthShowsNobodysChoices(t *testing.T) {
+	beside(t)
 	ask := func(alice ...string) (frames []string) {
 		path, _ := duckHires(t, "pure")
 		c := servedBy(t, path, date("2024-05-05").Add(13*time.Hour))

@@ -82,6 +82,7 @@ var extremeQueries = []string{
 // TestExtremePerson: whatever one person writes into her row, nothing but noised cells changes, the database never fails,
 // and no paid query does: procedure P1 between a database with her and one without.
 func TestExtremePerson(t *testing.T) {
+	beside(t)
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := pgtest.Start(t, logged...)
 		var sides [2]*program

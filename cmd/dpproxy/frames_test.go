@@ -260,6 +260,7 @@ func (s *second) next() []string {
 // TestFrames: see above. The reference is a PostgreSQL with the fixture's table; the proxy stands before the same one, once
 // with a twin and once with the embedded sandbox, which differs in the scripts named here.
 func TestFrames(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	path, database := pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
 	server.Exec(t, "postgres", "ALTER DATABASE "+database+" SET timezone = 'Etc/UTC'")

@@ -171,6 +171,15 @@ func length(little, ci, full int) int {
 	return threats.Length(ci, full)
 }
 
+// beside has a test run at the same time as others that call it, after all that do not: those measure times, count what this
+// process has open, or hang on what was drawn in it before. At full length each test runs alone.
+func beside(t *testing.T) {
+	t.Helper()
+	if !threats.Full() {
+		t.Parallel()
+	}
+}
+
 // undeclared takes the declared releases out of the policy: they are drawn once for all users, and would be one answer.
 var undeclared = []string{"        releases:\n          - {kind: range, columns: [age], epsilon: 0.5}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n", ""}
 

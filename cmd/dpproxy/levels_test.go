@@ -82,6 +82,7 @@ func duckTrust(t *testing.T, accountant string) string {
 // TestLevelsThroughPsql: EXPLAIN names the level, its cost and error; each analyst is charged her level, once; the cap is
 // charged the finest, once, whoever came first; what is not drawn for her level she does not have.
 func TestLevelsThroughPsql(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
 	database := server.Database(t)
@@ -123,6 +124,7 @@ func TestLevelsThroughPsql(t *testing.T) {
 // TestLevelsShowNobodysChoices: what the others have bought, at whatever level, changes no frame that bob gets, nor what he
 // is charged and holds (privacy rule 1).
 func TestLevelsShowNobodysChoices(t *testing.T) {
+	beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		ask := func(others ...string) (frames []string) {
 			c := servedBy(t, duckTrust(t, accountant), date("2025-06-01"))
@@ -168,6 +170,7 @@ func TestLevelsShowNobodysChoices(t *testing.T) {
 // nearer to the finer one than to the truth by just what that knows; the cap pays the finest. With 500 cells of variance V
 // the mean square is within 0.32 V, five standard deviations (kurtosis 6): one false alarm in a million for each of 12.
 func TestLevelsAreOneDraw(t *testing.T) {
+	beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		for _, order := range [][]string{{"alice", "bob", "carol"}, {"carol", "bob", "alice"}} {
 			c := servedBy(t, duckTrust(t, accountant), time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC))

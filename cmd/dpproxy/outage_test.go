@@ -32,6 +32,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that the
 // ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
 func TestReload(t *testing.T) {
+	beside(t)
 	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")
@@ -172,6 +173,7 @@ func TestOneProxyPerLedger(t *testing.T) {
 
 // TestLedgerPutBack: a ledger that is gone, that is an older copy, or that was changed is refused.
 func TestLedgerPutBack(t *testing.T) {
+	beside(t)
 	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	ledger := filepath.Join(filepath.Dir(path), "ledger.db")
 	p := serveProcess(t, path)
@@ -219,6 +221,7 @@ func TestLedgerPutBack(t *testing.T) {
 // TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is charged
 // for what is not answered, and the proxy lives.
 func TestSandboxDies(t *testing.T) {
+	beside(t)
 	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10", "20"}, 0))
 	w := p.connect("alice", "lab")
 	const sql = `SELECT city, count(*), rank() OVER (ORDER BY count(*) DESC) FROM people GROUP BY city`

@@ -289,6 +289,7 @@ func (j judged) verdict(a stattest.Alarm) error {
 // judged. Two judgements alarm falsely with probability at most 10⁻⁶ each; that they catch errors half and twice as large
 // is shown on the same answers.
 func TestExplainIsKept(t *testing.T) {
+	beside(t)
 	const seed, users, policies, questions = 11, 24, 4, 14
 	r := mathrand.New(mathrand.NewSource(seed))
 	var fair, small, large judged

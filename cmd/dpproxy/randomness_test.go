@@ -23,6 +23,7 @@ import (
 // TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
 // eight answers: nothing of the randomness comes from what is copied.
 func TestT20PairedStarts(t *testing.T) {
+	beside(t)
 	pairs, equal := length(5, 20, 1000), 0
 	path := duckFixture(t, budgets{"1000", "1000"}, 0)
 	for range pairs {

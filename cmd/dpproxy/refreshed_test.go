@@ -76,6 +76,7 @@ func dashboardCharts(t *testing.T) (list []string) {
 // cost; the cap pays once for each release that the policy declares, and once for what each has bought of her own.
 // `make dashboard` does it a thousand times.
 func TestDashboardRefreshed(t *testing.T) {
+	beside(t)
 	path, charts := shopFixture(t), dashboardCharts(t)
 	if len(charts) != 30 {
 		t.Fatalf("%d charts", len(charts))

@@ -167,12 +167,14 @@ func pgConnect(t *testing.T, url string) *pgconn.PgConn {
 // TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ: what
 // PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
 func TestReplay(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("plays every recorded statement to two servers")
 	}
 	for _, twin := range []string{"", "shop"} {
 		name := map[bool]string{true: "embedded", false: "twin"}[twin == ""]
 		t.Run(name, func(t *testing.T) {
+			beside(t)
 			server := pgtest.Start(t)
 			recordedBlocks(t, "psql")
 			p := shopProxy(t, server, twin)

@@ -12,6 +12,7 @@ import (
 // sandbox. PostgreSQL is given the released sums and counts and divides them itself; of a variance it divides what the
 // answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown.
 func TestNumericScale(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	path, database := pgFixtureIn(t, t.TempDir(), server, budgets{user: "1000", cap: "1000"}, 0)
 	w := serveProcess(t, path).connect("alice", "lab")

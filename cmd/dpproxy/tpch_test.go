@@ -252,6 +252,7 @@ const tpchFile = "../../docs/tpch.md"
 // TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how, and
 // what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
+	beside(t)
 	path := tpchDatabase(t, *tpchScale)
 	p := serveProcess(t, path)
 	analysts := []*wire{p.connect("analyst", "tpch")}
