@@ -28,6 +28,7 @@ test: deps lint ## everything that CI runs
 
 race: ## the packages with concurrency, under the race detector
 	$(GO) test -race -short -timeout 20m ./proxy/... ./ledger/... ./sandbox/... ./backend/...
+	$(GO) test -race -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 
 simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
 	$(GO) test ./internal/simulation -run '^TestLedger$$' -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v

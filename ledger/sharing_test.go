@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -53,6 +55,23 @@ func vanish(f *keeper) {
 		f.shut()
 		f.release()
 	})
+}
+
+// gone waits until a ledger's server takes a proxy whose connection has ended for dead: until its process for the connection has
+// ended, which on a busy machine is a while later, and until it is past the time after its start in which it takes nobody for
+// dead.
+func gone(t testing.TB, url string, owner int32) {
+	t.Helper()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	for dead := false; !dead; time.Sleep(5 * time.Millisecond) {
+		if err := conn.QueryRow(ctx, "SELECT "+pgSettled+" AND $1 NOT IN ("+pgAlive+")", int64(owner)).Scan(&dead); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestSharedReleasesAndBalances(t *testing.T) {
@@ -151,10 +170,11 @@ func cut(t testing.TB, url string, f *keeper) {
 	server.Exec(t, strings.TrimPrefix(f.site.(*postgresSite).config.Database, "/"), fmt.Sprintf("SELECT pg_terminate_backend(%d, 5000)", pid))
 }
 
-// An online release lives in one process; another goes on with it once that one is gone, and then the first is refused.
+// An online release lives in one process; another goes on with it once the server knows that that one is gone, not before.
 func TestRule18OneProxyHoldsTheLease(t *testing.T) {
-	_, two := several(t, 2, Options{}, census())
+	url, two := several(t, 2, Options{}, census())
 	a, b := two[0], two[1]
+	owner := a.site.(*postgresSite).owner
 	id := buy(t, a, "ann", onlineItem(), 0)
 	if err := a.Leads(ctx, id); err != nil {
 		t.Fatal(err)
@@ -166,13 +186,48 @@ func TestRule18OneProxyHoldsTheLease(t *testing.T) {
 	wantErr(t, b.Extend(ctx, "ann", id, []byte{2}), ErrElsewhere)
 	_, err := b.Resume(ctx, "ann", id, mechanisms.RestartStep())
 	wantErr(t, err, ErrElsewhere)
+	lingers, err := pgx.Connect(ctx, url) // the server's process for the first, which has not noticed yet
+	if err == nil {
+		_, err = lingers.Exec(ctx, "SELECT pg_advisory_lock_shared($1, $2)", lockAlive, owner)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	vanish(a)
+	_, err = b.Resume(ctx, "ann", id, mechanisms.RestartStep())
+	wantErr(t, err, ErrElsewhere)
+	wantErr(t, b.Leads(ctx, id), ErrElsewhere)
+	if err := lingers.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	gone(t, url, owner)
 	if _, err := b.Resume(ctx, "ann", id, mechanisms.RestartStep()); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Leads(ctx, id); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A process that was taken for dead learns that its online release lives elsewhere, and adds nothing to it.
+func TestTakenOverReleaseIsRefused(t *testing.T) {
+	url, two := several(t, 2, Options{}, census())
+	a, b := two[0], two[1]
+	id := buy(t, a, "ann", onlineItem(), 0)
+	owner := a.site.(*postgresSite).owner
+	a.site.(*postgresSite).owner ^= 1 // as if its lock were gone with its connection
+	cut(t, url, a)
+	gone(t, url, owner)
+	if _, err := b.Resume(ctx, "ann", id, mechanisms.RestartStep()); err != nil {
+		t.Fatal(err)
+	}
+	patiently(t, func() error { return a.Follow(ctx) })
+	wantErr(t, a.Extend(ctx, "ann", id, []byte{1}), ErrElsewhere)
+	wantErr(t, a.Leads(ctx, id), ErrElsewhere)
+	if got, err := b.Load(ctx, "ann", id); err != nil || len(got.Steps) != 1 {
+		t.Fatalf("%d steps, %v", len(got.Steps), err)
+	}
+	verify(t, b)
 }
 
 func TestGrowthInTwoProxies(t *testing.T) {

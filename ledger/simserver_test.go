@@ -15,7 +15,7 @@ import (
 // after the other, of which a lost connection or a restart leaves nothing, and commits of which nobody hears.
 type simServer struct {
 	mu    sync.Mutex // never held by anybody who waits for time
-	rng   *random.Rand
+	seed  uint64
 	state simState
 	head  chan struct{} // holds one element while a transaction has the chain's head
 	bad   float64       // the chance that a turn to the server and back fails
@@ -38,7 +38,7 @@ type simClaim struct {
 }
 
 func newSimServer(seed uint64) *simServer {
-	return &simServer{rng: random.New(random.NewPCG(seed, 3)), head: make(chan struct{}, 1), state: simState{accounts: map[accountKey]account{},
+	return &simServer{seed: seed, head: make(chan struct{}, 1), state: simState{accounts: map[accountKey]account{},
 		releases: map[int64]keptRelease{}, claims: map[flightKey]simClaim{}, requests: map[Digest]bool{}}}
 }
 
@@ -51,7 +51,9 @@ func (s simState) clone() simState {
 // simSite is the server as one process has it.
 type simSite struct {
 	server *simServer
-	dead   bool // guarded by the server's mutex
+	number int // among all starts
+	links  int // connections for writing so far; guarded by the server's mutex, as is
+	dead   bool
 	mark   string
 }
 
@@ -81,7 +83,12 @@ func (p *simSite) open(_ context.Context, writes bool) (store, error) {
 	if p.dead {
 		return nil, errLost
 	}
-	return &simStore{site: p, epoch: p.server.epoch}, nil
+	s := &simStore{site: p, epoch: p.server.epoch}
+	if writes {
+		p.links++
+		s.rng = random.New(random.NewPCG(p.server.seed, uint64(p.number)<<32|uint64(p.links)))
+	}
+	return s, nil
 }
 
 var errLost = errors.New("the connection is lost")
@@ -89,6 +96,7 @@ var errLost = errors.New("the connection is lost")
 // simStore is one connection.
 type simStore struct {
 	site   *simSite
+	rng    *random.Rand // its own, since of two connections that act at one moment either may be first
 	epoch  int
 	lost   bool
 	tx     *simState // of the transaction under way
@@ -100,13 +108,10 @@ type simStore struct {
 // turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
 func (s *simStore) turn() error {
 	v := s.site.server
-	v.mu.Lock()
-	long := time.Duration(1 + v.rng.Int64N(2e6))
-	v.mu.Unlock()
-	time.Sleep(long)
+	time.Sleep(time.Duration(1 + s.rng.Int64N(2e6)))
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if s.site.dead || s.epoch != v.epoch || v.rng.Float64() < v.bad {
+	if s.site.dead || s.epoch != v.epoch || s.rng.Float64() < v.bad {
 		s.drop()
 	}
 	return s.alive()
@@ -216,7 +221,7 @@ func (s *simStore) commit([]row) error {
 	state.requests[s.name] = true
 	v.state, s.tx = state, nil
 	<-v.head
-	lost := v.rng.Float64() < v.bad
+	lost := s.rng.Float64() < v.bad
 	if lost {
 		s.lost = true
 		v.cuts++

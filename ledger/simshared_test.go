@@ -1,25 +1,13 @@
 package ledger
 
 import (
-	"crypto/sha256"
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	random "math/rand/v2"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
-	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/dpproxy/dpproxy/internal/threats"
-)
-
-var (
-	simSeeds = flag.Int("seeds", 0, "how many seeds of the simulation to run; 0: as many as fit CI")
-	simSeed  = flag.Uint64("seed", 0, "run this seed of the simulation alone and print its schedule")
 )
 
 // simWorld is a run of three proxies that share a ledger: they die and come again, the server restarts, connections are lost
@@ -85,7 +73,7 @@ func (w *simWorld) start(n int) {
 		return
 	}
 	w.boots++
-	site := &simSite{server: w.server, mark: filepath.Join(w.dir, fmt.Sprintf("witness-%d", n))}
+	site := &simSite{server: w.server, number: w.boots, mark: filepath.Join(w.dir, fmt.Sprintf("witness-%d", n))}
 	l, err := Open(ctx, "", Options{site: site})
 	if err == nil {
 		d := census()
@@ -117,6 +105,18 @@ func (w *simWorld) kill(n int) {
 	w.zombies.Go(func() { _ = p.l.Close() }) // it has no connection
 }
 
+// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its context before
+// it tries again, and pauses here. Else those who waited for one thing would race for it.
+type paced struct {
+	context.Context
+	pause func(most int64)
+}
+
+func (p paced) Err() error {
+	p.pause(1e6)
+	return nil
+}
+
 // ask is one purchase by one user at one proxy, by the pipeline's way.
 func (w *simWorld) ask(id uint64) {
 	rng := random.New(random.NewPCG(w.seed, 100+id))
@@ -132,7 +132,7 @@ func (w *simWorld) ask(id uint64) {
 	if p.l.Follow(ctx) != nil {
 		return
 	}
-	out, err := p.l.Charge(ctx, request(user, it))
+	out, err := p.l.Charge(paced{ctx, pause}, request(user, it))
 	if err != nil {
 		w.note("%s is not charged for %d: %v", user, n, errors.Is(err, ErrUnavailable))
 		if errors.Is(err, ErrCorrupt) || errors.Is(err, ErrRollback) {
@@ -324,56 +324,4 @@ func (w *simWorld) finish() {
 		w.kill(n)
 	}
 	<-done
-}
-
-func runShared(t *testing.T, seed uint64, dir string) *simWorld {
-	var w *simWorld
-	defer func() {
-		if r := recover(); r != nil { // a bubble that does not end
-			t.Fatalf("seed %d: %v\n%s", seed, r, strings.Join(w.trace, "\n"))
-		}
-	}()
-	synctest.Test(t, func(*testing.T) {
-		w = &simWorld{seed: seed, rng: random.New(random.NewPCG(seed, 1)), server: newSimServer(seed), dir: dir, started: time.Now(),
-			seen: map[paidKey]int64{}, values: map[int64]int64{}, first: map[string]int64{}, acked: map[string]int64{}}
-		w.run()
-	})
-	slices.Sort(w.trace) // by time; what happens at one moment has no order
-	return w
-}
-
-// TestSharedSimulated runs three proxies on one ledger under seeds.
-func TestSharedSimulated(t *testing.T) {
-	from, n := uint64(1), *simSeeds
-	if n == 0 {
-		n = threats.Length(400, 20_000)
-	}
-	if *simSeed != 0 {
-		from, n = *simSeed, 1
-	}
-	began, answers, cuts, boots := time.Now(), 0, 0, 0
-	for s := from; s < from+uint64(n); s++ {
-		w := runShared(t, s, t.TempDir())
-		answers, cuts, boots = answers+w.answers, cuts+w.server.cuts, boots+w.boots
-		if *simSeed != 0 {
-			t.Logf("seed %d\n%s", s, strings.Join(w.trace, "\n"))
-		}
-		if w.broken != "" {
-			t.Fatalf("seed %d: %s\nreplay: go test ./ledger -run '^TestSharedSimulated$' -seed %d -v\n%s", s, w.broken, s, strings.Join(w.trace, "\n"))
-		}
-	}
-	t.Logf("%d seeds, %.0f a second", n, float64(n)/time.Since(began).Seconds())
-	threats.Reached(t, "T31", "simulated: %d seeds of 3 proxies, %d starts, %d commits without an answer; of %d answers none without its charge, none drawn twice", n, boots, cuts, answers)
-}
-
-// TestSharedReplays: a seed runs the same way twice.
-func TestSharedReplays(t *testing.T) {
-	for s := uint64(1); s <= 20; s++ {
-		sum := func() [32]byte {
-			return sha256.Sum256([]byte(strings.Join(runShared(t, s, t.TempDir()).trace, "\n")))
-		}
-		if a, b := sum(), sum(); a != b {
-			t.Errorf("seed %d runs another way the second time", s)
-		}
-	}
 }

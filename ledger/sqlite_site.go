@@ -106,7 +106,7 @@ func rewriteLog(d Disk, path string) error {
 		return err
 	}
 	defer f.Close()
-	buf := make([]byte, 1<<20)
+	buf := make([]byte, 64<<10)
 	for off := int64(0); ; {
 		n, err := f.ReadAt(buf, off)
 		if n > 0 {

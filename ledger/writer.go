@@ -73,6 +73,11 @@ func (f *keeper) do(ctx context.Context, j *job) error {
 	}
 	j.done = make(chan struct{})
 	select {
+	case <-f.closing: // the queue may have room, and nobody comes for it any more
+		return ErrClosed
+	default:
+	}
+	select {
 	case f.queue <- j:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -112,23 +117,47 @@ func (f *keeper) write() {
 		if carry != nil {
 			jobs, carry = append(jobs, carry), nil
 		} else {
-			select {
-			case j := <-f.queue:
-				jobs = append(jobs, j)
-			case <-tick.C:
+			j, ended := f.next(tick.C)
+			if ended {
+				return
+			}
+			if j == nil {
 				f.rest()
 				if !f.owes() {
 					continue
 				}
-				jobs = append(jobs, &job{run: func(*batch) error { return nil }, done: make(chan struct{})})
-			case <-f.closing:
-				return
+				j = &job{run: func(*batch) error { return nil }, done: make(chan struct{})}
 			}
+			jobs = append(jobs, j)
 		}
 		if !jobs[0].alone {
 			jobs, carry = f.gather(jobs)
 		}
 		f.serve(jobs)
+	}
+}
+
+// next waits for what the writer does next: a job, rest (nil) or the end. Of what came while it was busy the end goes first, so
+// that Close waits for the work in hand alone, and then rest, so that the witness is flushed however many jobs wait; a select
+// over all three would draw lots.
+func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
+	select {
+	case <-f.closing:
+		return nil, true
+	default:
+	}
+	select {
+	case <-tick:
+		return nil, false
+	default:
+	}
+	select {
+	case <-f.closing:
+		return nil, true
+	case <-tick:
+		return nil, false
+	case j = <-f.queue:
+		return j, false
 	}
 }
 

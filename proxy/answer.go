@@ -324,18 +324,17 @@ func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledge
 	return id, nil
 }
 
-// saveTries and savePause bound how long a drawn release waits for a ledger whose disk has failed. Saving again stores
-// the same draw, never another one.
+// savePatience is how long a drawn release waits for a ledger that is away: as long as a standby takes to be promoted. The
+// charge is durable by then, so what is given up here is paid and lost.
 const (
-	saveTries = 5
-	savePause = 500 * time.Millisecond
+	savePatience = time.Minute
+	savePause    = 2 * time.Second // at most, between two tries
 )
 
+// save saves what was drawn. Saving again stores the same draw, never another one.
 func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
-	for try := range saveTries {
-		if try > 0 {
-			time.Sleep(savePause)
-		}
+	begun := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
 		switch {
 		case d.levels != nil:
 			id, err = a.ledger.SaveLevels(ctx, receipt, d.levels)
@@ -347,8 +346,12 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 		if err == nil {
 			return id, nil
 		}
+		away := errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrFull)
+		if !away || time.Since(begun) > savePatience {
+			return 0, err
+		}
+		time.Sleep(pause)
 	}
-	return 0, err
 }
 
 func item(m *planner.Measure) ledger.Item {

@@ -52,11 +52,15 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 		codes[i] = uint16(formats[0])
 	}
 	c.back.Send(&pgproto3.CopyOutResponse{OverallFormat: byte(formats[0]), ColumnFormatCodes: codes})
-	w.begin()
+	const unwritten = "a value cannot be written in the format that was asked for"
+	if err := w.begin(); err != nil {
+		return unsent(err, unwritten)
+	}
 	rows := result.Rows.Value().Data
 	for _, row := range rows {
 		if err := w.row(row); err != nil {
-			return failure("42883", "a value cannot be written in the format that was asked for")
+			c.back.Send(encodedRows(w.out[:w.from]))
+			return unsent(err, unwritten)
 		}
 		if len(w.out) >= flushAt {
 			c.back.Send(encodedRows(w.out))
@@ -66,7 +70,9 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 			w.out = w.out[:0]
 		}
 	}
-	w.end()
+	if err := w.end(); err != nil {
+		return unsent(err, unwritten)
+	}
 	c.back.Send(encodedRows(w.out))
 	c.back.Send(&pgproto3.CopyDone{})
 	c.complete("COPY " + strconv.Itoa(len(rows)))
@@ -102,16 +108,20 @@ func (w *copyWriter) message() {
 	}
 }
 
-func (w *copyWriter) sealed() {
+func (w *copyWriter) sealed() (err error) {
 	if w.Format != planner.CopyBinary {
+		if w.out, err = w.encoder.charset.rewritten(w.out, w.from+5); err != nil {
+			return err
+		}
 		w.out = append(w.out, '\n')
 	}
 	binary.BigEndian.PutUint32(w.out[w.from+1:], uint32(len(w.out)-w.from-1))
 	w.open = false
+	return nil
 }
 
 // begin writes what stands before the rows.
-func (w *copyWriter) begin() {
+func (w *copyWriter) begin() error {
 	switch {
 	case w.Format == planner.CopyBinary:
 		w.message()
@@ -126,17 +136,19 @@ func (w *copyWriter) begin() {
 				w.escaped(name)
 			}
 		}
-		w.sealed()
+		return w.sealed()
 	}
+	return nil
 }
 
 // end writes what stands behind them: a binary copy tells that no row follows.
-func (w *copyWriter) end() {
-	if w.Format == planner.CopyBinary {
-		w.message()
-		w.out = binary.BigEndian.AppendUint16(w.out, 0xFFFF)
-		w.sealed()
+func (w *copyWriter) end() error {
+	if w.Format != planner.CopyBinary {
+		return nil
 	}
+	w.message()
+	w.out = binary.BigEndian.AppendUint16(w.out, 0xFFFF)
+	return w.sealed()
 }
 
 // part begins a column.
@@ -160,8 +172,7 @@ func (w *copyWriter) row(values []policy.Value) error {
 			return err
 		}
 	}
-	w.sealed()
-	return nil
+	return w.sealed()
 }
 
 func (w *copyWriter) field(i int, v policy.Value) (err error) {

@@ -19,6 +19,7 @@ type encoder struct {
 	floatDigits int         // extra_float_digits
 	intervals   string      // IntervalStyle
 	names       objectNames // of the objects that binary columns name
+	charset     *charset
 }
 
 var errEncode = errors.New("value does not fit its column's type")
@@ -54,7 +55,9 @@ func (e *encoder) row(dst []byte, rows privacy.Released[sandbox.Rows], i int) ([
 		if e.formats[k] == 1 {
 			dst, err = e.binary(dst, e.types[k], v)
 		} else {
-			dst, err = e.text(dst, e.types[k], v)
+			if dst, err = e.text(dst, e.types[k], v); err == nil {
+				dst, err = e.charset.rewritten(dst, at+4)
+			}
 		}
 		if err != nil {
 			return dst[:start], err

@@ -46,7 +46,12 @@ func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte,
 		if oid, ok := e.names.oid(t, v); ok {
 			return binaryInteger(dst, t, oid)
 		}
-		return binaryString(dst, t, v)
+		at := len(dst)
+		dst, err := binaryString(dst, t, v)
+		if err != nil || !textual(t) {
+			return dst, err
+		}
+		return e.charset.rewritten(dst, at)
 	case policy.Numeric:
 		if t == policy.NumericType {
 			return binaryNumeric(dst, v), nil

@@ -121,7 +121,7 @@ func TestBinaryForms(t *testing.T) {
 			t.Errorf("%d %v: %v", c.t, c.v, err)
 			continue
 		}
-		back, err := readBinary(c.t, raw)
+		back, err := readBinary(nil, c.t, raw)
 		if err != nil || form(t, c.t, back) != form(t, c.t, c.v) {
 			t.Errorf("%d %v: read back as %v (%v)", c.t, c.v, back, err)
 		}
@@ -192,7 +192,7 @@ func FuzzBinaryParameter(f *testing.F) {
 	}
 	f.Add(uint32(1009), raw)
 	f.Fuzz(func(t *testing.T, oid uint32, raw []byte) {
-		v, err := readBinary(policy.Type(oid), raw)
+		v, err := readBinary(nil, policy.Type(oid), raw)
 		if err != nil {
 			return
 		}
@@ -200,7 +200,7 @@ func FuzzBinaryParameter(f *testing.F) {
 		if err != nil {
 			return // a type that is only read as text
 		}
-		again, err := readBinary(policy.Type(oid), written)
+		again, err := readBinary(nil, policy.Type(oid), written)
 		if err != nil || fmt.Sprint(again) != fmt.Sprint(v) && !strings.Contains(fmt.Sprint(v), "NaN") {
 			t.Fatalf("%d %x: %v, then %x: %v, %v", oid, raw, v, written, again, err)
 		}

@@ -266,7 +266,7 @@ func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 		c.back.Send(&pgproto3.NoData{})
 		return
 	}
-	c.back.Send(rowDescription(columns, formats))
+	c.send(rowDescription(columns, formats))
 }
 
 func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {

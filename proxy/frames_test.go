@@ -179,7 +179,7 @@ func (b *bench) endsLogin(t *testing.T, phase int, m []byte) bool {
 func optionTexts(random *rand.Rand) (list []string) {
 	list = []string{"", "-c=", "-c", "--", "--=", "-c =", "-c x", "stray", "-d 5", "-c search_path=public", "-c role=dba", "-c session_authorization=grafana",
 		"-c dp.epsilon=0.05", "-c dp.epsilon=1e999", "-c dp.epsilon=NaN", "-cstatement_timeout=0", `-c application_name=a\ b`, `\`, `-c a\`, "-c log_statement=all",
-		"-c default_transaction_read_only=off", "-c local_preload_libraries=x", "--config-file=/etc/passwd", "-c timezone='; DROP", "-c client_encoding=LATIN1",
+		"-c default_transaction_read_only=off", "-c local_preload_libraries=x", "--config-file=/etc/passwd", "-c timezone='; DROP", "-c client_encoding=EUC_TW",
 		strings.Repeat("-c application_name=x ", 300), strings.Repeat(`\ `, 3000), strings.Repeat("-c ", 2000), strings.Repeat("-", 9000)}
 	parts := []string{"-c", "--", "=", " ", "\\", "\t", "dp.epsilon", "search_path", "x", "0.1", "'", "\"", ";", "é", "role", "-"}
 	for len(list) < 220 {

@@ -229,7 +229,7 @@ func (c *session) end(err error) {
 	}
 	f := describe(err)
 	c.server.metrics.failed(err, f)
-	c.back.Send(errorResponse(f, "FATAL"))
+	c.send(errorResponse(f, "FATAL"))
 	if c.back.Flush() == nil {
 		c.linger()
 	}

@@ -19,11 +19,12 @@ func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (polic
 	if raw == nil {
 		return nil, nil
 	}
+	set := c.charset()
 	if code == 1 {
-		v, err := readBinary(t, raw)
+		v, err := readBinary(set, t, raw)
 		switch {
 		case errors.Is(err, errNotUTF8):
-			return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+			return nil, notText(set)
 		case errors.Is(err, errShort):
 			return nil, failure("08P01", "insufficient data left in message")
 		case errors.Is(err, errDimensions):
@@ -35,11 +36,24 @@ func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (polic
 		}
 		return v, nil
 	}
+	raw, refusal := set.read(raw)
+	if refusal != nil {
+		return nil, refusal
+	}
 	if !utf8.Valid(raw) || hasZero(raw) {
-		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+		return nil, notText(set)
 	}
 	env := scalar.Env{Zone: c.settings.current().Zone}
 	return readText(env, t, string(raw))
+}
+
+// notText says that a parameter is not text in the client's encoding.
+func notText(set *charset) *Failure {
+	name := "UTF8"
+	if set != nil {
+		name = set.name
+	}
+	return failure("22021", fmt.Sprintf("invalid byte sequence for encoding %q", name))
 }
 
 func hasZero(raw []byte) bool {
@@ -150,7 +164,7 @@ var (
 )
 
 // readBinary reads the binary form of a value.
-func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
+func readBinary(set *charset, t policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
 	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && t != oidVoid && len(raw) != width {
 		if len(raw) < width {
@@ -200,7 +214,13 @@ func readBinary(t policy.Type, raw []byte) (policy.Value, error) {
 		raw = raw[1:]
 	}
 	if element, ok := elements[t]; ok {
-		return readBinaryArray(element, raw)
+		return readBinaryArray(set, element, raw)
+	}
+	if textual(t) {
+		var refusal *Failure
+		if raw, refusal = set.read(raw); refusal != nil {
+			return nil, errNotUTF8
+		}
 	}
 	if utf8.Valid(raw) && !hasZero(raw) {
 		return string(raw), nil
@@ -270,7 +290,7 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	return policy.Numeric{Coefficient: n, Scale: int32(scale)}, nil
 }
 
-func readBinaryArray(element policy.Type, raw []byte) (policy.Value, error) {
+func readBinaryArray(set *charset, element policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
 	if len(raw) < 12 {
 		return nil, errBinary
@@ -304,7 +324,7 @@ func readBinaryArray(element policy.Type, raw []byte) (policy.Value, error) {
 		if size < 0 || size > len(rest) {
 			return nil, errBinary
 		}
-		v, err := readBinary(element, rest[:size])
+		v, err := readBinary(set, element, rest[:size])
 		if err != nil {
 			return nil, err
 		}

@@ -32,7 +32,7 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 		if formats[i] == 1 {
 			if list, ok := listOf(elements[columns[i].Type], raw); ok {
 				out[i] = list
-			} else if v, err := readBinary(columns[i].Type, raw); err == nil {
+			} else if v, err := readBinary(nil, columns[i].Type, raw); err == nil {
 				out[i] = v
 			} else {
 				out[i] = "a value that dpproxy's types do not hold"
@@ -76,7 +76,7 @@ func listOf(element policy.Type, raw []byte) (list []policy.Value, ok bool) {
 				list = append(list, nil)
 				continue
 			}
-			v, err := readBinary(element, rest[:size])
+			v, err := readBinary(nil, element, rest[:size])
 			list, rest, ok = append(list, v), rest[size:], ok && err == nil
 		}
 		return list

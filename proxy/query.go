@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -117,7 +118,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 		return c.sendCopy(ctx, k.Copy, result)
 	}
 	formats, names := c.cursorFormats(k)
-	c.back.Send(rowDescription(result.Columns, formats))
+	c.send(rowDescription(result.Columns, formats))
 	rows := len(result.Rows.Value().Data)
 	if err := c.sendRows(ctx, c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
@@ -148,8 +149,17 @@ func (c *session) encoder(result Result, formats []int16, names objectNames) *en
 		digits = 1
 	}
 	e := newEncoder(result.Columns, formats, c.settings.current().Zone, digits)
-	e.names, e.intervals = names, c.settings.value("intervalstyle")
+	e.names, e.intervals, e.charset = names, c.settings.value("intervalstyle"), c.charset()
 	return e
+}
+
+// unsent says why a value was not sent.
+func unsent(err error, otherwise string) error {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	return failure("42883", otherwise)
 }
 
 // sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
@@ -159,7 +169,8 @@ func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from,
 	buffer := c.buffer[:0]
 	for i := from; i < to; i++ {
 		if buffer, err = e.row(buffer, result.Rows, i); err != nil {
-			return failure("42883", "a value cannot be sent in the format that was asked for")
+			c.back.Send(encodedRows(buffer))
+			return unsent(err, "a value cannot be sent in the format that was asked for")
 		}
 		if len(buffer) >= flushAt {
 			c.back.Send(encodedRows(buffer))

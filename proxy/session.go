@@ -145,6 +145,16 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	if c.skipping {
 		return nil
 	}
+	if refusal := c.charset().heard(msg); refusal != nil {
+		if _, simple := msg.(*pgproto3.Query); !simple {
+			return c.extended(refusal)
+		}
+		if err := c.fail(refusal); err != nil {
+			return err
+		}
+		c.endImplicit()
+		return c.ready()
+	}
 	switch m := msg.(type) {
 	case *pgproto3.Query:
 		return c.query(m.String)
@@ -202,10 +212,13 @@ func (c *session) fail(err error) error {
 	}
 	f := describe(err)
 	c.server.metrics.failed(err, f)
-	c.back.Send(errorResponse(f, "ERROR"))
+	c.send(errorResponse(f, "ERROR"))
 	c.abort()
 	return nil
 }
+
+// send sends a message that has text.
+func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().said(msg)) }
 
 func (c *session) flush() error {
 	c.pace.hold()
@@ -251,7 +264,7 @@ func (c *session) report() {
 		value := v.shown(c.settings.value(low))
 		if old, ok := c.reported[low]; !ok || old != value {
 			c.reported[low] = value
-			c.back.Send(&pgproto3.ParameterStatus{Name: v.name, Value: wire(value)})
+			c.send(&pgproto3.ParameterStatus{Name: v.name, Value: wire(value)})
 		}
 	}
 }
@@ -261,7 +274,7 @@ func (c *session) notify(n Notice) {
 	if loudness(n.Severity) < loudness(c.settings.value("client_min_messages")) {
 		return
 	}
-	c.back.Send(noticeResponse(n))
+	c.send(noticeResponse(n))
 }
 
 // current is what a Pipeline may know of the session now.

@@ -25,7 +25,7 @@ func TestVariables(t *testing.T) {
 		{"statement_timeout", "1d", "1d"}, {"statement_timeout", "0", "0"}, {"statement_timeout", "-1", "!22023"}, {"statement_timeout", "5 parsec", "!22023"}, {"statement_timeout", "abc", "!22023"},
 		{"work_mem", "8MB", "8MB"}, {"work_mem", "4096", "4MB"}, {"work_mem", "1", "!22023"}, {"effective_cache_size", "4GB", "4GB"},
 		{"extra_float_digits", "3", "3"}, {"extra_float_digits", "4", "!22023"}, {"extra_float_digits", "-15", "-15"},
-		{"client_encoding", "'utf-8'", "UTF8"}, {"client_encoding", "UNICODE", "UTF8"}, {"client_encoding", "LATIN1", "!22023"}, {"client_encoding", "sql_ascii", "SQL_ASCII"},
+		{"client_encoding", "'utf-8'", "UTF8"}, {"client_encoding", "UNICODE", "UTF8"}, {"client_encoding", "latin1", "LATIN1"}, {"client_encoding", "windows-1252", "WIN1252"}, {"client_encoding", "iso-8859-15", "LATIN9"}, {"client_encoding", "EUC_TW", "!22023"}, {"client_encoding", "sql_ascii", "SQL_ASCII"},
 		{"DATESTYLE", "iso, dmy", "ISO, DMY"}, {"datestyle", "ISO", "ISO, MDY"}, {"datestyle", "German", "!22023"}, {"datestyle", "ymd", "ISO, YMD"},
 		{"TimeZone", "Europe/Berlin", "Europe/Berlin"}, {"timezone", "utc", "UTC"}, {"timezone", "+05:30", "+05:30"}, {"timezone", "-3", "<-03>+03"}, {"timezone", "5.5", "<+05:30>-05:30"},
 		{"timezone", "america/new_york", "America/New_York"}, {"timezone", "<-03>+03", "<-03>+03"}, {"timezone", "INTERVAL '+05:30'", "<+05:30>-05:30"}, {"timezone", "<x>", "!22023"}, {"timezone", "Mars/Base", "!22023"},
@@ -152,7 +152,7 @@ func TestStartupSettings(t *testing.T) {
 	b := start(t)
 	for _, c := range []struct{ name, value, want string }{
 		{"options", "-c dp.epsilon=5", "E(22023) EOF"}, {"options", "-c=", "E(42601) EOF"}, {"nonsense", "1", "E(42704) EOF"},
-		{"client_encoding", "LATIN1", "E(22023) EOF"}, {"server_version", "9", "E(55P02) EOF"}, {"search_path", "a, b", ""}, {"geqo", "off", ""},
+		{"client_encoding", "MULE_INTERNAL", "E(22023) EOF"}, {"client_encoding", "LATIN1", ""}, {"server_version", "9", "E(55P02) EOF"}, {"search_path", "a, b", ""}, {"geqo", "off", ""},
 	} {
 		conn := b.dial(t)
 		r := &raw{t: t, conn: conn, Frontend: newFrontend(conn)}

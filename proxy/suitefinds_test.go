@@ -101,7 +101,7 @@ func TestVoid(t *testing.T) {
 			t.Errorf("%q, %v", out, err)
 		}
 	}
-	if v, err := readBinary(oidVoid, nil); err != nil || v != "" {
+	if v, err := readBinary(nil, oidVoid, nil); err != nil || v != "" {
 		t.Errorf("%v, %v", v, err)
 	}
 }

@@ -216,17 +216,6 @@ func parseMaxError(value string) (float64, error) {
 	return e, err
 }
 
-func checkEncoding(v *variable, value string) (string, *Failure) {
-	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
-	switch strings.NewReplacer("-", "", "_", "", " ", "").Replace(name) {
-	case "utf8", "unicode":
-		return "UTF8", nil
-	case "sqlascii":
-		return "SQL_ASCII", nil // no conversion: what is sent is UTF-8 all the same
-	}
-	return "", invalidValue(v, value).withHint("The only encoding is UTF8.")
-}
-
 // checkDateStyle accepts what leaves the output ISO; the field order is kept.
 func checkDateStyle(v *variable, value, inForce string) (string, *Failure) {
 	order := "MDY"

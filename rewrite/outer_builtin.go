@@ -42,7 +42,7 @@ var builtins = func() map[string]builtin {
 		"inet_client_addr":    {0, 0, nil, 869, absent, ""},
 		"inet_server_port":    {0, 0, nil, policy.Int4, "CAST(NULL AS INTEGER)", ""},
 		"getdatabaseencoding": {0, 0, nil, typeName, "CAST('UTF8' AS VARCHAR)", ""},
-		"pg_client_encoding":  {0, 0, nil, typeName, "CAST('UTF8' AS VARCHAR)", ""},
+		"pg_client_encoding":  {0, 0, nil, typeName, "pg_setting('client_encoding', false)", "pg_catalog.pg_settings"},
 		"pg_encoding_to_char": {1, 1, []policy.Type{policy.Int4}, typeName, "(CASE %1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)", ""},
 		"pg_char_to_encoding": {1, 1, []policy.Type{typeName}, policy.Int4, "(CASE WHEN upper(%1) IN ('UTF8', 'UNICODE') THEN 6 ELSE -1 END)", ""},
 		"pg_get_userbyid":     {1, 1, []policy.Type{typeOid}, typeName, "pg_role_name(%1, $user)", ""},

@@ -21,12 +21,13 @@ type sharedHouse struct {
 	server         *pgtest.Server
 	policy         string // the first copy
 	role, database string // of the ledger
+	data           string // the database with the rows
 }
 
 func sharedFixture(t *testing.T, b budgets) sharedHouse {
 	t.Helper()
 	h := sharedHouse{server: pgtest.Start(t, "fsync=on", "full_page_writes=on")}
-	h.policy, _ = pgFixture(t, h.server, b, 0)
+	h.policy, h.data = pgFixture(t, h.server, b, 0)
 	h.role = h.server.Role(t, "")
 	h.database = h.server.Database(t)
 	h.server.Exec(t, "postgres", "GRANT CREATE ON DATABASE "+h.database+" TO "+h.role)

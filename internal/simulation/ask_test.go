@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -13,7 +14,7 @@ import (
 // ask is one question of an analyst: to a node over a network that loses, delays and repeats messages, three times at most.
 func (w *world) ask() {
 	w.asks++
-	id := firstAsk + w.asks
+	id := firstAsk + 2*w.asks
 	rng := rand.New(rand.NewPCG(w.seed, uint64(1<<32+w.asks)))
 	user := w.users[rng.IntN(len(w.users))].name
 	wanted := rng.Perm(len(w.measures))[:1+rng.IntN(3)*rng.IntN(2)]
@@ -42,6 +43,18 @@ func pause(rng *rand.Rand, most time.Duration) {
 	time.Sleep(time.Duration(1 + rng.Int64N(int64(most))))
 }
 
+// paced is a context whose owner has moments of her own also within a call: a charge that has waited looks at its context before
+// it tries again, and pauses here. Else those who waited for one thing would race for it.
+type paced struct {
+	context.Context
+	rng *rand.Rand
+}
+
+func (o paced) Err() error {
+	pause(o.rng, time.Millisecond)
+	return nil
+}
+
 // try sends the question to some node. It tells whether an outcome arrived.
 func (w *world) try(id, try int, rng *rand.Rand, user string, wanted []int) bool {
 	b := w.nodes[rng.IntN(len(w.nodes))].boot()
@@ -61,13 +74,13 @@ func (w *world) try(id, try int, rng *rand.Rand, user string, wanted []int) bool
 		lost := rng.IntN(12) == 0 // the answer is lost on its way
 		go func() {
 			pause(own, time.Millisecond)
-			releases, err := b.serve(id, own, user, wanted)
+			releases, err := b.serve(id+c, own, user, wanted)
 			pause(own, time.Millisecond)
 			if b.m.Dead() || lost {
 				answered <- false
 				return
 			}
-			w.receive(id, user, wanted, releases, err)
+			w.receive(id+c, user, wanted, releases, err)
 			answered <- true
 		}()
 	}
@@ -87,7 +100,7 @@ func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledge
 		r.Items = append(r.Items, w.measures[n].item)
 	}
 	w.begin(user, wanted)
-	out, err := b.l.Charge(background, r)
+	out, err := b.l.Charge(paced{background, rng}, r)
 	w.charged(b, user, wanted, out, err)
 	w.note(id, "%s on %d charge %v: %v", user, b.n.id, wanted, class(err))
 	if err != nil {
@@ -114,7 +127,7 @@ func (b *boot) serve(id int, rng *rand.Rand, user string, wanted []int) ([]ledge
 	}
 	var releases []ledger.Release
 	for k, o := range out {
-		pause(rng, time.Microsecond)
+		pause(rng, time.Millisecond)
 		got, err := b.l.Load(background, user, o.ID)
 		if err != nil {
 			return nil, fmt.Errorf("release %d of measure %d: %w", o.ID, wanted[k], err)

@@ -271,7 +271,7 @@ func (m *Mount) open(name string, create bool) (f *inode, err error) {
 			return fs.ErrNotExist
 		}
 		if f == nil {
-			f = &inode{dirty: map[int64]bool{}}
+			f = &inode{}
 			m.disk.names[name] = f
 		}
 		return nil

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
 )
@@ -10,20 +9,21 @@ import (
 // that fails forgets that they differ, as Linux does: they look written then and are not.
 type inode struct {
 	cache, stored []byte
-	dirty         map[int64]bool
-	resized       bool // cache has another length than stored, and no flush has tried to write it
+	dirty         []bool // by sector
+	resized       bool   // cache has another length than stored, and no flush has tried to write it
 }
 
 func (f *inode) cut(rng *rand.Rand, keep float64) {
-	for _, s := range slices.Sorted(maps.Keys(f.dirty)) {
-		if rng.Float64() < keep {
-			f.store(s)
+	for s, differs := range f.dirty {
+		if differs && rng.Float64() < keep {
+			f.store(int64(s))
 		}
 	}
 	if f.resized && rng.Float64() < keep {
 		f.stored = resized(f.stored, int64(len(f.cache)))
 	}
-	f.cache, f.dirty, f.resized = slices.Clone(f.stored), map[int64]bool{}, false
+	f.cache, f.resized = slices.Clone(f.stored), false
+	clear(f.dirty)
 }
 
 // store copies one sector from the cache to the disk.
@@ -53,6 +53,9 @@ func (f *inode) write(p []byte, off int64) {
 		f.cache, f.resized = resized(f.cache, end), true
 	}
 	copy(f.cache[off:], p)
+	if more := (len(f.cache)+sector-1)/sector - len(f.dirty); more > 0 {
+		f.dirty = append(f.dirty, make([]bool, more)...)
+	}
 	for s := off / sector; s*sector < off+int64(len(p)); s++ {
 		f.dirty[s] = true
 	}
@@ -61,7 +64,7 @@ func (f *inode) write(p []byte, off int64) {
 func (f *inode) truncate(size int64) {
 	if size != int64(len(f.cache)) {
 		f.cache, f.resized = resized(f.cache, size), true
-		maps.DeleteFunc(f.dirty, func(s int64, _ bool) bool { return s*sector >= size })
+		clear(f.dirty[min((size+sector-1)/sector, int64(len(f.dirty))):])
 	}
 }
 
@@ -70,10 +73,11 @@ func (f *inode) flush(rng *rand.Rand, share float64) {
 	if f.resized && rng.Float64() < share {
 		f.stored = resized(f.stored, int64(len(f.cache)))
 	}
-	for _, s := range slices.Sorted(maps.Keys(f.dirty)) {
-		if share == 1 || rng.Float64() < share {
-			f.store(s)
+	for s, differs := range f.dirty {
+		if differs && (share == 1 || rng.Float64() < share) {
+			f.store(int64(s))
 		}
 	}
-	f.dirty, f.resized = map[int64]bool{}, false
+	f.resized = false
+	clear(f.dirty)
 }

@@ -10,7 +10,7 @@ var budgets = []Row{
 	{"T28", "a full disk", "0 uncharged answers; serves again within 5 s of room, by itself", []string{"cmd/dpproxy.TestFullDisk", "ledger.TestFullDisk"}, ""},
 	{"T29", "damage, a torn tail", "10,000 flipped bits, 4,096 cuts: found, or the state is provably equal", []string{"ledger.TestDamageIsFoundOrHarmless"}, ""},
 	{"T30", "a ledger put back, or forked", "an old copy refused 20 of 20; a second holder, a careless server, a stale standby refused", []string{"ledger.TestT30OlderDatabaseIsRefused", "ledger.TestT30CarelessServers", "ledger.TestRollbackIsRefused", "ledger.TestForkIsRefused"}, "a standby is not started here: that an older state is refused is shown with a restored backup, and a server in recovery by pg_is_in_recovery alone"},
-	{"T31", "an unknown commit", "1,000 connections cut after COMMIT: 0 answers without a row, 0 rows twice", []string{"ledger.TestT31UnknownCommit", "ledger.TestSharedSimulated"}, ""},
+	{"T31", "an unknown commit", "1,000 connections cut after COMMIT: 0 answers without a row, 0 rows twice", []string{"cmd/dpproxy.TestAnswerOutlivesAnOutage", "ledger.TestT31UnknownCommit", "ledger.TestSharedSimulated"}, ""},
 	{"T32", "clients' transactions", "100 answers rolled back: 100 charges", []string{"cmd/dpproxy.TestTransactionsGiveNothingBack"}, ""},
 	{"T33", "execution again, fetching again", "a portal fetched again: 1 charge, the same values; Describe: none", []string{"cmd/dpproxy.TestExecutedAgain", "cmd/dpproxy.TestFetchedForFree", "proxy.TestDrawnOnce"}, ""},
 	{"T34", "averaging by rewording", "error of the mean of 100 spellings at least 0.9 of what the total ε allows", []string{"cmd/dpproxy.TestAveragingGainsNothing"}, ""},

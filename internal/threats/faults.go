@@ -57,6 +57,7 @@ var Faults = []Fault{
 	{"what was looked up too early is charged", "ledger/charge.go", "return again.free != 0 || again.joins != p.joins || again.key != p.key", "return false && again.free != 0", "internal/simulation.TestLedger", false},
 	{"the cap is not asked", "ledger/terms.go", "if capped {\n\t\tkeys", "if false {\n\t\tkeys", "internal/simulation.TestLedger", false},
 	{"a release is told before it is durable", "ledger/writer.go", "for _, j := range jobs {\n\t\tif err != nil {\n\t\t\tj.err = err", "for _, j := range jobs {\n\t\tif err != nil && j.err != nil {\n\t\t\tj.err = err", "internal/simulation.TestLedger", false},
+	{"a drawn answer is soon given up", "proxy/answer.go", "savePatience = time.Minute", "savePatience = time.Second", "cmd/dpproxy.TestAnswerOutlivesAnOutage", true},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
 	{"PostgreSQL's update has no condition", "ledger/postgres_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "true", "ledger.TestT23Histories", false},

@@ -65,10 +65,10 @@ func (w *world) start(node int, frail bool) {
 	if taken {
 		w.broke("two processes have the ledger open")
 	}
-	database := &database{w: w, rng: rand.New(rand.NewPCG(w.seed, uint64(2000+w.boots)))}
+	database := &database{w: w}
 	noise := rand.NewChaCha8([32]byte{byte(w.seed), byte(w.seed >> 8), byte(w.seed >> 16), byte(w.boots)})
 	p := &process{w: w, node: node, m: m, ledger: l, listener: newListener(), served: make(chan error, 1)}
-	p.answers = proxy.NewAnswerer(database, l, noEngine{}, noise, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	p.answers = proxy.NewAnswerer(database, newPaced(l, w.seed), noEngine{}, noise, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	p.server, err = proxy.New(proxy.Config{Policy: func() *policy.Policy { return w.policy }, Pipeline: p.answers, Log: slog.New(slog.DiscardHandler), Secret: make([]byte, 32)})
 	if err != nil {
 		w.t.Fatal(err)
@@ -166,25 +166,12 @@ func (l *listener) cut() {
 
 // database is a private database without rows: each answer is its noise. It takes its time, and its faults are the answer's
 // default, as the real ones' are.
-type database struct {
-	w   *world
-	mu  sync.Mutex
-	rng *rand.Rand
-}
-
-func (d *database) pause() {
-	d.mu.Lock()
-	long := time.Duration(1 + d.rng.Int64N([]int64{2e5, 2e7, 5e8}[d.rng.IntN(3)]))
-	d.mu.Unlock()
-	time.Sleep(long)
-}
+type database struct{ w *world }
 
 func (d *database) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 
 func (d *database) Ready(context.Context) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.rng.IntN(25) == 0 {
+	if stream(d.w.seed, "ready", ledger.Digest{}).IntN(25) == 0 {
 		return backend.ErrUnavailable
 	}
 	return nil
@@ -198,7 +185,8 @@ func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.
 	if receipt.Spend(query.Digest()) == nil {
 		d.w.broke("a receipt is spent twice")
 	}
-	d.pause()
+	rng := stream(d.w.seed, "execute", query.Digest())
+	pause(rng, []time.Duration{2e5, 2e7, 5e8}[rng.IntN(3)])
 	return privacy.Seal([]privacy.Group(nil)), nil
 }
 
