@@ -16,6 +16,9 @@ import (
 func (s *Server) Standby(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	copied, err := launch(func(c *Server, bin string, owner *syscall.Credential) error {
+		if err := own(c.dir, owner); err != nil {
+			return err
+		}
 		return c.fill(bin, owner, "pg_basebackup", "-D", c.data(), "-d", fmt.Sprintf("host=127.0.0.1 port=%d user=%s application_name=standby", s.port, superuser),
 			"-X", "stream", "-c", "fast", "-R", "--no-sync")
 	}, settings)
