@@ -63,6 +63,7 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 // TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row is
 // answered and charged, as many as the budget pays for, and the operator is told of each.
 func TestT3AnswersThroughFaults(t *testing.T) {
+	beside(t)
 	const paid = 12
 	s := lab{engine: "postgres", budgets: budgets{"1.2", "100"}, change: []string{"backend: {url:", "backend: {deadline: 50ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.serve(t, 0)
 	lockPeople(t, s.server, s.database)
