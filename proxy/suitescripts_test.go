@@ -16,6 +16,7 @@ import (
 
 	"github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5/pgconn"
+	v5 "github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 )
@@ -204,6 +205,14 @@ func (p *scriptPlayer) conn(name string) (*scriptConn, error) {
 	}
 	raw, err := conn.Hijack()
 	if err != nil {
+		return nil, err
+	}
+	// Where the log-in was slow, pgconn has begun to read ahead and would take the first frames: one answer ends that.
+	raw.Frontend.SendSync(&v5.Sync{})
+	if err := raw.Frontend.Flush(); err != nil {
+		return nil, err
+	}
+	if _, err := raw.Frontend.Receive(); err != nil {
 		return nil, err
 	}
 	c := &scriptConn{raw.Conn, pgproto3.NewFrontend(pgproto3.NewChunkReader(raw.Conn), raw.Conn)}

@@ -173,6 +173,7 @@ func scoresOf(m *planner.Measure, cells []int64) []int64 {
 // TestContestsNeighbours: what one unit's rows do to the scores, whatever they are, raises none by more above another than
 // the plan claims; with the bounding of rows switched off, or the claim halved, it does.
 func TestContestsNeighbours(t *testing.T) {
+	t.Parallel()
 	const seed = 4412
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(8, 300)

@@ -288,6 +288,7 @@ var plants = []plant{
 
 // TestCatalogue: generated SQL holds nothing but what the catalogue lists.
 func TestCatalogue(t *testing.T) {
+	t.Parallel()
 	pg, duck := postgresConn(t, fixtureTables(t, false)), duckDB(t, nil)
 	clinic := postgresConn(t, neighbourTables)
 	for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {

@@ -168,6 +168,7 @@ var alikeStatements = []string{
 // TestRule3OneDigestOneAnswer: measures with one digest, of whatever statements, count the same on any rows. Else a release
 // that she has paid for would answer another question.
 func TestRule3OneDigestOneAnswer(t *testing.T) {
+	t.Parallel()
 	p, err := policy.Parse([]byte(alikePolicy), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -29,6 +29,7 @@ type engine func(t *testing.T, text string, args []any) [][]int64
 // TestEnginesAgreeWithTheTwin runs every golden query on the same generated rows in both databases, and checks that both
 // count what the twin counts.
 func TestEnginesAgreeWithTheTwin(t *testing.T) {
+	t.Parallel()
 	const seed = 20240611
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))

@@ -248,6 +248,7 @@ func moved(t *testing.T, open func(t *testing.T) visitDatabase, d rewrite.Dialec
 // and without one unit, never differ by more than the declared sensitivity; and two planted faults do: a bound that the SQL
 // does not enforce, and a sensitivity that is half of what it should be.
 func TestGroupBoundsHoldOnNeighbours(t *testing.T) {
+	t.Parallel()
 	const bounds, none = "{max_groups_per_unit: 2, max_rows_per_group: 2}", "{max_groups_per_unit: 1000, max_rows_per_group: 1000}"
 	inline := func(s string) *policy.Policy {
 		return groupsOf(t, strings.NewReplacer("{", "", "}", "", ", ", "\n        ").Replace(s))

@@ -219,6 +219,7 @@ func proven(q rewrite.Query) string {
 // TestHostileRowsFailNoStatement: every form of measure, counts, sums, products, joins, keys, groups, choices and aggregates
 // per unit, under all rules and both relations of neighbours, succeeds over hostile rows in both its forms.
 func TestHostileRowsFailNoStatement(t *testing.T) {
+	t.Parallel()
 	statements := slices.Concat(everyStatement(), choiceStatements[:8], choiceStatements[11:], viewStatements)
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 // TestJoinsCountWhatTheSQLSays runs the generated SQL of derived tables, and the analyst's own, on both engines.
 func TestJoinsCountWhatTheSQLSays(t *testing.T) {
+	t.Parallel()
 	const seed = 991
 	t.Logf("seed %d", seed)
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))

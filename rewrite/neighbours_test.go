@@ -289,6 +289,7 @@ var variantNames = []string{"add-remove", "replace-one", "add-remove, other rule
 // TestAuditNeighbours: what a unit's rows move, whatever they are, is at most what the plan claims, in every statement, on
 // both engines, under both relations of neighbours.
 func TestAuditNeighbours(t *testing.T) {
+	t.Parallel()
 	const seed = 4411
 	t.Logf("seed %d", seed)
 	rounds := stattest.Length(8, 1200)

@@ -1,6 +1,7 @@
 // Package pgtest starts throw-away PostgreSQL servers for tests: an own data directory, a free port of the loopback
 // address, a Unix socket of its own, fsync off, trust authentication. A server belongs to one test (Start) or to one
-// test binary (Shared, stopped by Main). It is stopped by signalling its own process. Without PostgreSQL's binaries the
+// test binary (Shared, stopped by Main). Its directory is in memory where there is room, but for benchmarks. It is stopped
+// by signalling its own process. Without PostgreSQL's binaries the
 // tests that need a server are skipped and say so. Only tests import this package.
 package pgtest
 
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // ErrNoBinaries says that no PostgreSQL server is installed.
@@ -33,6 +36,7 @@ const (
 // Server is one running PostgreSQL server.
 type Server struct {
 	dir    string
+	remove func() error // removes dir
 	port   int
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when the server's process has ended
@@ -42,6 +46,12 @@ type Server struct {
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := Launch(settings...)
+	return s.until(t, err)
+}
+
+// until has a server stop at the test's end.
+func (s *Server) until(t testing.TB, err error) *Server {
+	t.Helper()
 	if errors.Is(err, ErrNoBinaries) {
 		t.Skip(err)
 	}
@@ -58,6 +68,10 @@ func Start(t testing.TB, settings ...string) *Server {
 
 // Launch starts a server that the caller stops.
 func Launch(settings ...string) (*Server, error) {
+	return launch((*Server).initialise, settings)
+}
+
+func launch(initialise func(*Server, string, *syscall.Credential) error, settings []string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -66,13 +80,12 @@ func Launch(settings ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "dpproxy-pgtest-")
-	if err != nil {
-		return nil, fmt.Errorf("pgtest: %w", err)
+	s := &Server{}
+	if s.dir, s.remove, err = directory(); err != nil {
+		return nil, err
 	}
-	s := &Server{dir: dir}
-	if err := s.initialise(bin, owner); err != nil {
-		_ = os.RemoveAll(dir)
+	if err := initialise(s, bin, owner); err != nil {
+		_ = s.remove()
 		return nil, err
 	}
 	// Another process may take the free port between our look and the server's bind; then the next try finds another.
@@ -81,23 +94,61 @@ func Launch(settings ...string) (*Server, error) {
 			return s, nil
 		}
 	}
-	_ = os.RemoveAll(dir)
+	_ = s.remove()
 	return nil, err
 }
 
-// initialise makes the data directory.
-func (s *Server) initialise(bin string, owner *syscall.Credential) error {
-	if owner != nil {
-		if err := os.Chown(s.dir, int(owner.Uid), int(owner.Gid)); err != nil {
-			return fmt.Errorf("pgtest: %w", err)
-		}
+// directory makes a directory for a server.
+func directory() (dir string, remove func() error, err error) {
+	if dir, remove, err = memory.New(); err == nil {
+		return dir, remove, nil
 	}
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale",
-		"--encoding=UTF8", "--no-sync")
-	initdb.Dir = s.dir
-	initdb.SysProcAttr = processAttr(owner)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
+	if dir, err = os.MkdirTemp("", "dpproxy-pgtest-"); err != nil {
+		return "", nil, fmt.Errorf("pgtest: %w", err)
+	}
+	return dir, func() error { return os.RemoveAll(dir) }, nil
+}
+
+// initialise makes the data directory: a copy of one that initdb has made, if this binary has one.
+func (s *Server) initialise(bin string, owner *syscall.Credential) error {
+	if err := own(s.dir, owner); err != nil {
+		return err
+	}
+	made, err := pristine.data(bin, owner)
+	switch {
+	case err != nil:
+		return err
+	case made == "":
+		return s.initdb(bin, owner)
+	}
+	if out, err := exec.Command("cp", "-a", made, s.data()).CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: cp: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// own gives a directory to the user that the server runs as.
+func own(dir string, owner *syscall.Credential) error {
+	if owner == nil {
+		return nil
+	}
+	if err := os.Chown(dir, int(owner.Uid), int(owner.Gid)); err != nil {
+		return fmt.Errorf("pgtest: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) initdb(bin string, owner *syscall.Credential) error {
+	return s.fill(bin, owner, "initdb", "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
+}
+
+// fill has a program of PostgreSQL's make the data directory.
+func (s *Server) fill(bin string, owner *syscall.Credential, program string, args ...string) error {
+	cmd := exec.Command(filepath.Join(bin, program), args...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = processAttr(owner)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: %s: %w\n%s", program, err, out)
 	}
 	return nil
 }
@@ -159,10 +210,9 @@ func (s *Server) await() error {
 
 // Stop ends the server at once, disconnecting its clients, and removes its directory.
 func (s *Server) Stop() error {
-	defer os.RemoveAll(s.dir)
 	select {
 	case <-s.exited:
-		return nil
+		return s.remove()
 	default:
 	}
 	if err := s.signal(syscall.SIGINT); err != nil {
@@ -174,7 +224,7 @@ func (s *Server) Stop() error {
 		_ = s.signal(syscall.SIGQUIT)
 		<-s.exited
 	}
-	return nil
+	return s.remove()
 }
 
 // Crash ends the server's processes without a shutdown, as a fault would. The server stays down.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,9 +40,47 @@ func Shared(t testing.TB) *Server {
 	return shared.server
 }
 
+// pristine is a data directory as initdb makes it, of which the servers of a test binary with Main begin with copies.
+var pristine copies
+
+type copies struct {
+	sync.Mutex
+	wanted bool // Main removes it
+	made   *Server
+}
+
+// data is the directory to copy, or empty.
+func (c *copies) data(bin string, owner *syscall.Credential) (string, error) {
+	c.Lock()
+	defer c.Unlock()
+	if !c.wanted {
+		return "", nil
+	}
+	if c.made != nil {
+		return c.made.data(), nil
+	}
+	s, err := &Server{}, error(nil)
+	if s.dir, s.remove, err = directory(); err != nil {
+		return "", err
+	}
+	if err = own(s.dir, owner); err == nil {
+		err = s.initdb(bin, owner)
+	}
+	if err != nil {
+		_ = s.remove()
+		return "", err
+	}
+	c.made = s
+	return s.data(), nil
+}
+
 // Main runs the tests, stops the shared server and returns the exit code.
 func Main(m *testing.M) int {
+	pristine.wanted = true
 	code := m.Run()
+	if pristine.made != nil {
+		_ = pristine.made.remove()
+	}
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server != nil {

@@ -14,6 +14,7 @@ import (
 // TestActs: what functions do to sessions, with either sandbox: a user ends the waits and the sessions of her own, and
 // learns nothing of the sessions of others.
 func TestActs(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	for _, sandbox := range []string{"embedded", "twin"} {
 		t.Run(sandbox, func(t *testing.T) {

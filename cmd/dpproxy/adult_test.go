@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // adultFile is the UCI Adult extract, or the test is skipped.
@@ -56,7 +57,7 @@ func examplePolicy(t *testing.T, name string, oldNew ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "policy.yaml")
+	path := filepath.Join(memory.Dir(t), "policy.yaml")
 	oldNew = append(oldNew, "127.0.0.1:6432", "127.0.0.1:0")
 	if err := os.WriteFile(path, []byte(strings.NewReplacer(oldNew...).Replace(string(text))), 0o600); err != nil {
 		t.Fatal(err)
@@ -147,6 +148,7 @@ func withoutSQL(rows [][]string) string {
 // TestAdultOnBothEngines serves the example policies over the same rows in DuckDB and in PostgreSQL: the same plans, the
 // same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
 func TestAdultOnBothEngines(t *testing.T) {
+	beside(t)
 	file := adultFile(t)
 	header, rows := adultRows(t, file)
 	_, url := adultInPostgres(t, header, rows)

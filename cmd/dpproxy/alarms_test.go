@@ -12,6 +12,7 @@ import (
 // TestAlarmsThroughSQL: one charge buys a run; each no is free, each yes is counted down, also by a process that was killed
 // between two answers; after the last the next question buys anew. At an ε so large that answers are those of the rows.
 func TestAlarmsThroughSQL(t *testing.T) {
+	beside(t)
 	t.Run("DuckDB", func(t *testing.T) { alarmsThroughSQL(t, duckFixture(t, budgets{"900000", "900000"}, 0)) })
 	t.Run("PostgreSQL", func(t *testing.T) {
 		path, _ := pgFixture(t, pgtest.Shared(t), budgets{"900000", "900000"}, 0)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 )
 
@@ -60,7 +61,7 @@ func pgHires(t *testing.T, server *pgtest.Server, accountant string) (path, data
 	role := server.Role(t, "")
 	database = server.Database(t)
 	server.Exec(t, database, fmt.Sprintf(hiresSQL, 0), `CREATE INDEX ON public.hires (hired)`, `ANALYZE public.hires`, `GRANT SELECT ON public.hires TO `+role)
-	return writeHires(t, t.TempDir(), server.URLFor(role, database), accountant, "public"), database
+	return writeHires(t, memory.Dir(t), server.URLFor(role, database), accountant, "public"), database
 }
 
 // TestGrowingReleaseThroughPsql: EXPLAIN names the mechanism, the reason, cost and error; the first question pays, every
@@ -122,6 +123,7 @@ func countIn(printed string) string {
 // TestGrowthShowsNobodysChoices: what alice has asked on which days changes no frame that bob gets, nor what he is charged
 // (privacy rule 1).
 func TestGrowthShowsNobodysChoices(t *testing.T) {
+	beside(t)
 	ask := func(alice ...string) (frames []string) {
 		path, _ := duckHires(t, "pure")
 		c := servedBy(t, path, date("2024-05-05").Add(13*time.Hour))

@@ -146,6 +146,7 @@ func trained(answers [2][][]float64, n int) func(of [][]float64, user int) float
 // seen: the area under its ROC curve is at most e/(1+e), the largest that ε = 1 allows, and three standard errors (false
 // alarm 0.13 % for an attack that attains it). A search among attacks can be no better than the best of them.
 func TestT67AttackSearch(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}

@@ -10,6 +10,7 @@ import (
 // TestBatchesDocument: what docs/batches.md shows is what `dpproxy price` prints of a report and of a dashboard over the
 // demo's tables; -update writes it anew. It charges nothing, opens no database, and says the same each time.
 func TestBatchesDocument(t *testing.T) {
+	beside(t)
 	const document = "../../docs/batches.md"
 	data, err := os.ReadFile(document)
 	if err != nil {

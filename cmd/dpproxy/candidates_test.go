@@ -13,6 +13,7 @@ import (
 // TestCandidatesThroughSQL: at an ε so large that nothing is random, the most popular of overlapping conditions and the
 // dearest price are those of the rows, on both databases; asked again, after a restart too, they are free and the same.
 func TestCandidatesThroughSQL(t *testing.T) {
+	beside(t)
 	prices := []string{`CREATE TABLE prices AS SELECT 1000 * i AS price FROM generate_series(1, 90) AS s(i)`}
 	t.Run("DuckDB", func(t *testing.T) {
 		path := duckFixture(t, budgets{"900000", "900000"}, 0)

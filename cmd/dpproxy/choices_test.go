@@ -13,6 +13,7 @@ import (
 // TestChoicesThroughSQL: at an ε so large that nothing is random, quantiles, modes and first keys are those of the rows, on
 // both databases; asked again they are free and the same.
 func TestChoicesThroughSQL(t *testing.T) {
+	beside(t)
 	t.Run("DuckDB", func(t *testing.T) { choicesThroughSQL(t, duckFixture(t, budgets{"900000", "900000"}, 0)) })
 	t.Run("PostgreSQL", func(t *testing.T) {
 		path, _ := pgFixture(t, pgtest.Shared(t), budgets{"900000", "900000"}, 0)

@@ -21,13 +21,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty; from a PostgreSQL
 // server and with a twin where that is asked for. It returns the environment in which libpq and the scripts find it.
 func clientsProxy(t *testing.T, postgres bool) (*program, []string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	demoProcess(t, dir, "5000").stop(syscall.SIGTERM)
 	certificate := writeCertificate(t, dir)
 	path := filepath.Join(dir, "policy.yaml")

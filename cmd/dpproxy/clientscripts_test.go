@@ -128,6 +128,7 @@ var clientAspects = []string{"connects", "browses", "queries", "parameters", "ca
 // results in text and binary, prepared statements, cursors, COPY, notices, errors, cancelling, transactions, resets, and
 // browsing, which leaves the balance as it was. `make clients` runs it with more clients, and with PostgreSQL behind the proxy too.
 func TestClients(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("starts other programs")
 	}

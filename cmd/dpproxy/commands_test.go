@@ -109,6 +109,7 @@ func TestInitCommand(t *testing.T) {
 
 // TestUserCommand: a user who is added can log in at once, the file's comments stay, and the password is nowhere.
 func TestUserCommand(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"10", "20"}, 0)
 	edit(t, path, "users:", "# who may come in\nusers: # by name")
 	p := serveProcess(t, path)
@@ -224,6 +225,7 @@ func TestSchemaCommand(t *testing.T) {
 // TestDemoCommand: the demo's flags: what is spent stays, other rows are refused, --fresh starts anew and removes nothing
 // that the demo did not write.
 func TestDemoCommand(t *testing.T) {
+	beside(t)
 	dir := filepath.Join(t.TempDir(), "demo")
 	p := demoProcess(t, dir, "1000")
 	ask := func(sql string) answer { return p.connect("analyst", "demo").ask(sql) }

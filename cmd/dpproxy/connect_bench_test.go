@@ -30,7 +30,7 @@ func TestBenchConnect(t *testing.T) {
 	} else {
 		fmt.Println("pgbouncer is not installed: left out")
 	}
-	path, _ := pgFixture(t, server, budgets{"1000", "1000"}, 0)
+	path, _ := pgFixtureIn(t, t.TempDir(), server, budgets{"1000", "1000"}, 0)
 	p := serveProcess(t, path)
 	sides = append(sides, benchSide{name: "dpproxy", url: p.url("alice", "lab")})
 	for i := range sides {

@@ -12,6 +12,7 @@ import (
 // Discrete noise covers at least the stated 95 %; fewer than 90 % inside has a probability below 10⁻⁴ (binomial tail). The
 // exact figures are tested in package mechanisms.
 func TestStatedErrorCoversTruth(t *testing.T) {
+	beside(t)
 	w := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0)).connect("alice", "lab")
 	width := regexp.MustCompile(`error ±(\d+)`)
 	inside, asked := 0, 0

@@ -84,6 +84,7 @@ var differencingPairs = []struct {
 // of the two sides, which is the best that can be made of the answers; and the plain one, by the difference. PostgreSQL
 // itself is always right. False alarm: three standard errors of the largest that is allowed, 0.13 % a pair that attains it.
 func TestT64Differencing(t *testing.T) {
+	beside(t)
 	const epsilon = 0.5
 	n := length(200, 1000, 1000)
 	l := lab{users: n, people: 60, engine: "postgres", change: undeclared}
@@ -147,6 +148,7 @@ func rawDifferences(t *testing.T, with, without side) float64 {
 // nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that she alone has, whose
 // differences would show her by their spread. All at ε 1 together, the guess the likelier side.
 func TestT66Clones(t *testing.T) {
+	beside(t)
 	const clones = 10
 	n := length(60, 500, 2000)
 	l := lab{users: 2 * n, people: 60, change: undeclared}
@@ -239,6 +241,7 @@ var changes = []probe{
 // data as they were, and free; another one counts her, and is charged. All answers together tell of her by no more than was
 // charged, and of one who was there all along by no more than the sum. False alarm: 3 in 100,000.
 func TestT68DataThatChange(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}

@@ -32,6 +32,7 @@ var lexicalAttacks = []string{
 // TestT41ParserDifferential: whatever clients send, the private database's own log has nothing of it. The statements that
 // are answered show that the log is read.
 func TestT41ParserDifferential(t *testing.T) {
+	beside(t)
 	header, rows := adultRows(t, adultFile(t))
 	server, url := adultInPostgres(t, header, rows[:500])
 	p := serveProcess(t, examplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
@@ -64,6 +65,7 @@ func TestT41ParserDifferential(t *testing.T) {
 
 // TestT41CatchesForwarding: the same look at the log sees a text that did reach the database.
 func TestT41CatchesForwarding(t *testing.T) {
+	beside(t)
 	header, rows := adultRows(t, adultFile(t))
 	server, _ := adultInPostgres(t, header, rows[:10])
 	server.Exec(t, "postgres", `SELECT 'canary'`)
@@ -123,6 +125,7 @@ var statementOf = regexp.MustCompile(`(?s)LOG:  (?:statement|execute [^:]*): (.*
 // TestT41Corpus: of 5,000 texts that lexers disagree about nothing reaches the database; what reaches it is generated, and
 // PostgreSQL's own parser reads it as it was meant: printed from its tree and read again it is the same.
 func TestT41Corpus(t *testing.T) {
+	beside(t)
 	const seed = 41
 	t.Logf("seed %d", seed)
 	random, seeds := rand.New(rand.NewSource(seed)), lexicalSeeds()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 const traitsPG = `CREATE TABLE traits AS SELECT i AS uid, (i % 50)::int4 AS a, (i % 50)::int8 AS b, (i % 50)::int2 AS s, (i % 50)::float8 AS f,
@@ -81,6 +82,7 @@ var extremeQueries = []string{
 // TestExtremePerson: whatever one person writes into her row, nothing but noised cells changes, the database never fails,
 // and no paid query does: procedure P1 between a database with her and one without.
 func TestExtremePerson(t *testing.T) {
+	beside(t)
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := pgtest.Start(t, logged...)
 		var sides [2]*program
@@ -89,7 +91,7 @@ func TestExtremePerson(t *testing.T) {
 			role := server.Role(t, "")
 			databases[i] = server.Database(t)
 			server.Exec(t, databases[i], traitsPG, fmt.Sprintf(`DELETE FROM traits WHERE uid = %d`, without), `GRANT SELECT ON traits TO `+role)
-			sides[i] = serveProcess(t, traitsFile(t, t.TempDir(), server.URLFor(role, databases[i]), "public"))
+			sides[i] = serveProcess(t, traitsFile(t, memory.Dir(t), server.URLFor(role, databases[i]), "public"))
 		}
 		for i, change := range extremes["PostgreSQL"] {
 			server.Exec(t, databases[0], `UPDATE traits SET `+change+` WHERE uid = 7`)
@@ -106,7 +108,7 @@ func TestExtremePerson(t *testing.T) {
 		for i, change := range extremes["DuckDB"] {
 			var sides [2]*program
 			for k, statements := range [][]string{{traitsDuck, `UPDATE traits SET ` + change + ` WHERE uid = 7`}, {traitsDuck, `DELETE FROM traits WHERE uid = 7`}} {
-				path := traitsFile(t, t.TempDir(), "duckdb:lab.duckdb", "main")
+				path := traitsFile(t, memory.Dir(t), "duckdb:lab.duckdb", "main")
 				duckExec(t, path, statements...)
 				sides[k] = serveProcess(t, path)
 			}

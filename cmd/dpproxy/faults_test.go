@@ -83,6 +83,7 @@ var databaseFaults = map[string]func(t *testing.T, s *pgtest.Server, l *locker){
 // TestRule5AfterTheChargeOnlyAnAnswer: whatever happens to the database between the charge and the answer, she gets an
 // answer of the same shape, with the same notices, and it is saved: asked again it is free and the same.
 func TestRule5AfterTheChargeOnlyAnAnswer(t *testing.T) {
+	beside(t)
 	const sql = `SELECT city, count(*) FROM people WHERE age > 20 GROUP BY city ORDER BY city`
 	for name, fault := range databaseFaults {
 		t.Run(name, func(t *testing.T) {
@@ -137,6 +138,7 @@ func TestRule5AfterTheChargeOnlyAnAnswer(t *testing.T) {
 // TestRule5UnreachableBeforeDispatch: a database that cannot be reached before the charge is a plain error, and free; what
 // she holds is still answered, and once the database is back so is the rest.
 func TestRule5UnreachableBeforeDispatch(t *testing.T) {
+	beside(t)
 	server := pgtest.Start(t)
 	path, database := pgFixture(t, server, budgets{"5", "50"}, 0)
 	p := serveProcess(t, path)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -55,11 +56,16 @@ datasets:
 // budgets of a fixture, as decimals.
 type budgets struct{ user, cap string }
 
-// duckFixture writes a fixture's database and policy into a directory of its own; without names the uid that is absent, 0
-// for none.
+// duckFixture writes a fixture's database and policy into a directory of its own, in memory; without names the uid that is
+// absent, 0 for none.
 func duckFixture(t *testing.T, b budgets, without int) string {
 	t.Helper()
-	dir := t.TempDir()
+	return duckFixtureIn(t, memory.Dir(t), b, without)
+}
+
+// duckFixtureIn writes it into a directory: t.TempDir, which is on a disk, where a test is about durability.
+func duckFixtureIn(t *testing.T, dir string, b budgets, without int) string {
+	t.Helper()
 	file := filepath.Join(dir, "lab.duckdb")
 	db, err := sql.Open("duckdb", file)
 	if err != nil {
@@ -105,11 +111,17 @@ var verifier = func() func(t *testing.T, password string) string {
 // it whose role may only read.
 func pgFixture(t *testing.T, server *pgtest.Server, b budgets, without int) (path, database string) {
 	t.Helper()
+	return pgFixtureIn(t, memory.Dir(t), server, b, without)
+}
+
+// pgFixtureIn writes the policy into a directory.
+func pgFixtureIn(t *testing.T, dir string, server *pgtest.Server, b budgets, without int) (path, database string) {
+	t.Helper()
 	role := server.Role(t, "")
 	database = server.Database(t)
 	server.Exec(t, database, fmt.Sprintf(fixtureSQL, without), `ALTER TABLE public.people ADD PRIMARY KEY (uid)`, `ANALYZE public.people`,
 		`GRANT SELECT ON public.people TO `+role)
-	return writePolicy(t, t.TempDir(), server.URLFor(role, database), "public", b), database
+	return writePolicy(t, dir, server.URLFor(role, database), "public", b), database
 }
 
 // logged is what a server logs when statements are compared: each statement and its arguments, and nothing of time.

@@ -76,7 +76,7 @@ func (f *flushFault) end() {
 // TestT27FailingFlushes: for a while every flush of the proxy fails. From the first failure to the end of the window no
 // question asked is answered; afterwards the proxy serves again by itself, and the ledger has a charge for every answer.
 func TestT27FailingFlushes(t *testing.T) {
-	path := duckFixture(t, budgets{"10000", "10000"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0)
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")
 	windows, failed, during, answers := threats.Length(3, 50), 0, 0, 0

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	v2 "github.com/jackc/pgproto3/v2"
 
@@ -84,6 +85,14 @@ func secondCodec(t *testing.T, url string) *second {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = raw.Conn.Close() })
+	// Where the log-in was slow, pgconn has begun to read ahead and would take the first frames: one answer ends that.
+	raw.Frontend.SendSync(&pgproto3.Sync{})
+	if err := raw.Frontend.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := raw.Frontend.Receive(); err != nil {
+		t.Fatal(m, err)
+	}
 	return &second{conn: raw.Conn, told: slices.Sorted(maps.Keys(raw.ParameterStatuses)), front: v2.NewFrontend(v2.NewChunkReader(raw.Conn), raw.Conn)}
 }
 
@@ -260,6 +269,7 @@ func (s *second) next() []string {
 // TestFrames: see above. The reference is a PostgreSQL with the fixture's table; the proxy stands before the same one, once
 // with a twin and once with the embedded sandbox, which differs in the scripts named here.
 func TestFrames(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	path, database := pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
 	server.Exec(t, "postgres", "ALTER DATABASE "+database+" SET timezone = 'Etc/UTC'")

@@ -70,6 +70,7 @@ var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|
 // statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name but those
 // that are generated reaches the database.
 func TestEveryFunctionOfTheCatalogs(t *testing.T) {
+	beside(t)
 	w := watch(t)
 	calls, effects := catalogFunctions(t, w)
 	listed := map[string]bool{"coalesce": true, "nullif": true, "greatest": true, "least": true, "current_date": true}

@@ -87,6 +87,7 @@ func unfiltered(a answer) answer {
 // TestT11ChargesArePublic: what generated questions cost, and how they are refused, is the same on neighbours: of a sample over
 // the wire, charges and all; of the bulk by the planner, which sees the policy alone, asked in another order by another.
 func TestT11ChargesArePublic(t *testing.T) {
+	beside(t)
 	planned, asked, differences := length(2000, 10_000, 100_000), length(150, 400, 2000), 0
 	g := generator{rand.New(rand.NewPCG(36, 11))}
 	with, without := lab{engine: "postgres", change: []string{"defaults: {", "defaults: {freshness: 1h, "}}.pair(t)
@@ -182,6 +183,7 @@ var cellsOf7 = []string{"abc", "Zzyzx", "1.234567"}
 // TestT2NoCellInAnyText: of thousands of questions that fail, none brings a cell of number 7 into a frame, the log at its most
 // talkative, the metrics, or the ledger's charges.
 func TestT2NoCellInAnyText(t *testing.T) {
+	beside(t)
 	n := length(500, 2000, 10_000)
 	failed, hits := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {

@@ -126,6 +126,7 @@ func TestT52LengthField(t *testing.T) {
 
 // TestT52CatchesNoLimit: a proxy that leaves the codec's limit on messages alone waits for the announced bytes.
 func TestT52CatchesNoLimit(t *testing.T) {
+	beside(t)
 	announced(startProcess(t, standInBareParser, ""), 2, time.Second).some(t, "no limit on the length of a message")
 }
 

@@ -19,7 +19,7 @@ const identities = 50
 
 // manyUsers is a fixture with 50 further users.
 func manyUsers(t *testing.T, b budgets) string {
-	path := duckFixture(t, b, 0)
+	path := duckFixtureIn(t, t.TempDir(), b, 0)
 	var users strings.Builder
 	for n := range identities {
 		fmt.Fprintf(&users, "  - {name: u%d, password: %q}\n", n, verifier(t, fmt.Sprintf("u%d", n)))

@@ -3,12 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,6 +33,10 @@ func TestMain(m *testing.M) {
 	parserChild()
 	switch name := os.Getenv(asProgram); name {
 	case "":
+		// Tests that run at the same time wait for their processes more than they compute; the flag -parallel says otherwise.
+		if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+			panic(err)
+		}
 		os.Exit(pgtest.Main(m))
 	case "1":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

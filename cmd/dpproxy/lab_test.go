@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
@@ -107,9 +108,9 @@ func (l lab) lay(t *testing.T, without int) (s side, path string) {
 		role := s.server.Role(t, "")
 		s.database = s.server.Database(t)
 		s.server.Exec(t, s.database, append(script, `ALTER TABLE people ADD PRIMARY KEY (uid)`, `ANALYZE`, `GRANT SELECT ON people, events TO `+role)...)
-		path = writePolicy(t, t.TempDir(), s.server.URLFor(role, s.database), "public", l.budgets)
+		path = writePolicy(t, memory.Dir(t), s.server.URLFor(role, s.database), "public", l.budgets)
 	} else {
-		dir := t.TempDir()
+		dir := memory.Dir(t)
 		db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
 		if err != nil {
 			t.Fatal(err)
@@ -168,6 +169,15 @@ func length(little, ci, full int) int {
 		ci = little
 	}
 	return threats.Length(ci, full)
+}
+
+// beside has a test run at the same time as others that call it, after all that do not: those measure times, count what this
+// process has open, or hang on what was drawn in it before. At full length each test runs alone.
+func beside(t *testing.T) {
+	t.Helper()
+	if !threats.Full() {
+		t.Parallel()
+	}
 }
 
 // undeclared takes the declared releases out of the policy: they are drawn once for all users, and would be one answer.

@@ -26,6 +26,7 @@ const staysTable = `      - name: stays
 // word they are refused, and nothing is charged; with it those are shown that enough people have, NULL among them, never
 // one person's; the same question is free afterwards, its total another counter's.
 func TestLargeProductsThroughSQL(t *testing.T) {
+	beside(t)
 	duck := duckFixture(t, budgets{"10", "20"}, 0)
 	duckExec(t, duck, staysSQL)
 	server := pgtest.Shared(t)

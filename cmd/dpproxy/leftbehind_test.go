@@ -32,6 +32,7 @@ var effects = []string{
 // TestT10NothingIsLeftBehind: each is refused without a word to the database, alike on neighbours, and another session finds no
 // lock, notification, sequence or setting.
 func TestT10NothingIsLeftBehind(t *testing.T) {
+	beside(t)
 	with, without := lab{engine: "postgres"}.pair(t)
 	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
 	other := with.connect("bob", "lab")
@@ -74,6 +75,7 @@ var choosing = regexp.MustCompile(`(?i)\bHAVING\b|\bLIMIT\b|\bFETCH FIRST\b|\bOF
 // TestT12OrderIsOfNoisyNumbers: of two groups that are one apart, the larger comes first as often as the noise says; and no choice
 // of groups is ever in the database's SQL.
 func TestT12OrderIsOfNoisyNumbers(t *testing.T) {
+	beside(t)
 	n := length(400, 1500, 10_000)
 	const epsilon = 0.1
 	l := lab{engine: "postgres", users: n, people: 60, change: undeclared}
@@ -126,6 +128,7 @@ func ahead(epsilon float64) float64 {
 // writes: frames, notices, EXPLAIN, the log at its most talkative, the metrics, the ledger's files. Analysts' listener serves no
 // page of the operator's.
 func TestT13TrueAggregates(t *testing.T) {
+	beside(t)
 	const planted = 20
 	admin := freeAddress(t)
 	l := lab{engine: "postgres", people: 30_000, change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}

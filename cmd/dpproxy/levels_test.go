@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 // trustPolicy has alice at the whole, bob and dora among the staff, and everybody else a guest; %[2]s is the accountant.
@@ -66,7 +67,7 @@ func writeTrust(t *testing.T, dir, backend, accountant, schema string) string {
 
 func duckTrust(t *testing.T, accountant string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "firm.duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -81,11 +82,12 @@ func duckTrust(t *testing.T, accountant string) string {
 // TestLevelsThroughPsql: EXPLAIN names the level, its cost and error; each analyst is charged her level, once; the cap is
 // charged the finest, once, whoever came first; what is not drawn for her level she does not have.
 func TestLevelsThroughPsql(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
 	database := server.Database(t)
 	server.Exec(t, database, trustSQL, `GRANT SELECT ON public.people TO `+role)
-	c := servedBy(t, writeTrust(t, t.TempDir(), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
+	c := servedBy(t, writeTrust(t, memory.Dir(t), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
 	const adults = "SELECT count(*) FROM people WHERE age BETWEEN 18 AND 64;"
 	carol := psql(t, c.address, "carol", "firm")
 	told := carol.run("EXPLAIN " + adults)
@@ -122,6 +124,7 @@ func TestLevelsThroughPsql(t *testing.T) {
 // TestLevelsShowNobodysChoices: what the others have bought, at whatever level, changes no frame that bob gets, nor what he
 // is charged and holds (privacy rule 1).
 func TestLevelsShowNobodysChoices(t *testing.T) {
+	beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		ask := func(others ...string) (frames []string) {
 			c := servedBy(t, duckTrust(t, accountant), date("2025-06-01"))
@@ -167,6 +170,7 @@ func TestLevelsShowNobodysChoices(t *testing.T) {
 // nearer to the finer one than to the truth by just what that knows; the cap pays the finest. With 500 cells of variance V
 // the mean square is within 0.32 V, five standard deviations (kurtosis 6): one false alarm in a million for each of 12.
 func TestLevelsAreOneDraw(t *testing.T) {
+	beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		for _, order := range [][]string{{"alice", "bob", "carol"}, {"carol", "bob", "alice"}} {
 			c := servedBy(t, duckTrust(t, accountant), time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC))

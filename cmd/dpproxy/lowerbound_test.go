@@ -208,6 +208,7 @@ const often = 60
 // TestT21LowerBounds is P2 for each kind of aggregate through SQL, over the wire. False alarm: 7 in 100,000. Of the same answers,
 // none is off the grid of its release, and the two sides have the same values (T14).
 func TestT21LowerBounds(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}

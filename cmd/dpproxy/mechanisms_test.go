@@ -63,6 +63,7 @@ var mechanismRows = []mechanismRow{
 // TestMechanismsThroughSQL walks the rows of docs/mechanisms.md's table over the wire: each statement's plan names the
 // mechanism and is the golden one to the letter, asking it is answered, and it costs what the plan says.
 func TestMechanismsThroughSQL(t *testing.T) {
+	beside(t)
 	p := smallDemo(t)
 	w := p.connect("analyst", "demo")
 	var golden strings.Builder
@@ -129,6 +130,7 @@ func (row mechanismRow) walk(t *testing.T, w *wire, sql string) (plan string) {
 // TestMechanismsDocument replays docs/mechanisms.md through the real psql: plans, costs, errors and refusals are those that
 // stand there, to the letter. With -update it writes the document, from a million people.
 func TestMechanismsDocument(t *testing.T) {
+	beside(t)
 	text, err := os.ReadFile(mechanismsDocument)
 	if err != nil {
 		t.Fatal(err)

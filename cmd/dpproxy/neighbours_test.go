@@ -19,6 +19,7 @@ func (a answer) exact() []string {
 // TestRule16PlansReadNothingPrivate: EXPLAIN is the same, byte for byte, over a database of a thousand people, its
 // neighbour, an empty one, and one of another size and shape.
 func TestRule16PlansReadNothingPrivate(t *testing.T) {
+	beside(t)
 	b := budgets{"1000", "1000"}
 	sides := map[string]*wire{}
 	for name, change := range map[string]string{"a thousand": "", "without number 7": `DELETE FROM people WHERE uid = 7`, "empty": `DELETE FROM people`,
@@ -50,6 +51,7 @@ func TestRule16PlansReadNothingPrivate(t *testing.T) {
 // TestRule23CostsArePublic: on neighbouring databases in PostgreSQL the refusals, the costs, the ledger's rows and every
 // statement that reaches the database are equal, with their arguments.
 func TestRule23CostsArePublic(t *testing.T) {
+	beside(t)
 	b := budgets{"1000", "1000"}
 	var servers [2]*pgtest.Server
 	var paths [2]string

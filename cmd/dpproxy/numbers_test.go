@@ -37,6 +37,7 @@ func dividedBy(most float64) func(rows [][]string) float64 {
 // TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is only what
 // is divided by a noisy count that is not positive.
 func TestT5OverNothing(t *testing.T) {
+	beside(t)
 	n := length(50, 200, 200)
 	s := lab{engine: "postgres", users: n, people: 60, change: undeclared}.serve(t, 0)
 	numbers, err := drawnBy(s.program, n, overNothing)
@@ -77,6 +78,7 @@ var finite = regexp.MustCompile(`^(-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[tf]|NULL)
 // TestT17SpecialNumbers: with NaN, an infinity, -0, a subnormal or the largest number in the rows of number 7, each aggregate and
 // each key is as finite, and of the same shape, as without her.
 func TestT17SpecialNumbers(t *testing.T) {
+	beside(t)
 	answers, odd := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
 		without := lab{engine: engine, change: undeclared}.serve(t, 7)
@@ -121,6 +123,7 @@ func paidAlike(a answer) answer {
 
 // TestT17NaNLowerBound is P2 where number 7's income is NaN: the noise holds for her.
 func TestT17NaNLowerBound(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}
@@ -154,6 +157,7 @@ func shapeOf(text string) string {
 // TestT18TextOfNumbers: where only number 7 has an amount of six decimal places, the scale of what is printed, its type, width
 // and modifier are the same without her, by both protocols.
 func TestT18TextOfNumbers(t *testing.T) {
+	beside(t)
 	compared, differences := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
 		with, without := lab{engine: engine}.pair(t)

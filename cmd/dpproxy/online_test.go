@@ -71,6 +71,7 @@ func spentBy(t *testing.T, w *wire) string {
 // dp.epsilon; the same question has the same answer; then everything is free, until it stops, which is told; a stopped
 // release refuses, or lets be counted afresh where the policy says so; what it told stays.
 func TestOnlineReleaseThroughSQL(t *testing.T) {
+	beside(t)
 	for _, recount := range []bool{false, true} {
 		more := ", insist: true"
 		if recount {
@@ -147,6 +148,7 @@ func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
 // TestOnlineReleaseSurvivesKills: killed again and again between questions, a proxy never tells another hard answer for the
 // same question, never charges again, and each life that asks takes one update; in the end the release has stopped.
 func TestOnlineReleaseSurvivesKills(t *testing.T) {
+	beside(t)
 	p := serveProcess(t, onlineFixture(t, 0, onlineRelease(12, ", insist: true")))
 	w := p.connect("alice", "lab")
 	w.ask("SET dp.epsilon = 1")
@@ -193,6 +195,7 @@ func TestOnlineReleaseSurvivesKills(t *testing.T) {
 // TestOnlineReleaseIsHerOwn: whatever another analyst asks of the same declared release leaves every byte that she sees
 // equal, but for the noised cells: notices, EXPLAIN, her releases and her charges.
 func TestOnlineReleaseIsHerOwn(t *testing.T) {
+	beside(t)
 	var seen [2][]string
 	for i := range seen {
 		p := serveProcess(t, onlineFixture(t, 0, onlineRelease(3, ", insist: true")))
@@ -288,6 +291,7 @@ func TestOnlineReleaseHasOneInstance(t *testing.T) {
 // TestMedianBasicThroughSQL: the median mechanism over small databases needs a public number of rows and δ, pays both, and
 // answers so many questions.
 func TestMedianBasicThroughSQL(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"10", "20"}, 0)
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -109,6 +109,7 @@ var farOff = []string{"SELECT count(*) FROM people WHERE hiv IS NULL", "SELECT c
 // answer that is not durable, with one that is durable and not sent, and after a restart was counted. In the next life what
 // was told stays; nothing is charged again, but where nothing had been saved; and each life has taken an update.
 func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
+	beside(t)
 	const updates = 6
 	for _, c := range []struct {
 		point string

@@ -62,6 +62,7 @@ func TestKeysThatWereFoundInVain(t *testing.T) {
 // same question, and what the keys answer, is free afterwards, also when the proxy has been restarted; EXPLAIN and refusals
 // charge nothing; an exact comparison needs no keys.
 func TestKeysAreFoundThroughSQL(t *testing.T) {
+	beside(t)
 	path := openKeysFixture(t)
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")

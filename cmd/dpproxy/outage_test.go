@@ -32,7 +32,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 // TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that the
 // ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
 func TestReload(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
+	beside(t)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")
 	w.ask(`SELECT count(*) FROM people`)
@@ -78,7 +79,7 @@ func TestReload(t *testing.T) {
 
 // TestDatabaseUnreachableAtStart: serve and check say so in one line without the database's text, and nothing is made.
 func TestDatabaseUnreachableAtStart(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	edit(t, path, `"duckdb:lab.duckdb"`, `"postgres://dpproxy:hunter2@127.0.0.1:1/prod?sslmode=disable&connect_timeout=2"`, "main.people", "public.people")
 	for command, code := range map[string]int{"serve": 1, "check": 3} {
 		out := dpproxy(t, "", command, "--policy", path)
@@ -96,7 +97,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("no small file system can be mounted here: %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
-	path := duckFixture(t, budgets{"1000", "1000"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"1000", "1000"}, 0)
 	edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")
@@ -157,10 +158,10 @@ func fill(t *testing.T, dir string) string {
 
 // TestOneProxyPerLedger: a second proxy on a ledger is refused, and the first goes on.
 func TestOneProxyPerLedger(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	p := serveProcess(t, path)
 	// Another directory and database, the same ledger.
-	second := duckFixture(t, budgets{"10", "10"}, 0)
+	second := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	edit(t, second, "sqlite:ledger.db", "sqlite:"+filepath.Join(filepath.Dir(path), "ledger.db"))
 	if out := dpproxy(t, "", "serve", "--policy", second); out.code != 1 || !strings.Contains(out.stderr, "open in another process") {
 		t.Errorf("exit %d: %s", out.code, out.stderr)
@@ -172,7 +173,8 @@ func TestOneProxyPerLedger(t *testing.T) {
 
 // TestLedgerPutBack: a ledger that is gone, that is an older copy, or that was changed is refused.
 func TestLedgerPutBack(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
+	beside(t)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
 	ledger := filepath.Join(filepath.Dir(path), "ledger.db")
 	p := serveProcess(t, path)
 	p.connect("alice", "lab").ask(`SELECT count(*) FROM people`)
@@ -219,7 +221,8 @@ func TestLedgerPutBack(t *testing.T) {
 // TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is charged
 // for what is not answered, and the proxy lives.
 func TestSandboxDies(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "20"}, 0))
+	beside(t)
+	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10", "20"}, 0))
 	w := p.connect("alice", "lab")
 	const sql = `SELECT city, count(*), rank() OVER (ORDER BY count(*) DESC) FROM people GROUP BY city`
 	if a := w.ask(sql); a.err != nil {
@@ -264,7 +267,7 @@ func children(t *testing.T, pid int) (list []int) {
 // TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an
 // answer. Without the key there is no such listener.
 func TestAdminAddress(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "20"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "20"}, 0)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ func held(t *testing.T) (*program, *locker) {
 // TestPaidWorkGoesOn: whatever ends her wait (a cancel, her own timeout, a lost connection), the paid leaf runs on and is
 // saved: asked again it is free, and it is what the table holds rather than the default of a fault.
 func TestPaidWorkGoesOn(t *testing.T) {
+	beside(t)
 	p, l := held(t)
 	wants := []string{`note = 'n1'`, `note = 'n2'`, `note = 'n3'`, `note = 'n4'`, `note = 'n0'`}
 	sql := func(i int) string { return `SELECT count(*) FROM people WHERE ` + wants[i] }
@@ -89,6 +90,7 @@ func TestPaidWorkGoesOn(t *testing.T) {
 
 // TestShutdownSavesWhatIsPaid: on SIGTERM a paid question in flight is still answered to the client, and saved.
 func TestShutdownSavesWhatIsPaid(t *testing.T) {
+	beside(t)
 	p, l := held(t)
 	w := p.connect("alice", "lab")
 	const sql = `SELECT count(*) FROM people WHERE hiv`
@@ -118,6 +120,7 @@ func TestShutdownSavesWhatIsPaid(t *testing.T) {
 // TestRule4OneDrawsTheOthersWait: sessions that ask for one thing at a time get one draw; a question of her own is charged
 // once, a declared release once to each user and once to the cap.
 func TestRule4OneDrawsTheOthersWait(t *testing.T) {
+	beside(t)
 	p, l := held(t)
 	type asked struct {
 		user, sql string

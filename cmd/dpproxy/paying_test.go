@@ -21,6 +21,7 @@ func (w *wire) charges() int {
 // TestTransactionsGiveNothingBack is threat T32: what a client does with her transaction, and losing the connection, takes no
 // charge back.
 func TestTransactionsGiveNothingBack(t *testing.T) {
+	beside(t)
 	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
 	other, answers := p.connect("alice", "lab"), 0
 	for i := range 100 {
@@ -53,6 +54,7 @@ func TestTransactionsGiveNothingBack(t *testing.T) {
 // TestExecutedAgain is threat T33: each execution with other values is a release and a charge, each with the same values is
 // the same answer for free; fetching goes about in what was drawn; describing draws nothing and asks the database nothing.
 func TestExecutedAgain(t *testing.T) {
+	beside(t)
 	w := watch(t)
 	alice, other := w.connect("alice", "lab"), w.connect("alice", "lab")
 	hear := func(messages ...pgproto3.FrontendMessage) answer {
@@ -131,6 +133,7 @@ var spellings = []string{`SELECT age, count(*) FROM people WHERE income < %d GRO
 // was charged allows. Of the mean square error of n Laplace draws the relative standard error is √(5/n): below 0.9 of the
 // theory's root would come by chance with less than 10⁻³ at CI length.
 func TestAveragingGainsNothing(t *testing.T) {
+	beside(t)
 	p := serveProcess(t, duckFixture(t, budgets{"100000", "100000"}, 0))
 	w := p.connect("alice", "lab")
 	questions, draws, different, squares := threats.Length(18, 60), 0, 0, 0.0
@@ -185,6 +188,7 @@ var badEpsilons = []string{"0", "-1", "-0.1", "NaN", "Infinity", "-Infinity", "i
 
 // TestBadEpsilons is threat T40: none of them is accepted, by any way, and the ledger stays as it is.
 func TestBadEpsilons(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"10", "10"}, 0)
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")

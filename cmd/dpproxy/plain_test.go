@@ -111,6 +111,7 @@ func plainFixture(t *testing.T) (fresh func() *wire, direct *pgx.Conn) {
 // TestAnswersAreThoseOfPlainSQL: with hardly any noise each statement is answered as PostgreSQL answers it. Groups that
 // plain SQL does not show because no row is in them are there with counts of 0.
 func TestAnswersAreThoseOfPlainSQL(t *testing.T) {
+	beside(t)
 	fresh, direct := plainFixture(t)
 	data, err := os.ReadFile("testdata/plain.sql")
 	if err != nil {
@@ -175,6 +176,7 @@ func sameText(a, b string) bool {
 
 // TestDivisionByReleasedCounts: a group in which nobody is has a count of 0, and the error says what to write.
 func TestDivisionByReleasedCounts(t *testing.T) {
+	beside(t)
 	fresh, _ := plainFixture(t)
 	w := fresh()
 	if a := w.ask(`SELECT ward, sum(minutes) / count(*) FROM visits GROUP BY ward`); a.err == nil || a.err.Code != "22012" || !strings.Contains(a.err.Hint, "NULLIF") {

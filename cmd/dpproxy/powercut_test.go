@@ -105,7 +105,7 @@ func TestT26PowerCuts(t *testing.T) {
 		t.Skipf("no ext4 image can be made here: %v: %s", err, out)
 	}
 	disk := mounted(t, image)
-	path := duckFixture(t, budgets{"10000", "10000"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0)
 	edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
 	p := serveProcess(t, path)
 	k := keepAsking(p.connect("alice", "lab"), 0)

@@ -59,6 +59,7 @@ SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM peo
 // TestPrice: what a report would cost without a database that could be reached, with nothing charged: statements follow
 // each other or stand alone, refusals have their place, and a proxy charges just what was said.
 func TestPrice(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"1", "2"}, 0)
 	dir := filepath.Dir(path)
 	if err := os.Rename(filepath.Join(dir, "lab.duckdb"), filepath.Join(dir, "away")); err != nil {

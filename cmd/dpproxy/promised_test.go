@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -100,7 +101,7 @@ users:
 func openSides(t *testing.T, text string, rows int, change string) (sides [2]*promised, truth *sql.DB) {
 	t.Helper()
 	for i, changed := range []string{"", change} {
-		dir := t.TempDir()
+		dir := memory.Dir(t)
 		db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
 		if err != nil {
 			t.Fatal(err)
@@ -288,6 +289,7 @@ func (j judged) verdict(a stattest.Alarm) error {
 // judged. Two judgements alarm falsely with probability at most 10⁻⁶ each; that they catch errors half and twice as large
 // is shown on the same answers.
 func TestExplainIsKept(t *testing.T) {
+	beside(t)
 	const seed, users, policies, questions = 11, 24, 4, 14
 	r := mathrand.New(mathrand.NewSource(seed))
 	var fair, small, large judged

@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -22,12 +23,13 @@ import (
 // TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
 // eight answers: nothing of the randomness comes from what is copied.
 func TestT20PairedStarts(t *testing.T) {
+	beside(t)
 	pairs, equal := length(5, 20, 1000), 0
 	path := duckFixture(t, budgets{"1000", "1000"}, 0)
 	for range pairs {
 		var runs [2]string
 		for side := range runs {
-			dir := t.TempDir()
+			dir := memory.Dir(t)
 			for _, name := range []string{"lab.duckdb", "policy.yaml"} {
 				text, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
 				if err == nil {

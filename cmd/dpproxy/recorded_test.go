@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -109,17 +110,6 @@ func someone(r *rand.Rand, id int) (people, visits, calls []string) {
 	return people, visits, calls
 }
 
-// inMemory is a directory in memory where there is one: what is recorded need not outlive a power cut.
-func inMemory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "dpproxy-recorded-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
-}
-
 // recordedHouse is a pipeline over one database, and its recorder.
 type recordedHouse struct {
 	house   *house
@@ -130,7 +120,7 @@ type recordedHouse struct {
 // recordedSide opens the database of 40 people, without one of them or with another in her place; −1: of all.
 func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse {
 	t.Helper()
-	dir := inMemory(t)
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "lab.duckdb"))
 	if err != nil {
 		t.Fatal(err)

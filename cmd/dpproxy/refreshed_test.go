@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 var dashboardRefreshes = flag.Int("dashboard-refreshes", 4, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
@@ -27,7 +29,7 @@ CREATE TABLE orders AS SELECT i AS id, CAST(1 + (i * 7919 + i // 2000) % 2000 AS
 // shopFixture writes the database and the policy of the dashboard, with its analysts and an administrator.
 func shopFixture(t *testing.T) (path string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "shop.duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +76,7 @@ func dashboardCharts(t *testing.T) (list []string) {
 // cost; the cap pays once for each release that the policy declares, and once for what each has bought of her own.
 // `make dashboard` does it a thousand times.
 func TestDashboardRefreshed(t *testing.T) {
+	beside(t)
 	path, charts := shopFixture(t), dashboardCharts(t)
 	if len(charts) != 30 {
 		t.Fatalf("%d charts", len(charts))

@@ -5,6 +5,7 @@ import "testing"
 // TestRefusalsAboveTheLeaves: the catalogue's entries that are found after planning, each with a case: refused with code, words
 // and hint, and free.
 func TestRefusalsAboveTheLeaves(t *testing.T) {
+	beside(t)
 	w := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0)).connect("alice", "lab")
 	for _, c := range []struct{ sql, code, message string }{
 		{`SELECT md5(city) FROM (SELECT city, count(*) FROM people GROUP BY city) t`, "DP002", "this use of function md5 cannot be run by the sandbox"},

@@ -34,6 +34,7 @@ func released(t *testing.T, want int, args ...string) batchReport {
 // TestReleaseReport: a report is bought once for two users; its statements are free for both from then on, over the wire,
 // the same numbers, and for nobody else; the cap pays once.
 func TestReleaseReport(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"3", "5"}, 0)
 	file := writeScript(t, releaseReport)
 	r := released(t, 0, "--policy", path, "--user", "alice", "--user", "bob", "--epsilon", "1.5", file)

@@ -44,7 +44,7 @@ func replaceFile(t *testing.T, path string, text []byte) {
 // three at ε 0.2; now and then its file is broken, or half of it. Each release has the noise of the policy that its charge
 // names, and nobody is without a policy.
 func TestT37PolicyReloads(t *testing.T) {
-	path := duckFixture(t, budgets{"100000", "100000"}, 0)
+	path := duckFixtureIn(t, t.TempDir(), budgets{"100000", "100000"}, 0)
 	users := namedUsers(t, path, 16)
 	strict, err := os.ReadFile(path)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 var updateReplay = flag.Bool("update-replay", false, "write testdata/replay/*.txt anew")
@@ -60,7 +61,7 @@ func shopProxy(t *testing.T, server *pgtest.Server, twin string, more ...string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(t.TempDir(), "policy.yaml")
+	path := filepath.Join(memory.Dir(t), "policy.yaml")
 	filled := strings.NewReplacer("BACKEND", server.URLFor(role, "shop"), "VERIFIER", verifier(t, "analyst")).Replace(string(text))
 	if err := os.WriteFile(path, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)
@@ -166,12 +167,14 @@ func pgConnect(t *testing.T, url string) *pgconn.PgConn {
 // TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ: what
 // PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
 func TestReplay(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("plays every recorded statement to two servers")
 	}
 	for _, twin := range []string{"", "shop"} {
 		name := map[bool]string{true: "embedded", false: "twin"}[twin == ""]
 		t.Run(name, func(t *testing.T) {
+			beside(t)
 			server := pgtest.Start(t)
 			recordedBlocks(t, "psql")
 			p := shopProxy(t, server, twin)

@@ -25,6 +25,7 @@ var (
 // neighbour, and over one with a million rows more; what asks about no private rows has byte-identical answers, and sends
 // nothing to the private database.
 func TestReplayTellsNothing(t *testing.T) {
+	beside(t)
 	if testing.Short() {
 		t.Skip("plays every recorded statement three times")
 	}

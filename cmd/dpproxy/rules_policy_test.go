@@ -63,6 +63,7 @@ func TestRule9UnitStandsAtTheDataset(t *testing.T) {
 
 // TestRule9RowsWithoutAUnitAreExcluded: 5,000 rows whose unit is NULL count nothing, on both engines.
 func TestRule9RowsWithoutAUnitAreExcluded(t *testing.T) {
+	beside(t)
 	const nobody = `INSERT INTO people SELECT NULL, 30, 500.0, 'n1', 'c1', true FROM generate_series(1, 5000)`
 	duck := duckFixture(t, budgets{"50", "50"}, 0)
 	duckExec(t, duck, nobody)
@@ -149,6 +150,7 @@ func TestRule1AtTheCap(t *testing.T) {
 // TestRule3ChangedMeaningHidesTheRelease: after a change of a domain the same words are another question, charged anew; when
 // the old meaning comes back so does the old answer, free.
 func TestRule3ChangedMeaningHidesTheRelease(t *testing.T) {
+	beside(t)
 	path := duckFixture(t, budgets{"5", "50"}, 0)
 	p := serveProcess(t, path)
 	const sql = `SELECT count(*) FROM people WHERE age < 40`

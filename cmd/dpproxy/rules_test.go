@@ -38,6 +38,7 @@ func (w *wire) spent() string {
 // TestRule1NobodysChoicesLeak: bob asks much on one proxy and nothing on the other; what alice sees is the same, byte for
 // byte, but for noised cells and her own clock.
 func TestRule1NobodysChoicesLeak(t *testing.T) {
+	beside(t)
 	busy, idle := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0)), serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0))
 	bob := busy.connect("bob", "lab")
 	bob.ask(`SET dp.epsilon = 1`)
@@ -97,6 +98,7 @@ func TestRule2FirstUsePays(t *testing.T) {
 // TestRule3SavedAnswerIsAsExactAsAsked: the same question is free and the same at the same or a smaller epsilon, and is
 // refined for the difference at a larger one.
 func TestRule3SavedAnswerIsAsExactAsAsked(t *testing.T) {
+	beside(t)
 	p := serveProcess(t, duckFixture(t, budgets{"5", "50"}, 0))
 	w := p.connect("alice", "lab")
 	const sql = `SELECT count(*) FROM people WHERE city = 'c1' AND income < 50000`
@@ -147,6 +149,7 @@ func TestRule6DeltaIsSpentOnce(t *testing.T) {
 
 // TestRule8IdentityCannotBeReset: after something is spent, a policy that would reset the spending is refused.
 func TestRule8IdentityCannotBeReset(t *testing.T) {
+	beside(t)
 	for name, change := range map[string][]string{
 		"a new dataset id over the same table": {"id: lab", "id: lab2"},
 		"a new id and another spelling":        {"id: lab", "id: lab2", "main.people", "main.PEOPLE"},

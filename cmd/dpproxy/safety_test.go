@@ -97,6 +97,7 @@ func errorOracle(p pair, forms []string) (found findings, refused, answered int)
 // TestT1ErrorOracle: on both engines each form in each place is refused, or answered alike on neighbours; no text holds a cell (T2);
 // charges are equal, and so is what the database sees, in which nothing fails.
 func TestT1ErrorOracle(t *testing.T) {
+	beside(t)
 	forms, refused, answered, errors := 0, 0, 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
 		with, without := lab{engine: engine, budgets: budgets{"1000", "1000"}}.pair(t)
@@ -143,6 +144,7 @@ func TestT1CatchesForwarding(t *testing.T) {
 
 // TestT23RacingClients: 16 connections ask distinct questions at 0.1 each under a budget of 10: exactly 100 answers.
 func TestT23RacingClients(t *testing.T) {
+	beside(t)
 	for _, b := range []budgets{{user: "10", cap: "100"}, {user: "100", cap: "10"}} {
 		p := serveProcess(t, duckFixture(t, b, 0))
 		race(p, 100).none(t)
@@ -195,11 +197,12 @@ func race(p *program, want int64) (found findings) {
 // TestT25Kills: kill -9 at random moments. At each restart: answers seen <= charges <= budget, and a question that was
 // answered is free and answered alike.
 func TestT25Kills(t *testing.T) {
+	beside(t)
 	kills := threats.Length(50, 500)
 	if testing.Short() {
 		kills = 3
 	}
-	p := serveProcess(t, duckFixture(t, budgets{"10000", "10000"}, 0))
+	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0))
 	found, slowest := killed(p, kills)
 	found.none(t)
 	if slowest > restartTime && threats.Full() {
@@ -213,7 +216,7 @@ const restartTime = 2 * time.Second
 
 // TestT25CatchesAnswerBeforeCharge: a pipeline that answers first and charges afterwards is found.
 func TestT25CatchesAnswerBeforeCharge(t *testing.T) {
-	p := startProcess(t, standInLateCharge, "", duckFixture(t, budgets{"1000", "1000"}, 0))
+	p := startProcess(t, standInLateCharge, "", duckFixtureIn(t, t.TempDir(), budgets{"1000", "1000"}, 0))
 	found, _ := killed(p, 3)
 	found.some(t, "answers before their charges")
 }

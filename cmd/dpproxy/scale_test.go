@@ -12,8 +12,9 @@ import (
 // sandbox. PostgreSQL is given the released sums and counts and divides them itself; of a variance it divides what the
 // answer times n·(n − 1) says the dividend was, whose first digits decide how many are shown.
 func TestNumericScale(t *testing.T) {
+	beside(t)
 	server := pgtest.Shared(t)
-	path, database := pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
+	path, database := pgFixtureIn(t, t.TempDir(), server, budgets{user: "1000", cap: "1000"}, 0)
 	w := serveProcess(t, path).connect("alice", "lab")
 	reference := secondCodec(t, server.URLFor("postgres", database))
 	ask := func(sql string) string {

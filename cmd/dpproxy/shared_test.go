@@ -90,6 +90,7 @@ func raceOn(proxies []*program, connections, each int) (answers int, found findi
 
 // TestSharedLedger: two proxies on one ledger, as operators and analysts see them.
 func TestSharedLedger(t *testing.T) {
+	beside(t)
 	h := sharedFixture(t, budgets{"10", "100"})
 	one := serveProcess(t, h.policy)
 	two := serveProcess(t, h.copied(t))
@@ -199,6 +200,7 @@ func await(t *testing.T, what string, so func() bool) {
 
 // TestT39DataRoleAtTheLedger: a role under which the rows are read must not reach the ledger's tables.
 func TestT39DataRoleAtTheLedger(t *testing.T) {
+	beside(t)
 	h := sharedFixture(t, budgets{"10", "100"})
 	p := serveProcess(t, h.policy)
 	refused, tries := 0, 0

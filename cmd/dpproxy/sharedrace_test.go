@@ -28,6 +28,7 @@ func raceBudget(t *testing.T, runs int, proxies func(t *testing.T) []*program) (
 // TestT23RacingProxies: 64 connections, on one proxy with the embedded ledger and on two that share a ledger in PostgreSQL,
 // ask distinct questions at 0.1 each under a budget of 10.
 func TestT23RacingProxies(t *testing.T) {
+	beside(t)
 	runs, embedded, shared := threats.Length(1, 20), 0, 0
 	t.Run("sqlite", func(t *testing.T) {
 		embedded = raceBudget(t, runs, func(t *testing.T) []*program {
@@ -47,6 +48,7 @@ func TestT23RacingProxies(t *testing.T) {
 
 // TestT24RacingAtEachIsolationLevel: the same, whatever isolation level the ledger's server is set to.
 func TestT24RacingAtEachIsolationLevel(t *testing.T) {
+	beside(t)
 	levels, exact := []string{"read committed", "repeatable read", "serializable"}, 0
 	for _, level := range levels {
 		t.Run(level, func(t *testing.T) {

@@ -175,7 +175,7 @@ func TestSoak(t *testing.T) {
 	const seed, users = 63, 64
 	t.Logf("seed %d", seed)
 	server := pgtest.Start(t)
-	path, database := pgFixture(t, server, budgets{"100000", "100000"}, 0)
+	path, database := pgFixtureIn(t, t.TempDir(), server, budgets{"100000", "100000"}, 0)
 	edit(t, path, "backend: {url:", "backend: {deadline: 200ms, url:")
 	names := namedUsers(t, path, users)
 	p := served(t, path)

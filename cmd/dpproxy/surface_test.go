@@ -127,6 +127,7 @@ var rowForms = []string{`TABLE people`, `SELECT * FROM people`, `SELECT people F
 
 // TestRowsAreRefused is threat T44.
 func TestRowsAreRefused(t *testing.T) {
+	beside(t)
 	forms := slices.Clone(rowForms)
 	for _, aggregate := range rowAggregates {
 		for _, column := range []string{"note", "income", "hiv"} {
@@ -139,6 +140,7 @@ func TestRowsAreRefused(t *testing.T) {
 
 // TestRowPickersAreRefused is threat T46: what names a row by its place or its key is no column.
 func TestRowPickersAreRefused(t *testing.T) {
+	beside(t)
 	var forms []string
 	for i, column := range []string{"uid", "people.uid", `"uid"`, "ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid", "rowid", "people.ctid", "people.*", "people"} {
 		if i > 2 { // that a unit is not NULL holds of every row that is counted
@@ -172,6 +174,7 @@ var writingForms = []string{`INSERT INTO people VALUES (1)`, `INSERT INTO people
 // TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several statements in a
 // message are allowed: the first that is refused ends it.
 func TestWritingIsRefused(t *testing.T) {
+	beside(t)
 	w := watch(t)
 	sum := func() string {
 		return w.owner(`SELECT md5(string_agg(p::text, ',' ORDER BY uid)) FROM public.people p`)[0]
@@ -187,6 +190,7 @@ func TestWritingIsRefused(t *testing.T) {
 // TestSettingsStayInTheProxy is threat T48: no setting of a client reaches the database, and what settings make of answers
 // is the same on neighbours.
 func TestSettingsStayInTheProxy(t *testing.T) {
+	beside(t)
 	w := watch(t)
 	alice, before := w.connect("alice", "lab"), w.logged()
 	values := map[string][]string{"timezone": {"'Asia/Tokyo'", "'nowhere'"}, "extra_float_digits": {"-15", "3"}, "statement_timeout": {"'1s'", "0"}, "datestyle": {"'German'", "'SQL, DMY'"},

@@ -18,6 +18,7 @@ const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{c
 // whatever is asked of dp.name is free, also after a restart; a column that is not there is NULL, and is not compared; no
 // aggregate is ever computed on made-up rows in the place of private ones.
 func TestMadeUpRowsThroughSQL(t *testing.T) {
+	beside(t)
 	path := onlineFixture(t, 0, fmt.Sprintf(syntheticRelease, "mwem"))
 	p := serveProcess(t, path)
 	w := p.connect("alice", "lab")
@@ -98,6 +99,7 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 
 // TestSmallDatabaseThroughSQL: few columns, few cells, and rows of them.
 func TestSmallDatabaseThroughSQL(t *testing.T) {
+	beside(t)
 	release := "          - {kind: synthetic, name: small, columns: [{column: age, step: 60}, hiv], mechanism: small-database, epsilon: 1, rows: 40}\n"
 	w := serveProcess(t, onlineFixture(t, 0, release)).connect("alice", "lab")
 	w.ask("SET dp.epsilon = 1")

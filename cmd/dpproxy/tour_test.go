@@ -22,6 +22,7 @@ const (
 // TestTour runs the statements of the README's tour through the real psql against a demo, and fails if one of them is no
 // longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With -update it writes the tour.
 func TestTour(t *testing.T) {
+	beside(t)
 	const readme = "../../README.md"
 	text, err := os.ReadFile(readme)
 	if err != nil {
@@ -123,6 +124,7 @@ func smallDemo(t *testing.T) *program {
 // TestDemoIsForNewcomers: the demo prints the psql line and queries that all run, and the same question again is free and
 // the same.
 func TestDemoIsForNewcomers(t *testing.T) {
+	beside(t)
 	if _, err := exec.LookPath("psql"); err != nil {
 		t.Skip("no psql on this machine")
 	}

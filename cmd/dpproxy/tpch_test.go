@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
 var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.1")
@@ -80,7 +82,7 @@ func tpchDatabase(t *testing.T, scale float64) (policyPath string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	db, err := sql.Open("duckdb", filepath.Join(dir, "tpch.duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -250,6 +252,7 @@ const tpchFile = "../../docs/tpch.md"
 // TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how, and
 // what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
+	beside(t)
 	path := tpchDatabase(t, *tpchScale)
 	p := serveProcess(t, path)
 	analysts := []*wire{p.connect("analyst", "tpch")}

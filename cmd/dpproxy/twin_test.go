@@ -49,6 +49,7 @@ var twinStatements = []string{
 // TestTwinServes: a proxy whose outer queries run in a twin answers what the embedded sandbox refuses, and what a client
 // learns without having paid is the same over two neighbouring private databases.
 func TestTwinServes(t *testing.T) {
+	beside(t)
 	private, sandbox := pgtest.Shared(t), pgtest.Start(t)
 	var free [2][]string
 	for i, without := range []int{0, 7} {

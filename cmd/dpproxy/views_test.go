@@ -49,6 +49,7 @@ func text(a answer) string {
 // TestViewsThroughSQL: both kinds of SELECT are tables to clients, on both engines; check warns of the trusted one and says
 // where another is wrong; the trusted text reaches the database as it was written.
 func TestViewsThroughSQL(t *testing.T) {
+	beside(t)
 	duck := duckFixture(t, budgets{"10", "20"}, 0)
 	postgres, _ := pgFixture(t, pgtest.Shared(t), budgets{"10", "20"}, 0)
 	for schema, path := range map[string]string{"private.main": duck, "public": postgres} {
@@ -90,6 +91,7 @@ func TestViewsThroughSQL(t *testing.T) {
 
 // TestViewsThatDoNotHold: serve would not start over a SELECT that the planner or the database refuses.
 func TestViewsThatDoNotHold(t *testing.T) {
+	beside(t)
 	duck := func(t *testing.T) string { return duckFixture(t, budgets{"10", "20"}, 0) }
 	postgres := func(t *testing.T) string {
 		path, _ := pgFixture(t, pgtest.Shared(t), budgets{"10", "20"}, 0)

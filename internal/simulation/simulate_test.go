@@ -1,24 +1,14 @@
 package simulation
 
 import (
-	"os"
 	"testing"
 	"testing/synctest"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 const steps = 40
-
-// shmDir is where SQLite's shared index is mapped from: memory, where there is such a file system.
-func shmDir(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "simulation")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
 
 func runSeed(t *testing.T, seed uint64, shm string) (out Outcome) {
 	var w *world
@@ -37,7 +27,7 @@ func runSeed(t *testing.T, seed uint64, shm string) (out Outcome) {
 
 // TestLedger runs the ledger under seeds.
 func TestLedger(t *testing.T) {
-	shm := shmDir(t)
+	shm := memory.Dir(t) // SQLite's shared index is mapped from there
 	n, sum := Run(t, "internal/simulation", threats.Length(1500, 100_000), func(s uint64) Outcome { return runSeed(t, s, shm) })
 	if n == 0 {
 		return
@@ -49,6 +39,6 @@ func TestLedger(t *testing.T) {
 
 // TestReplays: a seed runs the same way twice.
 func TestReplays(t *testing.T) {
-	shm := shmDir(t)
+	shm := memory.Dir(t) // SQLite's shared index is mapped from there
 	Replays(t, threats.Length(25, 500), func(s uint64) Outcome { return runSeed(t, s, shm) })
 }

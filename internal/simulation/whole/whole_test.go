@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/simulation"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -82,12 +82,7 @@ func newHouse(t testing.TB) *house {
 		}
 		h.policies = append(h.policies, p)
 	}
-	dir, err := os.MkdirTemp("/dev/shm", "whole")
-	if err != nil {
-		dir = t.TempDir()
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	h.shm = dir
+	h.shm = memory.Dir(t)
 	return h
 }
 
