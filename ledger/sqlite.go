@@ -93,7 +93,7 @@ func (s *sqliteStore) setUp(writes bool) error {
 	}
 	s.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error { s.pages = pages; return nil })
 	for _, p := range []struct{ set, want string }{
-		{"PRAGMA journal_mode = wal", "wal"}, {"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"},
+		{"PRAGMA journal_mode = wal", "wal"}, {"PRAGMA journal_mode", "wal"}, {"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"},
 	} {
 		got, err := s.text(p.set)
 		if err != nil {
@@ -113,18 +113,21 @@ func (s *sqliteStore) close() error {
 	return s.conn.Close()
 }
 
-// text runs a statement and returns the first column of its first row.
+// text runs a statement to its end and returns the first column of its first row. A pragma that changes the file commits at its
+// end, after its row: whether that has worked, only the end tells.
 func (s *sqliteStore) text(sql string) (string, error) {
 	st, _, err := s.conn.Prepare(sql)
 	if err != nil {
 		return "", err
 	}
-	defer st.Close()
 	out := ""
 	if st.Step() {
 		out = st.ColumnText(0)
+		for st.Step() {
+		}
 	}
-	return out, st.Err()
+	err = st.Err()
+	return out, errors.Join(err, st.Close())
 }
 
 // prepared returns the statement of that text, ready to be bound.
