@@ -112,11 +112,21 @@ var braced = regexp.MustCompile(`\{[^}]*\}`)
 // the look at the schema before a charge asks for its columns in any order.
 func statements(t *testing.T, s *pgtest.Server) []string {
 	t.Helper()
+	lines, _ := statementsSince(t, s, 0)
+	return lines
+}
+
+// statementsSince are those from a place of the log on, and the place where it ends now.
+func statementsSince(t *testing.T, s *pgtest.Server, at int) (lines []string, end int) {
+	t.Helper()
 	text, err := os.ReadFile(s.Log())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	if end, text = len(text), text[at:]; len(text) == 0 {
+		return nil, end
+	}
+	lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	for i := range lines {
 		lines[i] = braced.ReplaceAllStringFunc(lines[i], func(list string) string {
 			names := strings.Split(strings.Trim(list, "{}"), ",")
@@ -125,5 +135,5 @@ func statements(t *testing.T, s *pgtest.Server) []string {
 		})
 		lines[i] = left.ReplaceAllString(lines[i], "'what is left of two minutes'")
 	}
-	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, "statement: -- ping") })
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, "statement: -- ping") }), end
 }

@@ -141,7 +141,7 @@ func TestT6ResponseTime(t *testing.T) {
 		t.Skip("some minutes of waiting")
 	}
 	with, without := timedLab(t, "duckdb")
-	n := length(150, 1200, 5000)
+	n := length(100, 1200, 5000)
 	apart := make([]float64, len(timedQuestions))
 	errs := make([]error, len(timedQuestions))
 	var all sync.WaitGroup
