@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"regexp"
@@ -123,9 +124,10 @@ func statementsSince(t *testing.T, s *pgtest.Server, at int) (lines []string, en
 	if err != nil {
 		t.Fatal(err)
 	}
-	if end, text = len(text), text[at:]; len(text) == 0 {
+	if end = bytes.LastIndexByte(text, '\n') + 1; end == at {
 		return nil, end
 	}
+	text = text[at:end]
 	lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	for i := range lines {
 		lines[i] = braced.ReplaceAllStringFunc(lines[i], func(list string) string {
