@@ -36,7 +36,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 	if err := checkRequest(r); err != nil {
 		return nil, err
 	}
-	for {
+	for wary := false; ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -45,7 +45,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 			return nil, err
 		}
 		if wait == nil {
-			out, err := f.pay(ctx, r, ds, parts)
+			out, err := f.pay(ctx, r, ds, parts, wary)
 			switch {
 			case errors.Is(err, errOutdated):
 				continue
@@ -53,6 +53,7 @@ func (f *keeper) Charge(ctx context.Context, r Request) ([]Outcome, error) {
 				if err := f.await(ctx); err != nil {
 					return nil, err
 				}
+				wary = true // it may be so still
 				continue
 			}
 			return out, err
@@ -225,11 +226,11 @@ func (r *record) current(it *Item, now int64) bool {
 }
 
 // pay charges for the parts that are not free. Whatever fails, their flights end here.
-func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part) ([]Outcome, error) {
+func (f *keeper) pay(ctx context.Context, r Request, ds int64, parts []part, wary bool) ([]Outcome, error) {
 	var at int64
 	err := error(nil)
 	if slices.ContainsFunc(parts, func(p part) bool { return p.free == 0 }) {
-		err = f.do(ctx, &job{run: func(t *batch) error {
+		err = f.do(ctx, &job{wary: wary, run: func(t *batch) error {
 			at = t.now
 			return f.charge(t, r, ds, parts)
 		}})
@@ -314,6 +315,9 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 			m.fresh = &a
 		}
 		moves = append(moves, m)
+	}
+	if err := t.foresee(b, moves); err != nil {
+		return err
 	}
 	if refused, err := t.store.charge(t.now, moves); err != nil {
 		return err

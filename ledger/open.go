@@ -65,6 +65,7 @@ type keeper struct {
 	store   store
 	witness *witness
 	retry   time.Time // not to be re-opened before
+	carry   *job      // to be served next
 
 	queue   chan *job
 	closing chan struct{}

@@ -45,15 +45,27 @@ func (s *postgresStore) query(ctx context.Context, sql string, do func(pgx.Rows)
 }
 
 func (s *postgresStore) rows(ctx context.Context, after int64, do func(row) error) error {
-	return s.query(ctx, pgRows, func(rows pgx.Rows) error {
-		var r row
-		var hash []byte
-		if err := rows.Scan(&r.seq, &r.kind, &r.at, &r.ds, &r.holder, &r.body, &hash); err != nil {
+	return s.query(ctx, pgRows, func(rows pgx.Rows) error { return scanRow(rows, do) }, after)
+}
+
+// walk walks the rows of a chain.
+func walk(rows pgx.Rows, do func(row) error) error {
+	for rows.Next() {
+		if err := scanRow(rows, do); err != nil {
 			return err
 		}
-		copy(r.hash[:], hash)
-		return do(r)
-	}, after)
+	}
+	return rows.Err()
+}
+
+func scanRow(rows pgx.Rows, do func(row) error) error {
+	var r row
+	var hash []byte
+	if err := rows.Scan(&r.seq, &r.kind, &r.at, &r.ds, &r.holder, &r.body, &hash); err != nil {
+		return err
+	}
+	copy(r.hash[:], hash)
+	return do(r)
 }
 
 func (s *postgresStore) releases(do func(keptRelease) error) error {

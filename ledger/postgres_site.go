@@ -1,15 +1,18 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // postgresSite is a PostgreSQL database, which many proxies write. What one of them knows of the ledger is the chain up to
@@ -22,6 +25,8 @@ type postgresSite struct {
 	mu   sync.Mutex // guards the server's time
 	base int64
 	read time.Time
+
+	unsure atomic.Int64 // commits of which the server has said that their durability was not waited for
 }
 
 // How long PostgreSQL may take. A statement waits for the head's lock as long; a proxy that holds it and is silent loses it.
@@ -47,7 +52,17 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 	}
 	var owner [4]byte
 	rand.Read(owner[:])
-	return &postgresSite{config: config, opts: opts, owner: int32(binary.BigEndian.Uint32(owner[:]) >> 1), read: time.Now(), base: time.Now().UnixNano()}, nil
+	p := &postgresSite{config: config, opts: opts, owner: int32(binary.BigEndian.Uint32(owner[:]) >> 1), read: time.Now(), base: time.Now().UnixNano()}
+	config.OnNotice = p.noticed
+	return p, nil
+}
+
+// noticed hears warnings. With one of the general class, and no error, the server answers a commit whose wait for its standbys
+// was cancelled: it is done here, and a promotion may lose it. Whatever else is warned of so only has a commit confirmed.
+func (p *postgresSite) noticed(_ *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Code == "01000" && cmp.Or(n.SeverityUnlocalized, n.Severity) == "WARNING" {
+		p.unsure.Add(1)
+	}
 }
 
 func (p *postgresSite) locks() []string { return nil }
@@ -122,6 +137,9 @@ func (s *postgresStore) demand(ctx context.Context) error {
 		return fmt.Errorf("%w: synchronous_commit is off for this role or database", ErrServer)
 	case encoding != "UTF8":
 		return fmt.Errorf("%w: the database's encoding is %s, must be UTF8", ErrServer, encoding)
+	}
+	if sync != "remote_apply" { // with local or remote_write a commit may be lost by the standbys that it should wait for
+		sync = "on"
 	}
 	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
 		return err
@@ -214,7 +232,7 @@ func (s *postgresStore) create(first row) error {
 			return err
 		}
 		s.renew()
-		if _, err := tx.Exec(ctx, pgInsert, s.args(first)...); err != nil {
+		if _, err := tx.Exec(ctx, pgInsert, s.args([]row{first})...); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, pgAhead, first.seq, first.hash[:])

@@ -50,11 +50,11 @@ const (
 
 const (
 	pgHead   = "SELECT seq, hash FROM dpproxy_ledger.head"
-	pgLock   = "SELECT seq, hash, " + pgNow + " FROM dpproxy_ledger.head FOR UPDATE"
+	pgLock   = "SELECT seq, hash, " + pgNow + ", nextval('dpproxy_ledger.fence') FROM dpproxy_ledger.head FOR UPDATE"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
 	pgAhead  = "UPDATE dpproxy_ledger.head SET seq = $1, hash = $2"
 	pgWrote  = "SELECT EXISTS (SELECT FROM dpproxy_ledger.chain WHERE request BETWEEN $1 AND $2)"
-	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[])"
 
 	pgOpenAccount = "INSERT INTO dpproxy_ledger.account (ds, scope, holder, " + accountColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
 
@@ -75,12 +75,17 @@ WHERE ds = $1 AND scope = $2 AND holder = $3
 	pgWithdraw    = "UPDATE dpproxy_ledger.release SET measure = NULL WHERE id = $1"
 
 	pgClaim = `
-INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) VALUES ($1, $2, nextval('dpproxy_ledger.fence'))
+INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) SELECT k, $2::bigint, $3::bigint FROM unnest($1::bytea[]) AS k
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
 	WHERE c.owner = $2 OR ` + pgSettled + ` AND c.owner NOT IN (` + pgAlive + `)
 RETURNING fence`
 	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
-	pgUnclaim = "DELETE FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
+	// The same for a batch that presumes: what touches no row divides by zero.
+	pgChargeSure  = "WITH w AS (" + pgCharge + " RETURNING 1) SELECT 1 / count(*) FROM w"
+	pgClaimSure   = "WITH w AS (" + pgClaim + ") SELECT 1 / (count(*) = cardinality($1))::int FROM w"
+	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
+
+	pgUnclaim = "DELETE FROM dpproxy_ledger.claim AS c USING unnest($1::bytea[], $3::bigint[]) AS d (key, fence) WHERE c.key = d.key AND c.owner = $2 AND c.fence = d.fence"
 	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + pgSettled + " AND owner NOT IN (" + pgAlive + ")"
 
 	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain WHERE seq > $1 ORDER BY seq"

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -21,7 +22,24 @@ type postgresStore struct {
 	writes  bool
 	name    Digest // of the batch under way; each of its rows bears it
 	parts   int64  // rows in it, also those taken back
+	fence   int64  // of the claims made with it
 	waiting pgx.Batch
+
+	now      int64 // of its charges
+	presumes bool  // the batch presumes
+	held     held  // back by such a batch until its end
+	job      struct {
+		statements int
+		held       held
+	}
+}
+
+// held are the parts of a batch that presumes of which all go out as one statement each.
+type held struct {
+	moves   []move // which are all of one time
+	claims  []flightKey
+	dropped []claimed
+	rows    []row
 }
 
 // unknownCommit is the error of a commit of which nobody has told how it went.
@@ -62,47 +80,103 @@ func (s *postgresStore) flush() error {
 // renew gives the next batch its name.
 func (s *postgresStore) renew() {
 	rand.Read(s.name[:])
-	s.parts = 0
+	s.parts, s.presumes, s.held = 0, false, held{}
 }
 
 func (s *postgresStore) request() Digest { return s.name }
 
-// begin locks the chain's head. Each statement after that sees all that was committed before, whatever isolation level
-// the server is set to: the level is asked for by name.
-func (s *postgresStore) begin(last row) (more bool, err error) {
+// begin locks the chain's head, for which PostgreSQL has proxies wait in a queue, and reads what others have written. Each
+// statement after the lock sees all that was committed before, whatever isolation level the server is set to: the level is
+// asked for by name.
+func (s *postgresStore) begin(last row) (news []row, err error) {
 	s.renew()
 	var end row
 	var now int64
 	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
 	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
 		var hash []byte
-		err := r.Scan(&end.seq, &hash, &now)
+		err := r.Scan(&end.seq, &hash, &now, &s.fence)
 		copy(end.hash[:], hash)
 		return err
 	})
+	s.waiting.Queue(pgRows, last.seq-1).Query(func(rows pgx.Rows) error {
+		return walk(rows, func(r row) error { news = append(news, r); return nil })
+	})
 	if err := s.flush(); err != nil {
-		return false, err
+		return nil, err
 	}
 	s.site.told(now)
-	return end.seq != last.seq || end.hash != last.hash, nil
+	switch {
+	case end.seq == last.seq && end.hash == last.hash:
+		return nil, nil
+	case news == nil:
+		news = []row{}
+	}
+	return news, nil
 }
 
-func (s *postgresStore) savepoint() error { s.later("SAVEPOINT job", nil); return nil }
-func (s *postgresStore) keep() error      { s.later("RELEASE SAVEPOINT job", nil); return nil }
+func (s *postgresStore) presume() { s.presumes = true }
+
+// savepoint needs none on the server where nothing is sent before the end.
+func (s *postgresStore) savepoint() error {
+	if s.job.statements, s.job.held = s.waiting.Len(), s.held; !s.presumes {
+		s.later("SAVEPOINT job", nil)
+	}
+	return nil
+}
+
+func (s *postgresStore) keep() error {
+	if !s.presumes {
+		s.later("RELEASE SAVEPOINT job", nil)
+	}
+	return nil
+}
 
 func (s *postgresStore) undo() error {
+	if s.presumes {
+		s.waiting.QueuedQueries, s.held = s.waiting.QueuedQueries[:s.job.statements], s.job.held
+		return nil
+	}
 	s.later("ROLLBACK TO SAVEPOINT job", nil)
 	return s.keep()
 }
 
+// release has what was held back sent with the next flush.
+func (s *postgresStore) release() {
+	h := s.held
+	if s.held = (held{}); len(h.dropped) > 0 {
+		s.unclaim(h.dropped)
+	}
+	if len(h.claims) > 0 {
+		s.later(pgClaimSure, nil, s.claimArgs(h.claims...)...)
+	}
+	if len(h.rows) > 0 {
+		s.later(pgInsert, nil, s.args(h.rows)...)
+	}
+	for _, m := range merged(h.moves) {
+		s.move(m, pgChargeSure, nil)
+	}
+}
+
 func (s *postgresStore) rollback() error {
 	s.later("ROLLBACK", nil)
-	return s.flush()
+	return s.refuted(s.flush())
+}
+
+// refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried out.
+func (s *postgresStore) refuted(err error) error {
+	var said *pgconn.PgError
+	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" {
+		return err
+	}
+	s.presumes = false
+	return cmp.Or(s.rollback(), errPresumed)
 }
 
 // commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
 func (s *postgresStore) commit(rows []row) error {
+	s.release()
 	if n := len(rows); n > 0 {
 		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
 	}
@@ -112,12 +186,16 @@ func (s *postgresStore) commit(rows []row) error {
 		}
 		return nil
 	})
+	unsure := s.site.unsure.Load()
 	err := s.flush()
+	if err == nil && s.site.unsure.Load() != unsure {
+		err = errors.New("the server has not waited for its standbys")
+	}
 	var said *pgconn.PgError
 	if err != nil && (!errors.As(err, &said) || ends(said)) {
 		return unknownCommit{s.name, err}
 	}
-	return err
+	return s.refuted(err)
 }
 
 // ends tells an error with which the server ends the connection. What a person reads is in the server's language.
@@ -142,35 +220,53 @@ func (s *postgresStore) tidy() error   { return nil }
 func (s *postgresStore) settle() error { return nil }
 func (s *postgresStore) finish() error { return nil }
 
-func (s *postgresStore) args(r row) []any {
-	s.parts++
-	body := r.body
-	if body == nil {
-		body = []byte{}
+// args are the columns of rows.
+func (s *postgresStore) args(rows []row) []any {
+	n := len(rows)
+	seq, kind, at, ds := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	holder, body, hash, name := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	for i := range rows {
+		r := &rows[i]
+		s.parts++
+		seq[i], kind[i], at[i], ds[i], holder[i] = r.seq, r.kind, r.at, r.ds, r.holder
+		body[i], hash[i], name[i] = append([]byte{}, r.body...), r.hash[:], rowName(s.name, s.parts)
 	}
-	return []any{r.seq, r.kind, r.at, r.ds, r.holder, body, r.hash[:], rowName(s.name, s.parts)}
+	return []any{seq, kind, at, ds, holder, body, hash, name}
 }
 
 func (s *postgresStore) insert(r row) error {
-	s.later(pgInsert, nil, s.args(r)...)
+	if s.presumes {
+		s.held.rows = append(s.held.rows, r)
+	} else {
+		s.later(pgInsert, nil, s.args([]row{r})...)
+	}
 	return nil
 }
 
 // charge moves all accounts in one turn. Those after one that refuses may have moved too: the job is undone then.
 func (s *postgresStore) charge(now int64, moves []move) (int, error) {
+	if s.now = now; s.presumes {
+		s.held.moves = append(s.held.moves, moves...)
+		return -1, nil
+	}
 	refused := -1
 	for i, m := range moves {
-		if m.fresh != nil {
-			s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
-		}
-		s.later(pgCharge, func(tag pgconn.CommandTag) error {
+		s.move(m, pgCharge, func(tag pgconn.CommandTag) error {
 			if tag.RowsAffected() != 1 && refused < 0 {
 				refused = i
 			}
 			return nil
-		}, m.key.ds, m.key.scope, m.key.holder, now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
+		})
 	}
 	return refused, s.flush()
+}
+
+// move moves one account.
+func (s *postgresStore) move(m move, sql string, check func(pgconn.CommandTag) error) {
+	if m.fresh != nil {
+		s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
+	}
+	s.later(sql, check, m.key.ds, m.key.scope, m.key.holder, s.now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
 }
 
 func (s *postgresStore) openAccount(key accountKey, a account) error {
@@ -198,7 +294,13 @@ func (s *postgresStore) withdrawRelease(id int64) error {
 }
 
 func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
-	s.waiting.Queue(pgClaim, key[:], int64(s.site.owner)).QueryRow(func(r pgx.Row) error {
+	if s.presumes {
+		if !slices.Contains(s.held.claims, key) { // one statement may not claim a key twice
+			s.held.claims = append(s.held.claims, key)
+		}
+		return s.fence, nil
+	}
+	s.waiting.Queue(pgClaim, s.claimArgs(key)...).QueryRow(func(r pgx.Row) error {
 		err := r.Scan(&fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
@@ -208,14 +310,39 @@ func (s *postgresStore) claim(key flightKey) (fence int64, err error) {
 	return fence, s.flush()
 }
 
+func (s *postgresStore) claimArgs(keys ...flightKey) []any {
+	list := make([][]byte, len(keys))
+	for i := range keys {
+		list[i] = keys[i][:]
+	}
+	return []any{list, int64(s.site.owner), s.fence}
+}
+
 func (s *postgresStore) holds(key flightKey, fence int64) (there bool, err error) {
-	s.later(pgClaimed, func(tag pgconn.CommandTag) error { there = tag.RowsAffected() == 1; return nil }, key[:], int64(s.site.owner), fence)
+	args := []any{key[:], int64(s.site.owner), fence}
+	if s.presumes {
+		s.later(pgClaimedSure, nil, args...)
+		return true, nil
+	}
+	s.later(pgClaimed, func(tag pgconn.CommandTag) error { there = tag.RowsAffected() == 1; return nil }, args...)
 	return there, s.flush()
 }
 
 func (s *postgresStore) yield(key flightKey, fence int64) error {
-	s.later(pgUnclaim, nil, key[:], int64(s.site.owner), fence)
+	if c := (claimed{key, fence}); s.presumes {
+		s.held.dropped = append(s.held.dropped, c)
+	} else {
+		s.unclaim([]claimed{c})
+	}
 	return nil
+}
+
+func (s *postgresStore) unclaim(list []claimed) {
+	keys, fences := make([][]byte, len(list)), make([]int64, len(list))
+	for i := range list {
+		keys[i], fences[i] = list[i].key[:], list[i].fence
+	}
+	s.later(pgUnclaim, nil, keys, int64(s.site.owner), fences)
 }
 
 func (s *postgresStore) others() (n int, err error) {

@@ -131,7 +131,7 @@ func (f *keeper) genesis() error {
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
 	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
-	if more, err := f.store.begin(b.last); err != nil || more {
+	if news, err := f.store.begin(b.last); err != nil || news != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
 	var e encoder

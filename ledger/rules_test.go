@@ -297,7 +297,7 @@ func TestRule8PolicyChangesUnderWay(t *testing.T) {
 	if err := f.Adopt(ctx, Terms{PolicyDigest: Digest{2}, Datasets: []DatasetTerms{census()}}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.pay(ctx, r, ds, parts)
+	_, err = f.pay(ctx, r, ds, parts, false)
 	wantErr(t, err, ErrPolicy)
 	wantSpent(t, f, "alice", 0, 0)
 	r.PolicyDigest = Digest{2}

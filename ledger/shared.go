@@ -98,33 +98,31 @@ func (f *keeper) followOnce(r *round) {
 	}
 }
 
-// catchUp takes in what others have written after the book's last row. What that row no longer is, or what follows it
-// without its hash, is another ledger's.
+// catchUp takes in what others have written after the book's last row.
 func (f *keeper) catchUp(s store) error {
-	var more []row
-	last, met := f.book.last, false
-	err := s.rows(context.Background(), last.seq-1, func(r row) error {
-		if !met {
-			if met = true; r.seq != last.seq || r.hash != last.hash {
-				return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
-			}
-			return nil
-		}
-		more = append(more, r)
-		return nil
-	})
+	var news []row
+	err := s.rows(context.Background(), f.book.last.seq-1, func(r row) error { news = append(news, r); return nil })
 	if err != nil {
 		return err
 	}
-	if !met {
+	return f.learn(news)
+}
+
+// learn takes in the rows of the chain from the book's last one on. What that row no longer is, or what follows it without
+// its hash, is another ledger's.
+func (f *keeper) learn(news []row) error {
+	last := f.book.last
+	switch {
+	case len(news) == 0:
 		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.seq)
-	}
-	if len(more) == 0 {
+	case news[0].seq != last.seq || news[0].hash != last.hash:
+		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
+	case len(news) == 1:
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, r := range more {
+	for _, r := range news[1:] {
 		if err := f.book.take(r); err != nil {
 			return err
 		}
@@ -214,7 +212,8 @@ func (f *keeper) drop(c claimed) {
 	f.sharing.dropped = append(f.sharing.dropped, c)
 }
 
-// dropAtRest gives up what no batch has come for.
+// dropAtRest gives up what no batch has come for, or a batch that has failed should have: others wait for it even if nobody
+// asks here any more.
 func (f *keeper) dropAtRest() {
 	f.sharing.mu.Lock()
 	waits := len(f.sharing.dropped) > 0
@@ -222,14 +221,6 @@ func (f *keeper) dropAtRest() {
 	if waits {
 		f.serve([]*job{{run: func(*batch) error { return nil }, done: make(chan struct{})}})
 	}
-}
-
-// owes tells whether claims are still to be given up: the batch that should have done it has failed, and others wait for
-// them even if nobody asks here any more.
-func (f *keeper) owes() bool {
-	f.sharing.mu.Lock()
-	defer f.sharing.mu.Unlock()
-	return len(f.sharing.dropped) > 0
 }
 
 // dropAll gives up what was dropped, as part of a batch.
@@ -357,9 +348,9 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 	if err != nil {
 		return err
 	}
-	more, err := s.begin(f.book.last)
-	if err == nil && more {
-		err = f.catchUp(s)
+	news, err := s.begin(f.book.last)
+	if err == nil && news != nil {
+		err = f.learn(news)
 	}
 	if err == nil {
 		err = compareAccounts(s, f.book)
@@ -367,8 +358,8 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 	if err == nil {
 		err = look(s)
 	}
-	if err == nil {
-		err = s.rollback()
+	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
+		err = s.commit([]row{f.book.last})
 	}
 	if err != nil {
 		return openFailed(err)

@@ -103,6 +103,8 @@ type simStore struct {
 	saved  *simState // its savepoint
 	name   Digest
 	closed bool
+
+	presumes, refuted bool // of the batch under way
 }
 
 // turn is a message to the server and back. Its time passes before the server acts; then the connection may be lost.
@@ -165,10 +167,11 @@ func (s *simStore) create(first row) error {
 	})
 }
 
-func (s *simStore) begin(last row) (more bool, err error) {
+func (s *simStore) begin(last row) (news []row, err error) {
 	rand.Read(s.name[:])
+	s.presumes, s.refuted = false, false
 	if err := s.turn(); err != nil {
-		return false, err
+		return nil, err
 	}
 	s.site.server.head <- struct{}{}
 	v := s.site.server
@@ -177,12 +180,20 @@ func (s *simStore) begin(last row) (more bool, err error) {
 	if s.site.dead || s.epoch != v.epoch || s.closed {
 		s.lost = true
 		<-v.head
-		return false, errLost
+		return nil, errLost
 	}
 	state := v.state.clone()
 	s.tx = &state
-	end := state.rows[len(state.rows)-1]
-	return end.seq != last.seq || end.hash != last.hash, nil
+	if end := state.rows[len(state.rows)-1]; end.seq != last.seq || end.hash != last.hash {
+		news = append([]row{}, state.rows[min(last.seq-1, int64(len(state.rows))):]...)
+	}
+	return news, nil
+}
+
+// asked is the answer to what a batch that presumes takes for granted.
+func (s *simStore) asked(yes bool) bool {
+	s.refuted = s.refuted || s.presumes && !yes
+	return yes || s.presumes
 }
 
 func (s *simStore) savepoint() error {
@@ -203,7 +214,10 @@ func (s *simStore) rollback() error {
 		s.tx = nil
 		<-v.head
 	}
-	return s.alive()
+	if err := s.alive(); err != nil || !s.refuted {
+		return err
+	}
+	return errPresumed
 }
 
 // commit may be lost on its way to the server, or its answer on the way back.
@@ -214,6 +228,9 @@ func (s *simStore) commit([]row) error {
 		defer v.mu.Unlock()
 		v.cuts++
 		return unknownCommit{s.name, err}
+	}
+	if s.refuted {
+		return s.rollback()
 	}
 	v := s.site.server
 	v.mu.Lock()
@@ -234,6 +251,7 @@ func (s *simStore) commit([]row) error {
 }
 
 func (s *simStore) settle() error   { return nil }
+func (s *simStore) presume()        { s.presumes = true }
 func (s *simStore) tidy() error     { return nil }
 func (s *simStore) finish() error   { return nil }
 func (s *simStore) snapshot() error { return nil }
@@ -258,6 +276,9 @@ func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
 			x.accounts[m.key] = a.charged(m.cost, m.alt)
 		}
 	})
+	if s.asked(refused < 0) {
+		return -1, err
+	}
 	return refused, err
 }
 
@@ -367,11 +388,14 @@ func (s *simStore) claim(key flightKey) (fence int64, err error) {
 		fence = x.fence
 		x.claims[key] = simClaim{s.site, fence}
 	})
+	if fence == 0 && err == nil && s.asked(false) {
+		fence = 1
+	}
 	return fence, err
 }
 
 func (s *simStore) holds(key flightKey, fence int64) (mine bool, err error) {
-	err = s.on(func(x *simState) { mine = x.claims[key] == simClaim{s.site, fence} })
+	err = s.on(func(x *simState) { mine = s.asked(x.claims[key] == simClaim{s.site, fence}) })
 	return mine, err
 }
 

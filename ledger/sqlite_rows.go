@@ -31,11 +31,11 @@ func (s *sqliteStore) settle() (err error) {
 	return err
 }
 
-func (s *sqliteStore) begin(row) (more bool, err error) {
+func (s *sqliteStore) begin(row) (news []row, err error) {
 	if data, err := s.dataVersion(); err != nil || data != s.data {
-		return false, errors.Join(err, errors.New("the file was changed by another program"))
+		return nil, errors.Join(err, errors.New("the file was changed by another program"))
 	}
-	return false, s.run("BEGIN IMMEDIATE", nil)
+	return nil, s.run("BEGIN IMMEDIATE", nil)
 }
 
 func (s *sqliteStore) savepoint() error   { return s.run("SAVEPOINT job", nil) }

@@ -36,9 +36,9 @@ type store interface {
 	// settle makes what was read at the opening durable, as far as the site needs it.
 	settle() error
 
-	// begin opens the transaction of a batch: until its end nobody else writes. more tells that the chain no longer ends with
-	// last: others have written since.
-	begin(last row) (more bool, err error)
+	// begin opens the transaction of a batch: until its end nobody else writes. Where the chain no longer ends with last,
+	// because others have written since, news are its rows from last on; they are nil otherwise.
+	begin(last row) (news []row, err error)
 	// savepoint begins one job within it, keep ends the job, undo takes back what it wrote and ends it.
 	savepoint() error
 	keep() error
@@ -99,6 +99,9 @@ type sharedStore interface {
 	// claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
 	// another process has another fence for ever. holds tells whether a claim is still this process's, yield gives it up.
 	claim(key flightKey) (fence int64, err error)
+	// presume has the batch that has begun take it for granted that what charge, claim and holds ask is so. Where it is not,
+	// the batch's end, commit or rollback, is errPresumed, and nothing is done.
+	presume()
 	holds(key flightKey, fence int64) (bool, error)
 	yield(key flightKey, fence int64) error
 	// others is how many other processes have the ledger open for writing.

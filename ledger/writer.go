@@ -21,6 +21,7 @@ type job struct {
 	after   func()
 	alone   bool // shares its commit with no other
 	follows bool // has nothing to write: takes in what others have written
+	wary    bool // is done step by step, nothing presumed
 	state   atomic.Int32
 	err     error
 	done    chan struct{}
@@ -46,11 +47,13 @@ type batch struct {
 	rows  []row
 
 	// of a shared ledger
-	wrote   bool      // something else than rows
-	claims  []claimed // made with it
-	leases  []leased  // begun with it
-	lost    []int64   // online releases that another process has taken over
-	dropped []claimed // given up with it
+	presumed map[accountKey]account // of a batch that presumes: the accounts as its charges will leave them
+	doubted  []*job                 // which such a batch has left out
+	wrote    bool                   // something else than rows
+	claims   []claimed              // made with it
+	leases   []leased               // begun with it
+	lost     []int64                // online releases that another process has taken over
+	dropped  []claimed              // given up with it
 }
 
 // add writes the next row of the chain.
@@ -111,29 +114,19 @@ func (f *keeper) write() {
 	defer close(f.stopped)
 	tick := time.NewTicker(witnessFlush)
 	defer tick.Stop()
-	var carry *job
 	for {
-		var jobs []*job
-		if carry != nil {
-			jobs, carry = append(jobs, carry), nil
-		} else {
-			j, ended := f.next(tick.C)
-			if ended {
+		var first *job
+		if first, f.carry = f.carry, nil; first == nil {
+			var ended bool
+			if first, ended = f.next(tick.C); ended {
 				return
 			}
-			if j == nil {
+			if first == nil {
 				f.rest()
-				if !f.owes() {
-					continue
-				}
-				j = &job{run: func(*batch) error { return nil }, done: make(chan struct{})}
+				continue
 			}
-			jobs = append(jobs, j)
 		}
-		if !jobs[0].alone {
-			jobs, carry = f.gather(jobs)
-		}
-		f.serve(jobs)
+		f.serve([]*job{first})
 	}
 }
 
@@ -161,20 +154,22 @@ func (f *keeper) next(tick <-chan time.Time) (j *job, ended bool) {
 	}
 }
 
-// gather takes more waiting jobs, up to one that must be alone.
-func (f *keeper) gather(jobs []*job) (more []*job, carry *job) {
-	for len(jobs) < mostJobs {
+// gather adds the jobs that wait, up to one that must be alone.
+func (f *keeper) gather(jobs []*job) []*job {
+	for f.carry == nil && !jobs[0].alone && !jobs[0].wary && len(jobs) < mostJobs {
 		select {
 		case j := <-f.queue:
-			if j.alone {
-				return jobs, j
+			switch {
+			case j.alone:
+				f.carry = j
+			case j.take():
+				jobs = append(jobs, j)
 			}
-			jobs = append(jobs, j)
 		default:
-			return jobs, nil
+			return jobs
 		}
 	}
-	return jobs, nil
+	return jobs
 }
 
 // rest is what the writer does between jobs.
@@ -188,44 +183,45 @@ func (f *keeper) rest() {
 	}
 }
 
-// serve runs the jobs in one transaction and answers each. Any fault that is not a job's own refusal closes the ledger:
-// all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
+// serve runs the jobs, and those that wait with them, in one transaction and answers each. Any fault that is not a job's own
+// refusal closes the ledger: all jobs of the batch fail, though what was written may turn out to be durable, and then counts.
 func (f *keeper) serve(jobs []*job) {
-	jobs = taken(jobs)
-	if len(jobs) == 0 {
-		return
+	jobs = slices.DeleteFunc(jobs, func(j *job) bool { return !j.take() })
+	if len(jobs) > 0 {
+		jobs = f.gather(jobs)
 	}
-	err := f.ready()
-	if err == nil {
-		err = f.transact(jobs)
-		if err != nil {
-			f.fail(err)
-			err = *f.fault.Load()
+	for len(jobs) > 0 {
+		var left []*job
+		err := f.ready()
+		if err == nil {
+			jobs, left, err = f.transact(jobs)
+			if err != nil {
+				f.fail(err)
+				err = *f.fault.Load()
+			}
 		}
-	}
-	for _, j := range jobs {
-		if err != nil {
-			j.err = err
+		for _, j := range jobs {
+			if err != nil {
+				j.err = err
+			}
+			close(j.done)
 		}
-		close(j.done)
-	}
-	if err == nil {
-		if err := f.store.tidy(); err != nil {
-			f.fail(err)
+		if err == nil {
+			if err := f.store.tidy(); err != nil {
+				f.fail(err)
+			}
 		}
+		jobs = left
 	}
 }
 
-func taken(jobs []*job) []*job {
-	kept := jobs[:0]
-	for _, j := range jobs {
-		if j.state.CompareAndSwap(jobWaiting, jobTaken) {
-			kept = append(kept, j)
-		} else {
-			close(j.done)
-		}
+// take begins a job, unless it was withdrawn.
+func (j *job) take() bool {
+	if j.state.CompareAndSwap(jobWaiting, jobTaken) {
+		return true
 	}
-	return kept
+	close(j.done)
+	return false
 }
 
 // ready opens the ledger again after a fault, if it is time.
@@ -274,25 +270,33 @@ func (f *keeper) fail(err error) {
 	f.reading.Unlock()
 }
 
-// transact is one commit. The jobs' own errors are set; the error returned is the disk's.
-func (f *keeper) transact(jobs []*job) (err error) {
+// transact is one commit. done are the jobs that it has finished with, also those that have come while it waited for its
+// turn; left are to be done in another one. The jobs' own errors are set; the error returned is the disk's, and all jobs'.
+func (f *keeper) transact(jobs []*job) (done, left []*job, err error) {
+	done = jobs
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("panic in the database: %v", r)
+			left, err = nil, fmt.Errorf("panic in the database: %v", r)
 		}
 	}()
 	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
-		return f.catchUp(f.store)
+		return done, nil, f.catchUp(f.store)
 	}
-	more, err := f.store.begin(f.book.last) // which the writer alone changes
-	if err == nil && more {
-		err = f.catchUp(f.store)
+	news, err := f.store.begin(f.book.last) // which the writer alone changes
+	if err == nil && news != nil {
+		err = f.learn(news)
 	}
 	if err != nil {
-		return err
+		return done, nil, err
 	}
+	done = f.gather(done)
 	t := &batch{store: f.store, last: f.book.last}
-	err = f.commit(t, jobs)
+	err = f.commit(t, f.presume(t, done))
+	if errors.Is(err, errPresumed) {
+		t.claims = nil // none was made
+		f.settleClaims(t, false)
+		return nil, warily(done), nil
+	}
 	var unknown unknownCommit
 	if errors.As(err, &unknown) {
 		f.fail(err)
@@ -302,14 +306,17 @@ func (f *keeper) transact(jobs []*job) (err error) {
 	}
 	f.settleClaims(t, err == nil)
 	if err != nil {
-		return err
+		return done, nil, err
 	}
-	for _, j := range jobs {
+	if left = t.doubted; len(left) > 0 {
+		done = slices.DeleteFunc(done, func(j *job) bool { return slices.Contains(left, j) })
+	}
+	for _, j := range done {
 		if j.err == nil && j.after != nil {
 			j.after()
 		}
 	}
-	return nil
+	return done, warily(left), nil
 }
 
 // commit runs the jobs and makes what they wrote durable, in the book and known to the witness.
@@ -317,8 +324,9 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	if err := f.dropAll(t); err != nil {
 		return err
 	}
+	now := max(f.tick(), t.last.at) // of all jobs, none of which looked at the book later
 	for _, j := range jobs {
-		if err := t.attempt(j, max(f.tick(), t.last.at)); err != nil {
+		if err := t.attempt(j, now); err != nil {
 			return err
 		}
 	}
@@ -333,7 +341,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 
 // attempt runs one job inside a savepoint.
 func (t *batch) attempt(j *job, now int64) error {
-	t.now = now
+	t.now, j.err = now, nil
 	last, rows, claims, leases := t.last, len(t.rows), len(t.claims), len(t.leases)
 	if err := t.store.savepoint(); err != nil {
 		return err
@@ -346,7 +354,9 @@ func (t *batch) attempt(j *job, now int64) error {
 	if !errors.As(err, &refused) {
 		return err
 	}
-	j.err = refused.error
+	if j.err = refused.error; errors.Is(err, errDoubted) {
+		t.doubted = append(t.doubted, j)
+	}
 	t.last, t.rows, t.claims, t.leases = last, t.rows[:rows], t.claims[:claims], t.leases[:leases]
 	return t.store.undo()
 }

@@ -46,6 +46,12 @@ type Server struct {
 func Start(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := Launch(settings...)
+	return s.until(t, err)
+}
+
+// until has a server stop at the test's end.
+func (s *Server) until(t testing.TB, err error) *Server {
+	t.Helper()
 	if errors.Is(err, ErrNoBinaries) {
 		t.Skip(err)
 	}
@@ -62,6 +68,10 @@ func Start(t testing.TB, settings ...string) *Server {
 
 // Launch starts a server that the caller stops.
 func Launch(settings ...string) (*Server, error) {
+	return launch((*Server).initialise, settings)
+}
+
+func launch(initialise func(*Server, string, *syscall.Credential) error, settings []string) (*Server, error) {
 	bin, err := binaries()
 	if err != nil {
 		return nil, err
@@ -74,7 +84,7 @@ func Launch(settings ...string) (*Server, error) {
 	if s.dir, s.remove, err = directory(); err != nil {
 		return nil, err
 	}
-	if err := s.initialise(bin, owner); err != nil {
+	if err := initialise(s, bin, owner); err != nil {
 		_ = s.remove()
 		return nil, err
 	}
@@ -129,12 +139,16 @@ func own(dir string, owner *syscall.Credential) error {
 }
 
 func (s *Server) initdb(bin string, owner *syscall.Credential) error {
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale",
-		"--encoding=UTF8", "--no-sync")
-	initdb.Dir = s.dir
-	initdb.SysProcAttr = processAttr(owner)
-	if out, err := initdb.CombinedOutput(); err != nil {
-		return fmt.Errorf("pgtest: initdb: %w\n%s", err, out)
+	return s.fill(bin, owner, "initdb", "-D", s.data(), "-U", superuser, "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync")
+}
+
+// fill has a program of PostgreSQL's make the data directory.
+func (s *Server) fill(bin string, owner *syscall.Credential, program string, args ...string) error {
+	cmd := exec.Command(filepath.Join(bin, program), args...)
+	cmd.Dir = s.dir
+	cmd.SysProcAttr = processAttr(owner)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("pgtest: %s: %w\n%s", program, err, out)
 	}
 	return nil
 }

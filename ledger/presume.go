@@ -1,0 +1,82 @@
+package ledger
+
+import "errors"
+
+// A batch of a shared ledger holds the chain's head, for which the other proxies wait. So it asks the server nothing in
+// between: whether an account holds a cost, and whether a claim is free or still this process's, is presumed to be as the
+// book says, which has the chain's last row by then; and all of the batch's statements go out in one turn with its commit.
+// The server decides all the same, by the same conditions: where one is not met the statement fails, the commit behind it is
+// not carried out, and the batch is done again step by step. A job of which the book knows that the server will refuse it is
+// left out beforehand and done step by step by itself, so that nobody without a budget slows those who have one.
+
+var (
+	// errPresumed: something was otherwise than presumed. Nothing is done.
+	errPresumed = errors.New("otherwise than presumed")
+	// errDoubted takes a job out of a batch that presumes.
+	errDoubted = errors.New("to be done step by step")
+)
+
+// presume begins a batch that presumes, where the store can and the jobs may, and returns the jobs for it.
+func (f *keeper) presume(t *batch, jobs []*job) []*job {
+	s, ok := t.store.(sharedStore)
+	if !ok || jobs[0].alone || jobs[0].wary {
+		return jobs
+	}
+	var sure []*job
+	for _, j := range jobs {
+		if j.wary {
+			t.doubted = append(t.doubted, j)
+		} else {
+			sure = append(sure, j)
+		}
+	}
+	t.presumed = map[accountKey]account{}
+	s.presume()
+	return sure
+}
+
+// foresee tells how a charge will leave the accounts; errDoubted where one of them does not hold it.
+func (t *batch) foresee(b *book, moves []move) error {
+	if t.presumed == nil {
+		return nil
+	}
+	for _, m := range moves {
+		a, ok := t.presumed[m.key]
+		if !ok {
+			a, ok = b.accounts[m.key]
+		}
+		if !ok {
+			a = *m.fresh
+		}
+		if a = a.rolled(t.now, m.ends); !a.holds(m.cost) {
+			return refusal{errDoubted}
+		}
+		t.presumed[m.key] = a.charged(m.cost, m.alt)
+	}
+	return nil
+}
+
+// warily has jobs done step by step.
+func warily(jobs []*job) []*job {
+	for _, j := range jobs {
+		j.wary = true
+	}
+	return jobs
+}
+
+// merged are the moves of several charges at one time, one for each account. Costs are at least zero: so an account holds
+// the sum where it holds one after the other, and the other way round.
+func merged(moves []move) []move {
+	var list []move
+	at := map[accountKey]int{}
+	for _, m := range moves {
+		i, ok := at[m.key]
+		if !ok {
+			at[m.key] = len(list)
+			list = append(list, m)
+			continue
+		}
+		list[i].cost, list[i].alt = list[i].cost.plus(m.cost), saturating(list[i].alt, m.alt)
+	}
+	return list
+}

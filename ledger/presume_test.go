@@ -1,0 +1,150 @@
+package ledger
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// numbered is an item of its own for each number.
+func numbered(n uint64, micro int64) Item {
+	it := item(1, eps(micro))
+	binary.BigEndian.PutUint64(it.Digest[:], n)
+	return it
+}
+
+// What a batch presumes and is otherwise on the server is refused as it would be step by step, and the others of the batch
+// are charged: a claim that another proxy has, an account that holds less than the book says, a budget that is spent.
+func TestPresumedOtherwise(t *testing.T) {
+	s := postgres(t)
+	for _, what := range []string{"a claim", "an account", "a budget"} {
+		t.Run(what, func(t *testing.T) {
+			url, two := several(t, 2, Options{}, census())
+			a, b := two[0], two[1]
+			config, err := pgx.ParseConfig(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			charge(t, b, request("bob", numbered(1, 1)))
+			item, want := numbered(2, 1e6), ErrExhausted
+			switch what {
+			case "a claim":
+				charge(t, a, request("ann", item))
+				want = context.DeadlineExceeded
+			case "an account":
+				charge(t, b, request("ann", numbered(3, 1)))
+				s.Exec(t, config.Database, "UPDATE dpproxy_ledger.account SET eps_limit = 1000 WHERE holder = 'ann'")
+			case "a budget":
+				item = numbered(2, 4e6)
+			}
+			soon, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+			defer stop()
+			var all sync.WaitGroup
+			for n := range uint64(20) {
+				all.Go(func() {
+					if n == 7 {
+						if _, err := b.Charge(soon, request("ann", item)); !errors.Is(err, want) {
+							t.Errorf("error is %v, must be %v", err, want)
+						}
+					} else if _, err := b.Charge(ctx, request("bob", numbered(100+n, 1))); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			follow(t, b)
+			own := map[string]int64{"a claim": 1e6, "an account": 1, "a budget": 0}[what]
+			wantSpent(t, b, "ann", own, own+20)
+			wantSpent(t, b, "bob", 20, own+20)
+		})
+	}
+}
+
+// A proxy with one session has its turn at the head beside one with many, which comes again at once each time.
+func TestTurnsAtTheHead(t *testing.T) {
+	d := census()
+	d.Cap, d.Budgets = eps(1e12), map[string]BudgetTerms{"*": {Limit: eps(1e12)}}
+	url, two := several(t, 2, Options{}, d)
+	var all sync.WaitGroup
+	var n atomic.Uint64
+	busy, stop := context.WithCancel(ctx)
+	for range 8 {
+		all.Go(func() {
+			for busy.Err() == nil {
+				if _, err := two[0].Charge(ctx, request("ann", numbered(n.Add(1), 1))); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	first, turns := charge(t, two[1], request("bob", numbered(n.Add(1), 1)))[0].Receipt.charge, 30
+	for range turns {
+		charge(t, two[1], request("bob", numbered(n.Add(1), 1)))
+	}
+	stop()
+	all.Wait()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	var batches int
+	err = conn.QueryRow(ctx, `SELECT count(DISTINCT substring(request, 1, 16)) FROM dpproxy_ledger.chain
+WHERE holder = 'ann' AND seq BETWEEN $1 AND (SELECT max(seq) FROM dpproxy_ledger.chain WHERE holder = 'bob')`, first).Scan(&batches)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if batches > 3*turns {
+		t.Errorf("%d batches of the one proxy in %d turns of the other", batches, turns)
+	}
+}
+
+// Who has the head's row is waited for, and what it has written meanwhile is taken in before anything is decided.
+func TestHeadIsLocked(t *testing.T) {
+	s := postgres(t)
+	f := open(t, s.URLFor("postgres", s.Database(t)), Options{Witness: filepath.Join(t.TempDir(), "witness")})
+	adopt(t, f, census())
+	charge(t, f, request("ann", numbered(1, 1)))
+	conn, err := pgx.Connect(ctx, pathOf(f))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	exec := func(sql string, args ...any) {
+		t.Helper()
+		if _, err := conn.Exec(ctx, sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("BEGIN")
+	exec("SELECT FROM dpproxy_ledger.head FOR UPDATE")
+	last := f.book.last
+	var all sync.WaitGroup
+	all.Go(func() {
+		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.seq+2 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	patiently(t, func() (err error) {
+		var waits bool
+		if err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err == nil && !waits {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
+	r := row{seq: last.seq + 1, kind: rowVouch, at: last.at}
+	r.hash = r.link(last.hash)
+	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', '', $4, 'by hand')", r.seq, r.kind, r.at, r.hash[:])
+	exec(pgAhead, r.seq, r.hash[:])
+	exec("COMMIT")
+	all.Wait()
+	verify(t, f)
+}
