@@ -26,6 +26,7 @@ import (
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
 	db       *sql.DB
+	aside    *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor executor
 	log      *slog.Logger
 	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
@@ -60,6 +61,10 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 			b.Close()
 			return nil, errors.New("DuckDB cannot be locked down")
 		}
+	}
+	if b.aside, err = b.db.Conn(ctx); err != nil {
+		b.Close()
+		return nil, ErrUnavailable
 	}
 	if b.unique, err = b.uniqueColumns(ctx); err != nil {
 		b.Close()
@@ -105,7 +110,12 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
 
 // Close frees the embedded database.
-func (b *DuckDB) Close() error { return b.db.Close() }
+func (b *DuckDB) Close() error {
+	if b.aside != nil {
+		_ = b.aside.Close() // closed before, or for good
+	}
+	return b.db.Close()
+}
 
 // Execute is described at Backend.
 func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
@@ -116,7 +126,7 @@ func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time
 func (b *DuckDB) Ready(caller context.Context) error {
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
-	if _, err := b.db.ExecContext(ctx, "SELECT 1"); err != nil {
+	if _, err := b.aside.ExecContext(ctx, "SELECT 1"); err != nil {
 		if caller.Err() != nil {
 			return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 		}

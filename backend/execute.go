@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"syscall"
 	"time"
 
@@ -43,13 +44,44 @@ type executor struct {
 	deadline time.Duration // the owner's, of one query
 	log      *slog.Logger
 	slots    chan struct{} // one element for each running query
+	places   *places
+}
+
+// places are the slots as far as they are public: with a step above the deadline each query has one from its turn on for a
+// whole step, however soon it ends. So how long the next one waits, and how much of its step is left when it begins, tells
+// nothing of the rows that the last one read.
+type places struct {
+	mu    sync.Mutex
+	until []time.Time // each one's end
+}
+
+// turn takes the place that is free first, for a step, and tells from when on. It takes none where that is too late.
+func (p *places) turn(now time.Time, step, patience time.Duration) (time.Time, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := &p.until[0]
+	for i := range p.until {
+		if p.until[i].Before(*first) {
+			first = &p.until[i]
+		}
+	}
+	at := now
+	if first.After(now) {
+		at = *first
+	}
+	if at.Sub(now) > patience {
+		return now, false
+	}
+	*first = at.Add(step)
+	return at, true
 }
 
 func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) executor {
 	if deadline <= 0 {
 		deadline = defaultDeadline
 	}
-	return executor{e, deadline, log, make(chan struct{}, max(slots, 1))}
+	slots = max(slots, 1)
+	return executor{e, deadline, log, make(chan struct{}, slots), &places{until: make([]time.Time, slots)}}
 }
 
 // execute is Backend.Execute.
@@ -63,9 +95,10 @@ func (x executor) execute(query rewrite.Query, receipt *ledger.Receipt, step tim
 	return privacy.Seal(x.settle(query, step)), nil
 }
 
-// settle runs a paid query on its own, detached from any client, and returns at a multiple of step. What would come later
-// than a step above the deadline is not waited for, whatever held it up: then the time at which settle returns, and with it
-// the time of all that follows, does not depend on the rows. A fault gives no groups.
+// settle runs a paid query on its own, detached from any client, and returns at a multiple of step. With a step above the
+// deadline that is the first since its turn came, and turns come at public times: what would come later is not waited for,
+// whatever held it up. Then the time at which settle returns, and with it the time of all that follows, does not depend on
+// the rows. A fault gives no groups.
 func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Group {
 	begun := time.Now()
 	if step <= x.deadline {
@@ -78,14 +111,21 @@ func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Grou
 		}
 		return o.groups
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), begun.Add(step))
+	turn, soon := x.places.turn(begun, step, queueing*step)
+	o := outcome{fault: errQueue}
 	done := make(chan outcome, 1)
-	go func() {
-		defer cancel()
-		done <- x.take(ctx, query)
-	}()
-	moment.Until(begun.Add(step), nil)
-	o := outcome{fault: context.DeadlineExceeded}
+	if soon {
+		if turn != begun {
+			moment.Until(turn, nil)
+		}
+		o.fault = context.DeadlineExceeded
+		ctx, cancel := context.WithDeadline(context.Background(), turn.Add(step))
+		go func() {
+			defer cancel()
+			done <- x.take(ctx, query)
+		}()
+	}
+	moment.Until(turn.Add(step), nil)
 	select {
 	case o = <-done:
 	default:

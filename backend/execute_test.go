@@ -3,9 +3,13 @@ package backend
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -31,36 +35,34 @@ func (brokenEngine) groups(context.Context, rewrite.Query) ([]privacy.Group, err
 }
 
 // TestResultsAtAPublicMoment: with a step, a result is taken at its end: one that was there at once no sooner, and one that
-// never comes no later, be it that its own database holds it or that others' queries hold its turn. Below the deadline it is
+// never comes no later, be it that its own database holds it or that others' queries hold its slot. Below the deadline it is
 // waited for, and taken at a multiple of the step.
 func TestResultsAtAPublicMoment(t *testing.T) {
 	const deadline, step = 500 * time.Millisecond, 600 * time.Millisecond
 	h := duckHouse(t)
 	q := render(t, measure(t, h.policy, "people", "sex"), h)
-	x := newExecutor(h.executor().engine, deadline, h.executor().log, 1)
 	took := func(x executor, step time.Duration) (int, time.Duration) {
 		begun := time.Now()
 		groups := x.settle(q, step)
 		return len(groups), time.Since(begun)
 	}
+	alone := func(e engine) executor { return newExecutor(e, deadline, h.executor().log, 1) }
+	x := alone(h.executor().engine)
 	if groups, after := took(x, step); groups == 0 || after < step {
 		t.Errorf("a quick query: %d groups after %s, must be some after %s", groups, after, step)
 	}
-	broken := x
-	broken.engine = brokenEngine{x.engine}
-	if groups, after := took(broken, step); groups != 0 || after < step {
+	if groups, after := took(alone(brokenEngine{x.engine}), step); groups != 0 || after < step {
 		t.Errorf("a fault: %d groups after %s, must be none after %s", groups, after, step)
 	}
 	slow := slowEngine{x.engine, make(chan struct{}, 10), make(chan struct{})}
-	held := x
-	held.engine = slow
+	held := alone(slow)
 	if groups, after := took(held, step); groups != 0 || after < step {
 		t.Errorf("a query that its database holds: %d groups after %s, must be none after %s", groups, after, step)
 	}
 	<-slow.begun
 	time.AfterFunc(3*step, func() { close(slow.held) })
 	if groups, after := took(held, step); groups != 0 || after < step {
-		t.Errorf("a query without a turn: %d groups after %s, must be none after %s", groups, after, step)
+		t.Errorf("a query without a slot: %d groups after %s, must be none after %s", groups, after, step)
 	}
 	if len(slow.begun) > 0 {
 		t.Error("a second query ran in the only slot")
@@ -70,9 +72,119 @@ func TestResultsAtAPublicMoment(t *testing.T) {
 		t.Errorf("the slot is free again, but there were %d groups after %s", groups, after)
 	}
 	late := slowEngine{x.engine, make(chan struct{}, 1), make(chan struct{})}
-	x.engine, x.deadline = late, time.Minute
+	x = alone(late)
+	x.deadline = time.Minute
 	time.AfterFunc(step+step/2, func() { close(late.held) })
 	if groups, after := took(x, step); groups == 0 || after < 2*step {
 		t.Errorf("a deadline above the step: %d groups after %s, must be some after %s", groups, after, 2*step)
+	}
+}
+
+// nearlyLate takes most of the deadline for each query.
+type nearlyLate struct {
+	engine
+	takes time.Duration
+}
+
+func (e nearlyLate) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
+	select {
+	case <-time.After(e.takes):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return e.engine.groups(ctx, query)
+}
+
+// TestTurnsArePublic: of two queries for one slot the second begins a whole step after the first, however soon that one ends,
+// and has the whole of its own step: when it is answered and whether it is cut at its end tells nothing of the other's rows.
+func TestTurnsArePublic(t *testing.T) {
+	const deadline, step = 500 * time.Millisecond, 600 * time.Millisecond
+	h := duckHouse(t)
+	q := render(t, measure(t, h.policy, "people", "sex"), h)
+	for _, takes := range []time.Duration{0, deadline - 100*time.Millisecond} {
+		x := newExecutor(nearlyLate{h.executor().engine, takes}, deadline, h.executor().log, 1)
+		type end struct {
+			groups int
+			after  time.Duration
+		}
+		ends := make(chan end, 2)
+		begun := time.Now()
+		for range 2 {
+			go func() {
+				groups := x.settle(q, step)
+				ends <- end{len(groups), time.Since(begun)}
+			}()
+		}
+		for i := range 2 {
+			if e := <-ends; e.groups == 0 || e.after < time.Duration(i+1)*step {
+				t.Errorf("queries of %s: number %d has %d groups after %s, must have some after %s", takes, i+1, e.groups, e.after, time.Duration(i+1)*step)
+			}
+		}
+	}
+}
+
+// TestTooManyTurns: who would wait for more steps than are bearable is answered at the end of one, without a place.
+func TestTooManyTurns(t *testing.T) {
+	p := &places{until: make([]time.Time, 2)}
+	now := time.Now()
+	for i := range 6 {
+		if at, soon := p.turn(now, time.Second, 2*time.Second); !soon || at != now.Add(time.Duration(i/2)*time.Second) {
+			t.Errorf("turn %d comes after %s", i, at.Sub(now))
+		}
+	}
+	if at, soon := p.turn(now, time.Second, 2*time.Second); soon || at != now {
+		t.Errorf("a turn %s from now was waited for", at.Sub(now))
+	}
+}
+
+// TestReadyHasItsOwnConnections: the look at the database before a charge opens no connection and waits for none, whatever
+// becomes of paid queries: they hold theirs, and lose them at their deadline.
+func TestReadyHasItsOwnConnections(t *testing.T) {
+	h := postgresHouse(t)
+	b := h.Backend.(*Postgres)
+	q := render(t, measure(t, h.policy, "people", "sex"), h)
+	locker, err := pgx.Connect(t.Context(), pgtest.Shared(t).URLFor("postgres", b.pool.Config().ConnConfig.Database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locker.Close(context.Background())
+	lock := func(text string) {
+		t.Helper()
+		if _, err := locker.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := func() int64 { return b.aside.Stat().NewConnsCount() }
+	before := opened()
+	for range 3 {
+		lock(`BEGIN; LOCK TABLE public.people IN ACCESS EXCLUSIVE MODE`)
+		var all sync.WaitGroup
+		x := newExecutor(b, 200*time.Millisecond, h.executor().log, int(b.pool.Config().MaxConns))
+		for range cap(x.slots) {
+			all.Go(func() { x.settle(q, 0) })
+		}
+		for b.pool.Stat().AcquiredConns() < b.pool.Config().MaxConns {
+			time.Sleep(time.Millisecond)
+		}
+		taken := b.pool.Stat().AcquireCount()
+		for range 5 {
+			if err := h.Ready(t.Context()); err != nil {
+				t.Errorf("while each connection of paid queries is taken: %v", err)
+			}
+		}
+		if more := b.pool.Stat().AcquireCount() - taken; more > 0 {
+			t.Errorf("Ready took %d connections of paid queries", more)
+		}
+		all.Wait()
+		if err := h.Ready(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lock(`ROLLBACK`)
+	}
+	if lost := b.pool.Stat().NewConnsCount(); lost <= int64(b.pool.Config().MaxConns) {
+		t.Errorf("paid queries had %d connections: the test cut none", lost)
+	}
+	if opened() != before {
+		t.Errorf("Ready opened %d connections", opened()-before)
 	}
 }

@@ -189,7 +189,7 @@ func duckHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	h := open(t, testPolicy(t, "duckdb:"+file))
-	h.crash = func() { h.Backend.(*DuckDB).db.Close() }
+	h.crash = func() { h.Close() }
 	return h
 }
 

@@ -48,6 +48,7 @@ func TestNamesOfTheDatabaseAreNotUsed(t *testing.T) {
 	h.change(hijacks)
 	h.change(`DO $$ BEGIN EXECUTE 'ALTER DATABASE ' || quote_ident(current_database()) || ' SET search_path = evil, public, pg_catalog'; END $$`)
 	h.Backend.(*Postgres).pool.Reset()
+	h.Backend.(*Postgres).aside.Reset()
 	for _, trap := range []string{"SELECT age < 5::bigint FROM public.people", "SELECT floor(1.5)", "SELECT 'a'::pg_catalog.text = 'b'::pg_catalog.text", "SELECT 5::int4"} {
 		if _, err := h.Backend.(*Postgres).pool.Exec(context.Background(), trap); err == nil {
 			t.Errorf("the trap does not spring: %s", trap)

@@ -23,9 +23,11 @@ import (
 // readyTimeout bounds the look at the database before a charge.
 const readyTimeout = 5 * time.Second
 
-// Postgres is a private PostgreSQL database.
+// Postgres is a private PostgreSQL database. What is asked beside paid queries has connections of its own: whether one of
+// theirs is free, or was closed at its deadline, depends on rows, and a wait for it would show before any charge.
 type Postgres struct {
-	pool     *pgxpool.Pool
+	pool     *pgxpool.Pool // of paid queries
+	aside    *pgxpool.Pool // of the schema
 	executor executor
 	log      *slog.Logger
 
@@ -48,17 +50,32 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 	if _, given := config.ConnConfig.RuntimeParams["application_name"]; !given {
 		config.ConnConfig.RuntimeParams["application_name"] = "dpproxy"
 	}
+	b := &Postgres{log: log, pinned: map[string]pinnedShape{}}
+	quarter := max(config.MaxConns/4, 1)
+	if b.aside, err = poolOf(ctx, config, quarter); err != nil {
+		return nil, err
+	}
+	if b.pool, err = poolOf(ctx, config, max(config.MaxConns-quarter, 1)); err != nil {
+		b.aside.Close()
+		return nil, err
+	}
+	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
+	if err := b.Ready(ctx); err != nil {
+		b.Close()
+		return nil, err
+	}
+	return b, nil
+}
+
+// poolOf is a pool of at most so many connections.
+func poolOf(ctx context.Context, config *pgxpool.Config, most int32) (*pgxpool.Pool, error) {
+	config = config.Copy()
+	config.MaxConns, config.MinConns, config.MinIdleConns = most, min(config.MinConns, most), min(config.MinIdleConns, most)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, ErrUnavailable
 	}
-	b := &Postgres{pool: pool, log: log, pinned: map[string]pinnedShape{}}
-	b.executor = newExecutor(b, p.Backend.Deadline, log, int(pool.Config().MaxConns)-1) // one connection is left for Ready
-	if err := b.Ready(ctx); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return b, nil
+	return pool, nil
 }
 
 // Dialect is described at Backend.
@@ -67,6 +84,7 @@ func (b *Postgres) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 // Close ends all connections.
 func (b *Postgres) Close() error {
 	b.pool.Close()
+	b.aside.Close()
 	return nil
 }
 
@@ -80,7 +98,7 @@ func (b *Postgres) Ready(caller context.Context) error {
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	drifted := false
-	err := b.transaction(ctx, readyTimeout, func(tx pgx.Tx) error {
+	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) error {
 		for _, pinned := range b.shapes() {
 			now, err := datasetShape(ctx, tx, pinned.dataset)
 			if err != nil {
@@ -113,15 +131,25 @@ func (b *Postgres) shapes() []pinnedShape {
 	return list
 }
 
+// look runs do in a transaction beside those of paid queries.
+func (b *Postgres) look(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
+	return transaction(ctx, b.aside, limit, do)
+}
+
 // transaction runs do in a read-only transaction with one snapshot, in which no name is found without its schema and the
 // text forms of values are fixed. All of it ends with the transaction: nothing stays behind on the connection.
-func (b *Postgres) transaction(ctx context.Context, limit time.Duration, do func(tx pgx.Tx) error) error {
-	conn, err := b.pool.Acquire(ctx)
+func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, do func(tx pgx.Tx) error) error {
+	conn, err := pool.Acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Release()
-	if conn.Conn().PgConn().ParameterStatus("standard_conforming_strings") != "on" {
+	return within(ctx, conn.Conn(), limit, do)
+}
+
+// within is transaction on a connection.
+func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error) error {
+	if conn.PgConn().ParameterStatus("standard_conforming_strings") != "on" {
 		return errors.New("standard_conforming_strings is off")
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -146,7 +174,7 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = time.Until(deadline)
 	}
-	err := b.transaction(ctx, limit, func(tx pgx.Tx) error {
+	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error {
 		text, args := query.SQL(), query.Args()
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)

@@ -77,7 +77,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 	defer cancel()
 	findings := b.linkFindings()
 	var have shape
-	err := b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	err := b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		var version int
 		if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_version_num')::int4").Scan(&version); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 		}
 		q, err := rewrite.Probe(t, rewrite.PostgreSQL)
 		if err == nil {
-			err = b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+			err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 				_, err := tx.Prepare(ctx, "", q.SQL())
 				return err
 			})

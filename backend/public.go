@@ -86,10 +86,15 @@ func publicValue(t policy.Type, text string) (policy.Value, error) {
 	return policy.ParseValue(t, text)
 }
 
-// ReadPublic is described at Backend.
+// ReadPublic is described at Backend. A copy may take long: it has a connection of its own.
 func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
 	return copyTable(t, rewrite.PostgreSQL, func(sql string, add func([]*string) error) error {
-		return b.transaction(ctx, defaultDeadline, func(tx pgx.Tx) error {
+		conn, err := pgx.ConnectConfig(ctx, b.aside.Config().ConnConfig)
+		if err != nil {
+			return err
+		}
+		defer conn.Close(context.WithoutCancel(ctx))
+		return within(ctx, conn, defaultDeadline, func(tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, sql)
 			if err != nil {
 				return err

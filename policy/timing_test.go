@@ -18,7 +18,7 @@ func TestTimingNotes(t *testing.T) {
 	}{
 		{Timing{20 * time.Millisecond, 20 * time.Millisecond}, []string{"at most 50 answers a second", "the number of steps of 20ms"}},
 		{Timing{20 * time.Millisecond, 200 * time.Millisecond}, []string{"at most 50 answers", "a multiple of 200ms, so that a connection has at most 5 answers", "fresh above backend.deadline, 2m0s"}},
-		{Timing{20 * time.Millisecond, 3 * time.Minute}, []string{"at most 50 answers", "a multiple of 3m0s"}},
+		{Timing{20 * time.Millisecond, 3 * time.Minute}, []string{"at most 50 answers", "a multiple of 3m0s", "longer than backend.deadline, 2m0s, is answered by noise around zero"}},
 	} {
 		p.Server.Timing = c.timing
 		notes := p.Notes()

@@ -111,9 +111,10 @@ func (p *Policy) timingNotes() []string {
 		notes = append(notes, fmt.Sprintf("timing: each query on private rows takes a multiple of %s, so that a connection has at most %.4g answers from them a second", t.Fresh, 1/t.Fresh.Seconds()))
 	}
 	if t.Fresh <= p.Backend.Deadline {
-		notes = append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s", t.Fresh, p.Backend.Deadline))
+		return append(notes, fmt.Sprintf("timing: the number of steps of %s that a query on the private database takes is seen; none is with fresh above backend.deadline, %s", t.Fresh, p.Backend.Deadline))
 	}
-	return notes
+	return append(notes, fmt.Sprintf("timing: a query that takes longer than backend.deadline, %s, is answered by noise around zero, which shows that it did: let none come near, whoever's rows are there; each has one of the database's places for %s, so that all users together have as many answers from it in that time as it has places",
+		p.Backend.Deadline, t.Fresh))
 }
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {

@@ -305,7 +305,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal
 		}
-		d, err = release(m, receipt.Levels(), truth, a.random)
+		d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
 	}
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)

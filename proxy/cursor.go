@@ -25,6 +25,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 	}
 	p := &portal{stmt: &prepared{command: &command{Statement: *k.Inner}}, params: params, run: true,
 		binary: k.Cursor.Binary, forward: k.Cursor.NoScroll, hold: k.Cursor.Hold}
+	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward) // its time is seen: not that of the answer's end
 	var err error
 	p.result, err = c.selectRows(ctx, *k.Inner, params)
 	told := Result{Tag: "DECLARE CURSOR", Notices: p.result.Notices}
@@ -32,7 +33,6 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 		return told, err
 	}
 	p.columns = p.result.Columns
-	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward)
 	c.open(k.Cursor.Name, p)
 	if p.binary {
 		p.names, err = c.namesFor(ctx, p.columns, inBinary)

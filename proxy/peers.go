@@ -17,6 +17,7 @@ type peer struct {
 	started        time.Time
 	conn           net.Conn
 	application    atomic.Pointer[string]
+	active         atomic.Bool // until its answer has left: the end of the work would be seen off the grid
 	ended          atomic.Bool // pg_terminate_backend was called
 }
 
@@ -53,7 +54,7 @@ func (c *cancelKeys) of(user string) []sandbox.Client {
 		if entry.seen.user != user {
 			continue
 		}
-		client := sandbox.Client{PID: pid, Database: entry.seen.database, Started: policy.Timestamptz(entry.seen.started.UnixMicro()), Active: entry.wait.busy()}
+		client := sandbox.Client{PID: pid, Database: entry.seen.database, Started: policy.Timestamptz(entry.seen.started.UnixMicro()), Active: entry.seen.active.Load()}
 		if name := entry.seen.application.Load(); name != nil {
 			client.Application = *name
 		}
@@ -63,11 +64,4 @@ func (c *cancelKeys) of(user string) []sandbox.Client {
 		return cmp.Or(cmp.Compare(a.Started, b.Started), cmp.Compare(a.PID, b.PID))
 	})
 	return list
-}
-
-// busy tells whether something runs.
-func (w *waitPoint) busy() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cancel != nil
 }

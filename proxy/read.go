@@ -150,6 +150,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 		}
 		return sandbox.Direct(d, outColumns(plan), input)
 	}
+	apart(ctx) // the sandbox has a clock
 	own, err := a.ownTables(ctx, s, plan)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
+	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -51,6 +53,17 @@ func (b below) refine(m *planner.Measure, receipt *ledger.Receipt, random io.Rea
 	}
 	noisy, err := mechanisms.Refine(m.Ladder.Spec, b.shown, m.Spec, b.finest, random)
 	return drawn{noisy: noisy}, err
+}
+
+// released is release. What it takes to choose, to find keys or to make up rows depends on the scores that the rows have (how
+// often a candidate is drawn anew): then its end is a multiple of step, as that of the query was.
+func released(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (drawn, error) {
+	begun := time.Now()
+	d, err := release(m, levels, truth, random)
+	if step > 0 && (m.Spec.Choice != nil || m.Spec.Synthetic != nil || m.Open != nil) {
+		moment.Until(moment.Next(begun, step), nil)
+	}
+	return d, err
 }
 
 // release adds a paid measure's noise to what the private database has counted.

@@ -118,6 +118,7 @@ func (c *session) answering(msg pgproto3.FrontendMessage) {
 		}
 	} else {
 		c.pace = newPace(c.policy.Server.Timing, c.server.base.Done())
+		c.peer.active.Store(true)
 	}
 	c.pace.owed = true
 }
@@ -243,6 +244,8 @@ func (c *session) flushPart(ctx context.Context) error {
 func (c *session) ready() error {
 	c.report()
 	c.back.Send(&pgproto3.ReadyForQuery{TxStatus: c.tx.status()})
+	c.pace.hold()
+	c.peer.active.Store(false)
 	err := c.flush()
 	c.pace = nil
 	return err
@@ -316,11 +319,12 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 		result Result
 		err    error
 	}
-	view, done := c.current(), make(chan outcome, 1)
+	view, pace, done := c.current(), c.pace, make(chan outcome, 1)
 	c.server.work.Add(1)
 	go func() {
 		defer c.server.work.Done()
 		defer over()
+		defer pace.over()
 		var o outcome
 		defer func() {
 			if r := recover(); r != nil {

@@ -31,6 +31,7 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	if err := c.check(k.Kind); err != nil {
 		return Result{}, err
 	}
+	c.pace.apart()
 	c.enter()
 	c.server.metrics.ran(k.Kind)
 	switch k.Kind {

@@ -45,6 +45,13 @@ func readsRows(ctx context.Context) {
 	}
 }
 
+// apart is apart of what this context belongs to.
+func apart(ctx context.Context) {
+	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
+		p.apart()
+	}
+}
+
 // wait returns at the next point of the grid.
 func (p *pace) wait() {
 	if p.grid > 0 {
@@ -71,6 +78,22 @@ func (p *pace) hold() {
 func (p *pace) rest() {
 	if p != nil && p.reads.Load() {
 		p.hold()
+	}
+}
+
+// apart waits, if rows were read, before anything begins that may ask a clock: whatever moment an answer leaves at, what that
+// clock says is in it, to a microsecond.
+func (p *pace) apart() {
+	if p != nil && p.reads.Load() {
+		p.wait()
+		p.reads.Store(false)
+	}
+}
+
+// over waits as apart does before a place is given to another statement, which may ask a clock too.
+func (p *pace) over() {
+	if p.reads.Load() {
+		p.wait()
 	}
 }
 
