@@ -33,10 +33,11 @@ CREATE TABLE dpproxy_ledger.claim (key bytea PRIMARY KEY, owner bigint NOT NULL,
 CREATE SEQUENCE dpproxy_ledger.fence;`,
 }
 
-// The numbers of the advisory locks: one is held while the schema is made or changed, the other, with a number of its own,
-// by each proxy as long as its connection lives.
+// The numbers of the advisory locks: one is held while the schema is made or changed, one by a batch, for which proxies wait
+// in the order of asking, and one, with a number of its own, by each proxy as long as its connection lives.
 const (
 	lockSchema int64 = 0x6470_7072_6f78_79
+	lockTurn   int64 = lockSchema + 1
 	lockAlive  int32 = 0x6470_7078
 )
 
@@ -50,6 +51,7 @@ const (
 
 const (
 	pgHead   = "SELECT seq, hash FROM dpproxy_ledger.head"
+	pgTurn   = "SELECT pg_catalog.pg_advisory_xact_lock($1)"
 	pgLock   = "SELECT seq, hash, " + pgNow + ", nextval('dpproxy_ledger.fence') FROM dpproxy_ledger.head FOR UPDATE"
 	pgNow    = "(extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint * 1000"
 	pgAhead  = "UPDATE dpproxy_ledger.head SET seq = $1, hash = $2"

@@ -85,14 +85,15 @@ func (s *postgresStore) renew() {
 
 func (s *postgresStore) request() Digest { return s.name }
 
-// begin locks the chain's head, for which PostgreSQL has proxies wait in a queue, and reads what others have written. Each
-// statement after the lock sees all that was committed before, whatever isolation level the server is set to: the level is
-// asked for by name.
+// begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the lock
+// sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name. The turn
+// is for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
 func (s *postgresStore) begin(last row) (news []row, err error) {
 	s.renew()
 	var end row
 	var now int64
 	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.later(pgTurn, nil, lockTurn)
 	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
 		var hash []byte
 		err := r.Scan(&end.seq, &hash, &now, &s.fence)

@@ -33,19 +33,20 @@ func TestPresumedOtherwise(t *testing.T) {
 				t.Fatal(err)
 			}
 			charge(t, b, request("bob", numbered(1, 1)))
-			item, want := numbered(2, 1e6), ErrExhausted
+			item, want, soon := numbered(2, 1e6), ErrExhausted, ctx
 			switch what {
 			case "a claim":
 				charge(t, a, request("ann", item))
 				want = context.DeadlineExceeded
+				var stop context.CancelFunc
+				soon, stop = context.WithTimeout(ctx, 300*time.Millisecond)
+				defer stop()
 			case "an account":
 				charge(t, b, request("ann", numbered(3, 1)))
 				s.Exec(t, config.Database, "UPDATE dpproxy_ledger.account SET eps_limit = 1000 WHERE holder = 'ann'")
 			case "a budget":
 				item = numbered(2, 4e6)
 			}
-			soon, stop := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer stop()
 			var all sync.WaitGroup
 			for n := range uint64(20) {
 				all.Go(func() {
@@ -67,47 +68,58 @@ func TestPresumedOtherwise(t *testing.T) {
 	}
 }
 
-// A proxy with one session has its turn at the head beside one with many, which comes again at once each time.
+// A proxy with few sessions has its turn at the head beside one with many, which comes again at once each time: while it has
+// something to charge, the other has about as many batches, and not hundreds.
 func TestTurnsAtTheHead(t *testing.T) {
 	d := census()
 	d.Cap, d.Budgets = eps(1e12), map[string]BudgetTerms{"*": {Limit: eps(1e12)}}
 	url, two := several(t, 2, Options{}, d)
-	var all sync.WaitGroup
 	var n atomic.Uint64
 	busy, stop := context.WithCancel(ctx)
-	for range 8 {
-		all.Go(func() {
+	charges := func(f *keeper, user string) {
+		if _, err := f.Charge(ctx, request(user, numbered(n.Add(1), 1))); err != nil {
+			t.Error(err)
+			stop()
+		}
+	}
+	var many, few sync.WaitGroup
+	for range 16 {
+		many.Go(func() {
 			for busy.Err() == nil {
-				if _, err := two[0].Charge(ctx, request("ann", numbered(n.Add(1), 1))); err != nil {
-					t.Error(err)
-					return
-				}
+				charges(two[0], "ann")
 			}
 		})
 	}
-	first, turns := charge(t, two[1], request("bob", numbered(n.Add(1), 1)))[0].Receipt.charge, 30
-	for range turns {
-		charge(t, two[1], request("bob", numbered(n.Add(1), 1)))
+	for range 4 {
+		few.Go(func() {
+			for range 50 {
+				charges(two[1], "bob")
+			}
+		})
 	}
+	few.Wait()
 	stop()
-	all.Wait()
+	many.Wait()
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	var batches int
-	err = conn.QueryRow(ctx, `SELECT count(DISTINCT substring(request, 1, 16)) FROM dpproxy_ledger.chain
-WHERE holder = 'ann' AND seq BETWEEN $1 AND (SELECT max(seq) FROM dpproxy_ledger.chain WHERE holder = 'bob')`, first).Scan(&batches)
+	var anns, bobs int
+	err = conn.QueryRow(ctx, `SELECT count(DISTINCT substring(request, 1, 16)) FILTER (WHERE holder = 'ann'),
+	count(DISTINCT substring(request, 1, 16)) FILTER (WHERE holder = 'bob')
+FROM dpproxy_ledger.chain, (SELECT min(seq) AS first, max(seq) AS last FROM dpproxy_ledger.chain WHERE holder = 'bob') AS b
+WHERE seq BETWEEN first AND last`).Scan(&anns, &bobs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if batches > 3*turns {
-		t.Errorf("%d batches of the one proxy in %d turns of the other", batches, turns)
+	if anns > 20*bobs { // about as many, but that a busy machine may let the few sessions wait for other things
+		t.Errorf("%d batches of the proxy with many sessions beside %d of the other", anns, bobs)
 	}
 }
 
-// Who has the head's row is waited for, and what it has written meanwhile is taken in before anything is decided.
+// Who has the head's row, even without a turn, is waited for, and what it has written meanwhile is taken in before anything is
+// decided.
 func TestHeadIsLocked(t *testing.T) {
 	s := postgres(t)
 	f := open(t, s.URLFor("postgres", s.Database(t)), Options{Witness: filepath.Join(t.TempDir(), "witness")})
@@ -136,7 +148,7 @@ func TestHeadIsLocked(t *testing.T) {
 	patiently(t, func() (err error) {
 		var waits bool
 		if err = conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits); err == nil && !waits {
-			err = errors.New("nobody waits")
+			err = ErrUnavailable // nobody waits yet
 		}
 		return err
 	})

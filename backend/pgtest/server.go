@@ -210,9 +210,10 @@ func (s *Server) await() error {
 
 // Stop ends the server at once, disconnecting its clients, and removes its directory.
 func (s *Server) Stop() error {
+	defer func() { _ = s.remove() }()
 	select {
 	case <-s.exited:
-		return s.remove()
+		return nil
 	default:
 	}
 	if err := s.signal(syscall.SIGINT); err != nil {
@@ -224,7 +225,7 @@ func (s *Server) Stop() error {
 		_ = s.signal(syscall.SIGQUIT)
 		<-s.exited
 	}
-	return s.remove()
+	return nil
 }
 
 // Crash ends the server's processes without a shutdown, as a fault would. The server stays down.

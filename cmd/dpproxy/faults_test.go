@@ -44,6 +44,7 @@ func (l *locker) exec(sql string) {
 func (l *locker) waiting() (pid int) {
 	l.t.Helper()
 	for range 500 {
+		l.exec(`SELECT pg_stat_clear_snapshot()`) // or the list of connections stays as it was first seen in this transaction
 		err := l.conn.QueryRow(l.t.Context(), `SELECT pid FROM pg_stat_activity WHERE application_name = 'dpproxy' AND wait_event_type = 'Lock'`).Scan(&pid)
 		if err == nil {
 			return pid

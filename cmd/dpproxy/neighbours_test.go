@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"regexp"
@@ -112,11 +113,22 @@ var braced = regexp.MustCompile(`\{[^}]*\}`)
 // the look at the schema before a charge asks for its columns in any order.
 func statements(t *testing.T, s *pgtest.Server) []string {
 	t.Helper()
+	lines, _ := statementsSince(t, s, 0)
+	return lines
+}
+
+// statementsSince are those from a place of the log on, and the place where it ends now.
+func statementsSince(t *testing.T, s *pgtest.Server, at int) (lines []string, end int) {
+	t.Helper()
 	text, err := os.ReadFile(s.Log())
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	if end = bytes.LastIndexByte(text, '\n') + 1; end == at {
+		return nil, end
+	}
+	text = text[at:end]
+	lines = strings.Split(strings.TrimRight(string(text), "\n"), "\n")
 	for i := range lines {
 		lines[i] = braced.ReplaceAllStringFunc(lines[i], func(list string) string {
 			names := strings.Split(strings.Trim(list, "{}"), ",")
@@ -125,5 +137,5 @@ func statements(t *testing.T, s *pgtest.Server) []string {
 		})
 		lines[i] = left.ReplaceAllString(lines[i], "'what is left of two minutes'")
 	}
-	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, "statement: -- ping") })
+	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasSuffix(line, "statement: -- ping") }), end
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
-var dashboardRefreshes = flag.Int("dashboard-refreshes", 4, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
+var dashboardRefreshes = flag.Int("dashboard-refreshes", 3, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
 
 const dashboardAnalysts = 20
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
@@ -184,7 +185,7 @@ var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
 // serve builds dpproxy and starts it on the ward's policy, in which mallory and careless are many.
 func serve(t *testing.T, backend string) (address string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := memory.Dir(t)
 	text, err := os.ReadFile("policy.yaml")
 	if err != nil {
 		t.Fatal(err)
