@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
@@ -19,10 +20,11 @@ var (
 	simSeed  = flag.Uint64("seed", 0, "run this seed of the simulation alone and print its schedule")
 )
 
-func runShared(t *testing.T, seed uint64) *simWorld {
-	dir, err := os.MkdirTemp("/dev/shm", "shared") // memory, where there is such a file system
+// runShared runs a seed, whose witnesses are in a directory of its own below root.
+func runShared(t *testing.T, root string, seed uint64) *simWorld {
+	dir, err := os.MkdirTemp(root, "")
 	if err != nil {
-		dir = t.TempDir()
+		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
 	var w *simWorld
@@ -42,7 +44,7 @@ func runShared(t *testing.T, seed uint64) *simWorld {
 
 // TestSharedSimulated runs three proxies on one ledger under seeds.
 func TestSharedSimulated(t *testing.T) {
-	from, n := *simFrom, *simSeeds
+	root, from, n := memory.Dir(t), *simFrom, *simSeeds
 	if n == 0 {
 		n = threats.Length(400, 20_000)
 	}
@@ -51,7 +53,7 @@ func TestSharedSimulated(t *testing.T) {
 	}
 	began, answers, cuts, boots := time.Now(), 0, 0, 0
 	for s := from; s < from+uint64(n); s++ {
-		w := runShared(t, s)
+		w := runShared(t, root, s)
 		answers, cuts, boots = answers+w.answers, cuts+w.server.cuts, boots+w.boots
 		if *simSeed != 0 {
 			t.Logf("seed %d\n%s", s, strings.Join(w.trace, "\n"))
@@ -66,8 +68,9 @@ func TestSharedSimulated(t *testing.T) {
 
 // TestSharedReplays: a seed runs the same way twice.
 func TestSharedReplays(t *testing.T) {
+	root := memory.Dir(t)
 	for s := uint64(1); s <= 20; s++ {
-		once, again := runShared(t, s).trace, runShared(t, s).trace
+		once, again := runShared(t, root, s).trace, runShared(t, root, s).trace
 		for i := range max(len(once), len(again)) {
 			if a, b := line(once, i), line(again, i); a != b {
 				t.Errorf("seed %d runs another way the second time: %q, then %q", s, a, b)

@@ -54,10 +54,8 @@ func (e *encoder) row(dst []byte, rows privacy.Released[sandbox.Rows], i int) ([
 		var err error
 		if e.formats[k] == 1 {
 			dst, err = e.binary(dst, e.types[k], v)
-		} else {
-			if dst, err = e.text(dst, e.types[k], v); err == nil {
-				dst, err = e.charset.rewritten(dst, at+4)
-			}
+		} else if dst, err = e.text(dst, e.types[k], v); err == nil {
+			dst, err = e.charset.rewritten(dst, at+4)
 		}
 		if err != nil {
 			return dst[:start], err
