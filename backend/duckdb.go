@@ -117,6 +117,11 @@ func (b *DuckDB) Close() error {
 	return b.db.Close()
 }
 
+// Admit is described at Backend.
+func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+	return b.executor.admit(ctx, step)
+}
+
 // Execute is described at Backend.
 func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	return b.executor.execute(query, receipt, step)

@@ -18,7 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// defaultDeadline is that of a policy without one. A paid query waits for its turn for at most queueing deadlines.
+// defaultDeadline is that of a policy without one. A paid query waits for its turn for at most queueing deadlines, or steps.
 const (
 	defaultDeadline = time.Minute
 	queueing        = 10
@@ -51,12 +51,33 @@ type executor struct {
 // whole step, however soon it ends. So how long the next one waits, and how much of its step is left when it begins, tells
 // nothing of the rows that the last one read.
 type places struct {
-	mu    sync.Mutex
-	until []time.Time // each one's end
+	admitted chan struct{} // one element for each statement that may have charged and not yet run its last query
+	mu       sync.Mutex
+	until    []time.Time // each one's end
 }
 
-// turn takes the place that is free first, for a step, and tells from when on. It takes none where that is too late.
-func (p *places) turn(now time.Time, step, patience time.Duration) (time.Time, bool) {
+func newPlaces(n int) *places {
+	return &places{admitted: make(chan struct{}, n*queueing), until: make([]time.Time, n)}
+}
+
+// admit is Backend.Admit. When a statement leaves is public too: its last query has returned at a public moment.
+func (p *places) admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+	patience := time.NewTimer(queueing * step)
+	defer patience.Stop()
+	select {
+	case p.admitted <- struct{}{}:
+		return func() { <-p.admitted }, nil
+	case <-patience.C:
+		return nil, ErrBusy
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// turn takes the place that is free first, for a step, and tells from when on. Of n places all are taken until the same
+// moment but for a step, and by at most 10n-1 queries, since each of 10n statements that were admitted has one in the line at
+// a time: the turn comes within ten steps.
+func (p *places) turn(now time.Time, step time.Duration) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	first := &p.until[0]
@@ -69,11 +90,8 @@ func (p *places) turn(now time.Time, step, patience time.Duration) (time.Time, b
 	if first.After(now) {
 		at = *first
 	}
-	if at.Sub(now) > patience {
-		return now, false
-	}
 	*first = at.Add(step)
-	return at, true
+	return at
 }
 
 func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) executor {
@@ -81,7 +99,15 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 		deadline = defaultDeadline
 	}
 	slots = max(slots, 1)
-	return executor{e, deadline, log, make(chan struct{}, slots), &places{until: make([]time.Time, slots)}}
+	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots)}
+}
+
+// admit is Backend.Admit.
+func (x executor) admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+	if step <= x.deadline {
+		return func() {}, nil
+	}
+	return x.places.admit(ctx, step)
 }
 
 // execute is Backend.Execute.
@@ -111,20 +137,17 @@ func (x executor) settle(query rewrite.Query, step time.Duration) []privacy.Grou
 		}
 		return o.groups
 	}
-	turn, soon := x.places.turn(begun, step, queueing*step)
-	o := outcome{fault: errQueue}
-	done := make(chan outcome, 1)
-	if soon {
-		if turn != begun {
-			moment.Until(turn, nil)
-		}
-		o.fault = context.DeadlineExceeded
-		ctx, cancel := context.WithDeadline(context.Background(), turn.Add(step))
-		go func() {
-			defer cancel()
-			done <- x.take(ctx, query)
-		}()
+	turn := x.places.turn(begun, step)
+	if turn != begun {
+		moment.Until(turn, nil)
 	}
+	o := outcome{fault: context.DeadlineExceeded}
+	done := make(chan outcome, 1)
+	ctx, cancel := context.WithDeadline(context.Background(), turn.Add(step))
+	go func() {
+		defer cancel()
+		done <- x.take(ctx, query)
+	}()
 	moment.Until(turn.Add(step), nil)
 	select {
 	case o = <-done:

@@ -3,8 +3,10 @@ package backend
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,18 +127,65 @@ func TestTurnsArePublic(t *testing.T) {
 	}
 }
 
-// TestTooManyTurns: who would wait for more steps than are bearable is answered at the end of one, without a place.
-func TestTooManyTurns(t *testing.T) {
-	p := &places{until: make([]time.Time, 2)}
-	now := time.Now()
-	for i := range 6 {
-		if at, soon := p.turn(now, time.Second, 2*time.Second); !soon || at != now.Add(time.Duration(i/2)*time.Second) {
-			t.Errorf("turn %d comes after %s", i, at.Sub(now))
+// TestTurnsComeSoon: of statements of which each has one query in the line at a time, and of which as many are admitted as
+// may be, each query has its turn within ten steps, whatever comes when.
+func TestTurnsComeSoon(t *testing.T) {
+	const step = time.Second
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		p := newPlaces(1 + rng.IntN(4))
+		ready := make([]time.Time, cap(p.admitted)) // when each statement's next query comes
+		for range 2000 {
+			s := 0
+			for i := range ready {
+				if ready[i].Before(ready[s]) {
+					s = i
+				}
+			}
+			at := p.turn(ready[s], step)
+			if wait := at.Sub(ready[s]); wait < 0 || wait >= queueing*step {
+				t.Fatalf("seed %d, %d places: a turn comes after %s", seed, len(p.until), wait)
+			}
+			ready[s] = at.Add(step + time.Duration(rng.IntN(3))*step/3)
 		}
 	}
-	if at, soon := p.turn(now, time.Second, 2*time.Second); soon || at != now {
-		t.Errorf("a turn %s from now was waited for", at.Sub(now))
-	}
+}
+
+// TestAdmitted: ten statements a place are admitted, who comes next waits until one of them has left, and after ten steps, or
+// when the client no longer waits, is told so.
+func TestAdmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const step = time.Second
+		p := newPlaces(2)
+		leave := make([]func(), 2*queueing)
+		for i := range leave {
+			var err error
+			if leave[i], err = p.admit(t.Context(), step); err != nil {
+				t.Fatal(err)
+			}
+		}
+		begun := time.Now()
+		if _, err := p.admit(t.Context(), step); err != ErrBusy || time.Since(begun) != queueing*step {
+			t.Errorf("one too many: %v after %s", err, time.Since(begun))
+		}
+		gone, cancel := context.WithTimeout(t.Context(), step)
+		defer cancel()
+		if _, err := p.admit(gone, step); err != context.DeadlineExceeded {
+			t.Errorf("a client that no longer waits: %v", err)
+		}
+		begun = time.Now()
+		time.AfterFunc(3*step, leave[0])
+		again, err := p.admit(t.Context(), step)
+		if err != nil || time.Since(begun) != 3*step {
+			t.Fatalf("one has left: %v after %s", err, time.Since(begun))
+		}
+		for _, l := range append(leave[1:], again) {
+			l()
+		}
+		if len(p.admitted) > 0 {
+			t.Errorf("%d statements have not left", len(p.admitted))
+		}
+	})
 }
 
 // TestReadyHasItsOwnConnections: the look at the database before a charge opens no connection and waits for none, whatever

@@ -88,6 +88,11 @@ func (b *Postgres) Close() error {
 	return nil
 }
 
+// Admit is described at Backend.
+func (b *Postgres) Admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+	return b.executor.admit(ctx, step)
+}
+
 // Execute is described at Backend.
 func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	return b.executor.execute(query, receipt, step)

@@ -200,19 +200,17 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	if err != nil {
 		return p, err
 	}
-	if err := a.backend.Ready(ctx); err != nil {
+	leave, err := a.admit(ctx, s, "nothing was charged")
+	if err != nil {
 		over()
-		if ctx.Err() != nil {
-			return p, ctx.Err() // the client no longer waits: that says nothing of the database
-		}
-		a.log.Error("private database not ready", "error", err)
-		return p, &Failure{SQLState: "DP004", Message: "the database cannot be reached; nothing was charged"}
+		return p, err
 	}
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
 		defer over()
+		defer leave()
 		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
 	}()
 	select {

@@ -188,7 +188,7 @@ func TestTamperedExchange(t *testing.T) {
 
 func TestChannelBindingFlags(t *testing.T) {
 	b := start(t, func(c *Config) { c.TLS = certificate(t, false) })
-	binding := channelBinding(b.tls, true)
+	binding := channelBinding(b.tls.Load(), true)
 	if !binding.IsSupported() {
 		t.Fatal("no channel binding")
 	}

@@ -51,7 +51,7 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 	if s.draining.Load() {
 		return
 	}
-	o := opening{conn: raw, config: s.tls}
+	o := opening{conn: raw, config: s.tls.Load()}
 	p, err := o.next()
 	if err != nil {
 		return
@@ -112,7 +112,7 @@ func (c *session) authenticate(o *opening, address string) error {
 			return errSilent
 		}
 	}
-	err := s.auth.exchange(c.back, c.user, channelBinding(s.tls, o.secure != nil))
+	err := s.auth.exchange(c.back, c.user, channelBinding(o.config, o.secure != nil))
 	switch {
 	case err == nil:
 		s.brake.succeeded(c.user, address)
@@ -135,7 +135,7 @@ func (c *session) admit(st startup) error {
 	}
 	c.counted = true
 	c.settings = newSettings(c.user)
-	c.settings.secure = c.server.tls != nil
+	c.settings.secure = c.server.tls.Load() != nil
 	if err := c.refresh(); err != nil {
 		return err
 	}

@@ -160,10 +160,11 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 
 // restore goes on with a session that another process has left.
 func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, id int64) (*mechanisms.Session, error) {
-	if err := a.backend.Ready(ctx); err != nil {
-		a.log.Error("private database not ready", "error", err)
-		return nil, &Failure{SQLState: "DP004", Message: "the database cannot be reached: the session was not asked, and what was paid for it stays good"}
+	leave, err := a.admit(ctx, s, "the session was not asked, and what was paid for it stays good")
+	if err != nil {
+		return nil, err
 	}
+	defer leave()
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)

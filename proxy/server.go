@@ -67,7 +67,7 @@ type Config struct {
 // Server accepts clients.
 type Server struct {
 	config   Config
-	tls      *tls.Config // nil: no TLS
+	tls      atomic.Pointer[tls.Config] // nil: no TLS
 	metrics  *Metrics
 	auth     *authenticator
 	keys     *cancelKeys
@@ -117,35 +117,17 @@ func New(c Config) (*Server, error) {
 		gate:  newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
-	if err := s.secure(p); err != nil {
+	if err := s.Renew(); err != nil {
 		return nil, err
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen address: %w", err)
 	}
-	if !isLoopback(host) && s.tls == nil {
+	if !isLoopback(host) && s.tls.Load() == nil {
 		return nil, fmt.Errorf("listen address %s is not a loopback address, so server.tls with a certificate is required", c.Listen)
 	}
 	return s, nil
-}
-
-func (s *Server) secure(p *policy.Policy) error {
-	config := s.config.TLS
-	if config == nil && p.Server.TLS != nil {
-		pair, err := tls.LoadX509KeyPair(p.Server.TLS.Cert, p.Server.TLS.Key)
-		if err != nil {
-			return fmt.Errorf("server certificate: %w", err)
-		}
-		config = &tls.Config{Certificates: []tls.Certificate{pair}}
-	}
-	if config == nil {
-		return nil
-	}
-	s.tls = config.Clone()
-	s.tls.MinVersion = max(s.tls.MinVersion, tls.VersionTLS12)
-	s.tls.NextProtos = []string{alpnProtocol}
-	return nil
 }
 
 // Listening is closed once clients can connect; Addr is where.

@@ -5,12 +5,13 @@ import (
 	"testing/synctest"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/internal/seeds"
 	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 const steps = 40
 
-func runSeed(t *testing.T, seed uint64, shm string) (out Outcome) {
+func runSeed(t *testing.T, seed uint64, shm string) (out seeds.Outcome) {
 	var w *world
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
@@ -20,7 +21,7 @@ func runSeed(t *testing.T, seed uint64, shm string) (out Outcome) {
 	synctest.Test(t, func(t *testing.T) {
 		w = newWorld(t, seed, shm)
 		w.run(steps)
-		out = Outcome{w.broken, w.schedule(), w.book.answers, w.disk.Cuts(), w.boots}
+		out = seeds.Outcome{Broken: w.broken, Schedule: w.schedule(), Answers: w.book.answers, Cuts: w.disk.Cuts(), Boots: w.boots}
 	})
 	return out
 }
@@ -28,7 +29,7 @@ func runSeed(t *testing.T, seed uint64, shm string) (out Outcome) {
 // TestLedger runs the ledger under seeds.
 func TestLedger(t *testing.T) {
 	shm := memory.Dir(t) // SQLite's shared index is mapped from there
-	n, sum := Run(t, "internal/simulation", threats.Length(1500, 100_000), func(s uint64) Outcome { return runSeed(t, s, shm) })
+	n, sum := seeds.Run(t, "internal/simulation", threats.Length(1500, 100_000), func(s uint64) seeds.Outcome { return runSeed(t, s, shm) })
 	if n == 0 {
 		return
 	}
@@ -40,5 +41,5 @@ func TestLedger(t *testing.T) {
 // TestReplays: a seed runs the same way twice.
 func TestReplays(t *testing.T) {
 	shm := memory.Dir(t) // SQLite's shared index is mapped from there
-	Replays(t, threats.Length(25, 500), func(s uint64) Outcome { return runSeed(t, s, shm) })
+	seeds.Replays(t, threats.Length(25, 500), func(s uint64) seeds.Outcome { return runSeed(t, s, shm) })
 }

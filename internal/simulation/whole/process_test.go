@@ -177,6 +177,10 @@ func (d *database) Ready(context.Context) error {
 	return nil
 }
 
+func (d *database) Admit(context.Context, time.Duration) (leave func(), err error) {
+	return func() {}, nil
+}
+
 func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
 	if err := receipt.Spend(query.Digest()); err != nil {
 		d.w.broke("a query without its charge, or twice on one: %v", err)

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/internal/seeds"
 	"github.com/dpproxy/dpproxy/internal/simulation"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
@@ -253,7 +254,7 @@ func (w *world) reap() {
 	}
 }
 
-func runSeed(t *testing.T, h *house, seed uint64) (out simulation.Outcome) {
+func runSeed(t *testing.T, h *house, seed uint64) (out seeds.Outcome) {
 	var w *world
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
@@ -265,7 +266,7 @@ func runSeed(t *testing.T, h *house, seed uint64) (out simulation.Outcome) {
 			disk: simulation.NewDisk(rand.New(rand.NewPCG(seed, 2))), answers: map[string]string{}, asked: map[string]int{}, astray: map[string]int{}}
 		w.run()
 		slices.Sort(w.trace) // by time; what happens at one moment has no order
-		out = simulation.Outcome{Broken: w.broken, Schedule: strings.Join(w.trace, "\n"), Answers: w.count, Boots: w.boots}
+		out = seeds.Outcome{Broken: w.broken, Schedule: strings.Join(w.trace, "\n"), Answers: w.count, Boots: w.boots}
 	})
 	return out
 }
@@ -273,7 +274,7 @@ func runSeed(t *testing.T, h *house, seed uint64) (out simulation.Outcome) {
 // TestWhole runs whole proxies under seeds.
 func TestWhole(t *testing.T) {
 	h := newHouse(t)
-	n, sum := simulation.Run(t, "internal/simulation/whole", threats.Length(120, 20_000), func(s uint64) simulation.Outcome { return runSeed(t, h, s) })
+	n, sum := seeds.Run(t, "internal/simulation/whole", threats.Length(120, 20_000), func(s uint64) seeds.Outcome { return runSeed(t, h, s) })
 	if n == 0 {
 		return
 	}
@@ -283,5 +284,5 @@ func TestWhole(t *testing.T) {
 // TestReplays: a seed runs the same way twice.
 func TestReplays(t *testing.T) {
 	h := newHouse(t)
-	simulation.Replays(t, threats.Length(6, 200), func(s uint64) simulation.Outcome { return runSeed(t, h, s) })
+	seeds.Replays(t, threats.Length(6, 200), func(s uint64) seeds.Outcome { return runSeed(t, h, s) })
 }

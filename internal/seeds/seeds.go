@@ -1,4 +1,5 @@
-package simulation
+// Package seeds runs a simulation under many seeds, and one seed twice. Only tests import it.
+package seeds
 
 import (
 	"flag"
@@ -11,9 +12,9 @@ import (
 )
 
 var (
-	seeds = flag.Int("seeds", 0, "how many seeds to run; 0: as many as fit CI")
+	count = flag.Int("seeds", 0, "how many seeds to run; 0: as many as fit CI")
 	from  = flag.Uint64("from", 1, "the first of the seeds to run")
-	seed  = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
+	alone = flag.Uint64("seed", 0, "run this seed alone and print its schedule")
 )
 
 // Outcome is what a seed came to, or many together.
@@ -28,16 +29,16 @@ type Outcome struct {
 // pkg is where the test stands below the module's root.
 func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran int, sum Outcome) {
 	t.Helper()
-	if *seed != 0 {
-		out := run(*seed)
-		t.Logf("seed %d\n%s", *seed, out.Schedule)
+	if *alone != 0 {
+		out := run(*alone)
+		t.Logf("seed %d\n%s", *alone, out.Schedule)
 		if out.Broken != "" {
 			t.Error(out.Broken)
 		}
 		return 0, out
 	}
-	if *seeds != 0 {
-		n = *seeds
+	if *count != 0 {
+		n = *count
 	}
 	began := time.Now()
 	var next atomic.Int64
