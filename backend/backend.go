@@ -21,10 +21,10 @@ type Backend interface {
 	Dialect() rewrite.Dialect
 	// Ready tells whether a query can be dispatched now; its error is shown before any charge, without the database's text.
 	Ready(ctx context.Context) error
-	// Admit waits, before anything is charged, until the statement is one of at most ten for each query that the database
-	// runs at a time; it fails with ErrBusy where ten steps do not bring it so far, or with the error of ctx. Who is admitted
-	// runs her queries one after the other, each of which has its turn within ten steps, and then calls leave. With a step of
-	// at most the deadline there is no such line, and no wait.
+	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
+	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
+	// each of which has its turn within three steps, and then calls leave. With a step of at most the deadline there is no
+	// such line, and no wait.
 	Admit(ctx context.Context, step time.Duration) (leave func(), err error)
 	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
 	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
@@ -46,10 +46,9 @@ type Finding struct {
 	Text  string
 }
 
-// The errors of Ready, Admit and Open. They never hold the database's own text.
+// The errors of Ready and Open. They never hold the database's own text.
 var (
 	ErrUnavailable = errors.New("the private database does not answer")
-	ErrBusy        = errors.New("the private database has as many questions as it can answer soon")
 	ErrDrift       = errors.New("the private database's tables are no longer those that the policy was checked against")
 )
 

@@ -18,10 +18,12 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// defaultDeadline is that of a policy without one. A paid query waits for its turn for at most queueing deadlines, or steps.
+// defaultDeadline is that of a policy without one. Without a line, a paid query waits for its turn for at most queueing
+// deadlines. In the line are at most lining statements for each place.
 const (
 	defaultDeadline = time.Minute
 	queueing        = 10
+	lining          = 3
 )
 
 // engine is what the two backends do differently when they execute. Its errors stay in this package.
@@ -57,26 +59,29 @@ type places struct {
 }
 
 func newPlaces(n int) *places {
-	return &places{admitted: make(chan struct{}, n*queueing), until: make([]time.Time, n)}
+	return &places{admitted: make(chan struct{}, n*lining), until: make([]time.Time, n)}
 }
 
-// admit is Backend.Admit. When a statement leaves is public too: its last query has returned at a public moment.
+// admit is Backend.Admit. What a statement held is free again at a multiple of step since it was admitted: what it did after its
+// last query, or how often it chose anew, is not to be told by the moment at which another one is admitted.
 func (p *places) admit(ctx context.Context, step time.Duration) (leave func(), err error) {
-	patience := time.NewTimer(queueing * step)
-	defer patience.Stop()
 	select {
 	case p.admitted <- struct{}{}:
-		return func() { <-p.admitted }, nil
-	case <-patience.C:
-		return nil, ErrBusy
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	begun := time.Now()
+	leave = func() { time.AfterFunc(time.Until(moment.Next(begun, step)), func() { <-p.admitted }) }
+	if err := ctx.Err(); err != nil { // both came at once
+		leave()
+		return nil, err
+	}
+	return leave, nil
 }
 
-// turn takes the place that is free first, for a step, and tells from when on. Of n places all are taken until the same
-// moment but for a step, and by at most 10n-1 queries, since each of 10n statements that were admitted has one in the line at
-// a time: the turn comes within ten steps.
+// turn takes the place that is free first, for a step, and tells from when on. All of n places are taken for three steps only by
+// 3n queries, and there are at most 3n-1 others, since each of 3n statements that were admitted has one in the line at a time:
+// the turn comes within three steps.
 func (p *places) turn(now time.Time, step time.Duration) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	random "math/rand/v2"
 	"os"
 	"slices"
@@ -24,7 +25,7 @@ func runShared(t *testing.T, root string, seed uint64) (out seeds.Outcome) {
 	var w *simWorld
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
-			t.Fatalf("seed %d: %v\n%s", seed, r, strings.Join(w.trace, "\n"))
+			out = seeds.Outcome{Broken: fmt.Sprint(r), Schedule: strings.Join(w.trace, "\n")}
 		}
 	}()
 	synctest.Test(t, func(*testing.T) {

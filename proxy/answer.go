@@ -52,6 +52,8 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	if refusal != nil {
 		return Result{}, refusal
 	}
+	ctx, done := inLine(ctx)
+	defer done()
 	if a.reads(plan) {
 		if readsRows(ctx); !a.inForce(s) {
 			return Result{}, errPolicy
@@ -200,17 +202,19 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	if err != nil {
 		return p, err
 	}
-	leave, err := a.admit(ctx, s, "nothing was charged")
-	if err != nil {
-		over()
-		return p, err
+	release := func() {}
+	if a.runs(plan, wanted) {
+		if release, err = a.admit(ctx, s, "nothing was charged"); err != nil {
+			over()
+			return p, err
+		}
 	}
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
 		defer over()
-		defer leave()
+		defer release()
 		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
 	}()
 	select {

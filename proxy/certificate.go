@@ -8,27 +8,36 @@ import (
 )
 
 // Renew reads the files of the server's certificate, also again: connections from then on are shown what is in them. Those that
-// are open keep theirs. What cannot be used leaves the earlier one in force.
+// are open keep theirs, which their logins are bound to. What cannot be used leaves the earlier one in force.
 func (s *Server) Renew() error {
-	config, files := s.config.TLS, s.config.Policy().Server.TLS
-	if config == nil && files != nil {
-		pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
-		if err != nil {
-			return fmt.Errorf("server certificate: %w", err)
-		}
-		if now := time.Now(); now.After(pair.Leaf.NotAfter) {
-			s.config.Log.Warn("the server's certificate has expired; clients that verify it refuse to connect", "file", files.Cert, "expired", pair.Leaf.NotAfter)
-		}
-		config = &tls.Config{Certificates: []tls.Certificate{pair}}
+	config, err := s.certificate()
+	if config == nil || err != nil {
+		return err
 	}
-	if config == nil {
-		return nil
-	}
-	config = config.Clone()
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
 	config.NextProtos = []string{alpnProtocol}
-	if old := s.tls.Swap(config); old != nil && files != nil && !bytes.Equal(old.Certificates[0].Certificate[0], config.Certificates[0].Certificate[0]) {
-		s.config.Log.Info("new connections are shown another certificate", "file", files.Cert, "until", config.Certificates[0].Leaf.NotAfter)
-	}
+	s.tls.Store(config)
 	return nil
+}
+
+// certificate is what TLS begins with: as configured, or from the policy's files; nil without TLS.
+func (s *Server) certificate() (*tls.Config, error) {
+	if s.config.TLS != nil {
+		return s.config.TLS.Clone(), nil
+	}
+	files := s.config.Policy().Server.TLS
+	if files == nil {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		return nil, fmt.Errorf("server certificate: %w", err)
+	}
+	if time.Now().After(pair.Leaf.NotAfter) {
+		s.config.Log.Warn("the server's certificate has expired; clients that verify it do not connect", "file", files.Cert, "expired", pair.Leaf.NotAfter)
+	}
+	if old := s.tls.Load(); old != nil && !bytes.Equal(old.Certificates[0].Certificate[0], pair.Certificate[0]) {
+		s.config.Log.Info("new connections are shown another certificate", "file", files.Cert, "until", pair.Leaf.NotAfter)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}}, nil
 }

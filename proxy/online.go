@@ -29,6 +29,15 @@ type liveSession struct {
 	asked *mechanisms.Session // nil: not begun, or lost
 }
 
+func (l *liveSession) lives() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.asked != nil
+}
+
+// sessionKept is told where a session cannot go on.
+const sessionKept = "the session was not asked, and what was paid for it stays good"
+
 func (l *sessions) of(id int64) *liveSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,6 +125,13 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *planner.Pl
 // stops at one of the rows, is its hypothesis's.
 func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
+	if !live.lives() { // in line, she keeps nobody from looking at the release
+		done, err := a.admit(ctx, s, sessionKept)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	live.mu.Lock()
 	defer live.mu.Unlock()
 	if live.asked == nil {
@@ -160,11 +176,11 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 
 // restore goes on with a session that another process has left.
 func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, id int64) (*mechanisms.Session, error) {
-	leave, err := a.admit(ctx, s, "the session was not asked, and what was paid for it stays good")
+	done, err := a.admit(ctx, s, sessionKept)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer done()
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)

@@ -1,13 +1,7 @@
 package main
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,35 +9,43 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
-// writeCertificate writes a certificate that signs itself, and its key.
-func writeCertificate(t *testing.T, cert, key string) {
+// relayed passes a connection on. shown is called once the server has shown its certificate, before the client hears of it.
+func relayed(t *testing.T, address string, shown func()) string {
 	t.Helper()
-	pair, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: serial, Subject: pkix.Name{CommonName: "dpproxy " + serial.String()}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &pair.PublicKey, pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(pair)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: private}} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		client, err := listener.Accept()
+		if err != nil {
+			return
 		}
-	}
+		defer client.Close()
+		server, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		defer server.Close()
+		go func() { _, _ = io.Copy(server, client) }() // until one of them closes
+		buffer := make([]byte, 1<<16)
+		for part := 1; ; part++ { // first the consent to TLS, then the server's hello with its certificate
+			n, err := server.Read(buffer)
+			if err != nil {
+				return
+			}
+			if part == 2 {
+				shown()
+			}
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // TestCertificateRenewed: after SIGHUP new clients are shown the certificate that is in the files then, with the channel binding
@@ -55,26 +57,26 @@ func TestCertificateRenewed(t *testing.T) {
 		t.Skip("no psql on this machine")
 	}
 	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
-	dir := filepath.Dir(path)
-	cert, key, first := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "first.pem")
-	writeCertificate(t, cert, key)
+	dir, other := filepath.Dir(path), t.TempDir()
+	cert, first := writeCertificate(t, dir), filepath.Join(other, "first.pem")
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
 	edit(t, path, "server: {", "server: {tls: {cert: cert.pem, key: key.pem}, ")
 	p := serveProcess(t, path)
-	text, err := os.ReadFile(cert)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(first, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	greets := func(root string) bool {
-		url := strings.Replace(p.url("alice", "lab"), "sslmode=disable", "sslmode=verify-full&channel_binding=require&sslrootcert="+root, 1)
+	through := func(address, root string) bool {
+		url := strings.Replace(p.url("alice", "lab"), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+root, 1)
+		url = strings.Replace(url, p.address, address, 1)
 		out, err := exec.Command(client, "-X", "-At", url, "-c", "SELECT 7").CombinedOutput()
 		if (err != nil) != strings.Contains(string(out), "certificate verify failed") {
 			t.Errorf("psql: %v %s", err, out)
 		}
 		return err == nil
 	}
+	greets := func(root string) bool { return through(p.address, root) }
 	open := p.connect("alice", "lab")
 	if !greets(cert) {
 		t.Fatal("the first certificate is not shown")
@@ -87,12 +89,23 @@ func TestCertificateRenewed(t *testing.T) {
 		}
 		eventually(t, what, func() bool { return strings.Count(p.logText(), said) > before })
 	}
-	writeCertificate(t, cert, key)
+	move(cert, first)
+	writeCertificate(t, dir)
 	again("another certificate", "another certificate")
 	if !greets(cert) || greets(first) {
 		t.Error("the certificate is not the one that is in the files")
 	}
-	writeCertificate(t, first, key) // the key of another one
+	move(cert, first)
+	writeCertificate(t, dir)
+	relay := relayed(t, p.address, func() { again("a certificate that comes in the middle of a login", "another certificate") })
+	if !through(relay, first) {
+		t.Error("a login is not bound to the certificate that its own connection was shown")
+	}
+	if !greets(cert) {
+		t.Error("the certificate is not the one that came in the middle of a login")
+	}
+	writeCertificate(t, other)
+	move(filepath.Join(other, "key.pem"), filepath.Join(dir, "key.pem"))
 	again("a key that does not fit", "certificate not reloaded; the old one stays in force")
 	if !greets(cert) {
 		t.Error("a key that does not fit took the certificate away")

@@ -108,7 +108,8 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 	if err != nil {
 		return err
 	}
-	go h.watch(ctx, path, server.Renew)
+	go h.watch(ctx, path)
+	go h.renew(ctx, server)
 	go h.refresh(ctx)
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(ctx) }()
@@ -232,18 +233,29 @@ func (h *house) furnish(ctx context.Context, p *policy.Policy) error {
 	return nil
 }
 
-// watch follows the policy file and SIGHUP, on which the certificate is read again too. A policy that cannot be adopted leaves
-// the old one in force.
-func (h *house) watch(ctx context.Context, path string, renew func() error) {
+// renew has the certificate read again on SIGHUP, whatever becomes of the policy.
+func (h *house) renew(ctx context.Context, server *proxy.Server) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error {
-		if err := renew(); err != nil {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		if err := server.Renew(); err != nil {
 			h.log.Error("certificate not reloaded; the old one stays in force", "error", err)
 		}
-		return h.adopt(ctx, p)
-	}, func(err error) {
+	}
+}
+
+// watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
+func (h *house) watch(ctx context.Context, path string) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error { return h.adopt(ctx, p) }, func(err error) {
 		h.log.Error("policy not reloaded; the old one stays in force", "error", err)
 	})
 	if err != nil && ctx.Err() == nil {

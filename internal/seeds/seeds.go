@@ -69,7 +69,11 @@ func Run(t *testing.T, pkg string, n int, run func(seed uint64) Outcome) (ran in
 func Replays(t *testing.T, n int, run func(seed uint64) Outcome) {
 	t.Helper()
 	for s := uint64(1); s <= uint64(n); s++ {
-		if once, again, same := FirstDifference(run(s).Schedule, run(s).Schedule); !same {
+		first, second := run(s), run(s)
+		if first.Broken != "" {
+			t.Errorf("seed %d: %s", s, first.Broken)
+		}
+		if once, again, same := FirstDifference(first.Schedule, second.Schedule); !same {
 			t.Errorf("seed %d runs another way the second time: %q, then %q", s, once, again)
 		}
 	}

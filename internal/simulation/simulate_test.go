@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -15,7 +16,7 @@ func runSeed(t *testing.T, seed uint64, shm string) (out seeds.Outcome) {
 	var w *world
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
-			t.Fatalf("seed %d: %v\n%s", seed, r, w.schedule())
+			out = seeds.Outcome{Broken: fmt.Sprint(r), Schedule: w.schedule()}
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {

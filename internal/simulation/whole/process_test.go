@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend"
@@ -166,7 +167,10 @@ func (l *listener) cut() {
 
 // database is a private database without rows: each answer is its noise. It takes its time, and its faults are the answer's
 // default, as the real ones' are.
-type database struct{ w *world }
+type database struct {
+	w        *world
+	admitted atomic.Int32 // statements
+}
 
 func (d *database) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 
@@ -178,10 +182,14 @@ func (d *database) Ready(context.Context) error {
 }
 
 func (d *database) Admit(context.Context, time.Duration) (leave func(), err error) {
-	return func() {}, nil
+	d.admitted.Add(1)
+	return func() { d.admitted.Add(-1) }, nil
 }
 
 func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
+	if d.admitted.Load() < 1 {
+		d.w.broke("a query of a statement that has not been admitted")
+	}
 	if err := receipt.Spend(query.Digest()); err != nil {
 		d.w.broke("a query without its charge, or twice on one: %v", err)
 		return none, err

@@ -258,7 +258,7 @@ func runSeed(t *testing.T, h *house, seed uint64) (out seeds.Outcome) {
 	var w *world
 	defer func() {
 		if r := recover(); r != nil { // a bubble that does not end
-			t.Fatalf("seed %d: %v\n%s", seed, r, strings.Join(w.trace, "\n"))
+			out = seeds.Outcome{Broken: fmt.Sprint(r), Schedule: strings.Join(w.trace, "\n")}
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
