@@ -6,17 +6,20 @@ import (
 	"strings"
 )
 
-// Document is the text of SECURITY.md with its tables written anew. A threat whose figures are not among those given
-// keeps the last column that it has.
+// Document is the text of SECURITY.md with its tables written anew. A threat keeps what its last two columns hold, at CI length
+// and at full length, where no figures of that length are among those given.
 func Document(text string, figures map[string][]Figure) (string, error) {
 	threats, rules, faults := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
-	fmt.Fprintf(threats, "\n| | threat | to reach | tests | reached |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at CI length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range Table() {
-		reached := Told(row, figures[row.ID])
-		if len(figures[row.ID]) == 0 {
-			reached = kept(text, row.ID)
+		short, full := kept(text, row.ID)
+		if told := reached(figures[row.ID], false); told != "" {
+			short = strings.Join(append([]string{told}, row.notes()...), "; ")
 		}
-		fmt.Fprintf(threats, "| %s | %s | %s | %s | %s |\n", row.ID, Cell(row.Threat), Cell(row.Pass), tests(row.Tests), reached)
+		if told := reached(figures[row.ID], true); told != "" {
+			full = told
+		}
+		fmt.Fprintf(threats, "| %s | %s | %s | %s | %s | %s |\n", row.ID, Cell(row.Threat), Cell(row.Pass), tests(row.Tests), Cell(short), Cell(full))
 	}
 	fmt.Fprintf(rules, "\n| | rule | tests |\n| --- | --- | --- |\n")
 	for _, rule := range Rules {
@@ -39,37 +42,48 @@ func Document(text string, figures map[string][]Figure) (string, error) {
 	return text, nil
 }
 
-// Told is the last column: what the tests of a row measured.
+// Told is what the tests of a row measured.
 func Told(row Row, figures []Figure) string {
 	var texts []string
-	for _, f := range figures {
-		told := f.Figure
-		if !f.Full {
-			told += " (short)"
-		}
-		if f.Failed {
-			told = "**failed**: " + told
-		}
-		if !slices.Contains(texts, told) {
+	for _, told := range []string{reached(figures, false), reached(figures, true)} {
+		if told != "" {
 			texts = append(texts, told)
 		}
 	}
-	if row.Note != "" {
-		texts = append(texts, row.Note)
-	}
-	return Cell(strings.Join(texts, "; "))
+	return Cell(strings.Join(append(texts, row.notes()...), "; "))
 }
 
-// kept is the last column of a threat in the document as it is.
-func kept(text, id string) string {
+func (r Row) notes() []string {
+	if r.Note == "" {
+		return nil
+	}
+	return []string{r.Note}
+}
+
+// reached joins the figures of one length.
+func reached(figures []Figure, full bool) string {
+	var texts []string
+	for _, f := range figures {
+		told := f.Figure
+		if f.Failed {
+			told = "**failed**: " + told
+		}
+		if f.Full == full && !slices.Contains(texts, told) {
+			texts = append(texts, told)
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// kept are the last two columns of a threat in the document as it is.
+func kept(text, id string) (short, full string) {
 	_, after, found := strings.Cut(text, "\n| "+id+" | ")
 	if !found {
-		return ""
+		return "", ""
 	}
 	line, _, _ := strings.Cut(after, "\n")
-	line = strings.TrimSuffix(line, " |")
-	cells := strings.Split(line, " | ")
-	return cells[len(cells)-1]
+	cells := strings.Split(strings.TrimSuffix(line, " |"), " | ")
+	return cells[len(cells)-2], cells[len(cells)-1]
 }
 
 func tests(names []string) string {

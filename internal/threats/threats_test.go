@@ -198,8 +198,8 @@ func TestDocument(t *testing.T) {
 	}
 	figures := map[string][]Figure{"T1": {{ID: "T1", Figure: "3 | 3", Full: true}, {ID: "T1", Figure: "2", Failed: true}}}
 	changed, err := Document(again, figures)
-	if err != nil || kept(changed, "T1") != "3 ¦ 3; **failed**: 2 (short)" {
-		t.Errorf("%v: %q", err, kept(changed, "T1"))
+	if short, full := kept(changed, "T1"); err != nil || short != "**failed**: 2" || full != "3 ¦ 3" {
+		t.Errorf("%v: %q, %q", err, short, full)
 	}
 	if whole, err := Document(changed, nil); err != nil || whole != changed {
 		t.Errorf("a figure is lost: %v", err)
