@@ -39,6 +39,7 @@ var picture = map[string][]string{
 	"ledger":                     {"mechanisms", "mechanisms/privacy", "mechanisms/ranges"},
 	"internal/moment":            {},
 	"internal/memory":            {},
+	"internal/seeds":             {},
 	"backend":                    {"rewrite", "policy", "ledger", "mechanisms", "mechanisms/privacy", "internal/moment"},
 	"backend/pgtest":             {"internal/memory"},
 	"internal/simulation":        {"ledger"},
