@@ -93,7 +93,7 @@ func TestCancelGuesses(t *testing.T) {
 	wait.Wait()
 	select {
 	case end := <-ended:
-		t.Errorf("a guess ended the wait: %s", end)
+		t.Fatalf("a guess ended the wait: %s", end)
 	default:
 	}
 	if len(replies) != 1 || replies["closed"] == 0 {
