@@ -198,13 +198,14 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	if first && len(wanted) > 0 && !a.turns.ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
 		return p, &Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
-	over, err := a.turns.wait(ctx, s.User, limits.UserPurchases)
+	mine := placeOf(ctx)
+	over, err := a.turn(ctx, s, mine)
 	if err != nil {
 		return p, err
 	}
-	release := func() {}
+	leave := func() {}
 	if a.runs(plan, wanted) {
-		if release, err = a.admit(ctx, s, "nothing was charged"); err != nil {
+		if leave, err = a.admit(ctx, s, mine, "nothing was charged"); err != nil {
 			over()
 			return p, err
 		}
@@ -214,7 +215,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	go func() {
 		defer a.paid.Done()
 		defer over()
-		defer release()
+		defer leave()
 		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
 	}()
 	select {

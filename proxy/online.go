@@ -29,15 +29,6 @@ type liveSession struct {
 	asked *mechanisms.Session // nil: not begun, or lost
 }
 
-func (l *liveSession) lives() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.asked != nil
-}
-
-// sessionKept is told where a session cannot go on.
-const sessionKept = "the session was not asked, and what was paid for it stays good"
-
 func (l *sessions) of(id int64) *liveSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,14 +116,16 @@ func (a *Answerer) askSessions(ctx context.Context, s *Session, plan *planner.Pl
 // stops at one of the rows, is its hypothesis's.
 func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id int64, rows [][]mechanisms.Span) ([]mechanisms.SessionAnswer, error) {
 	live := a.sessions.of(id)
-	if !live.lives() { // in line, she keeps nobody from looking at the release
-		done, err := a.admit(ctx, s, sessionKept)
+	live.mu.Lock()
+	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
+		live.mu.Unlock()
+		done, err := a.admit(ctx, s, placeOf(ctx), "the session was not asked, and what was paid for it stays good")
 		if err != nil {
 			return nil, err
 		}
 		defer done()
+		live.mu.Lock()
 	}
-	live.mu.Lock()
 	defer live.mu.Unlock()
 	if live.asked == nil {
 		restored, err := a.restore(ctx, s, m, id)
@@ -174,13 +167,8 @@ func (a *Answerer) leads(ctx context.Context, id int64) error {
 	return nil
 }
 
-// restore goes on with a session that another process has left.
+// restore goes on with a session that another process has left. The statement has its place in the line.
 func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, id int64) (*mechanisms.Session, error) {
-	done, err := a.admit(ctx, s, sessionKept)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)

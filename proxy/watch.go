@@ -137,7 +137,7 @@ var errEnded = &Failure{SQLState: "40001", Message: "the run of alarms has just 
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {
-	done, err := a.admit(ctx, s, "the run was not asked, and what was paid for it stays good")
+	done, err := a.admit(ctx, s, placeOf(ctx), "the run was not asked, and what was paid for it stays good")
 	if err != nil {
 		return false, 0, err
 	}

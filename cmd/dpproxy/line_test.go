@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,4 +69,40 @@ func TestLineBeforeTheCharge(t *testing.T) {
 		t.Errorf("%d paid queries failed, %d charges, must be %d", told, charges, asked+2)
 	}
 	threats.Reached(t, "T3", "%d statements at once for one connection: each is answered from rows, in %s; %d more did not wait so long and were not charged", asked, took.Round(time.Second), impatient)
+}
+
+// TestLineAndTurns: statements that buy twice, the keys first, and their user's turns and the places in the line, which are fewer,
+// do not wait for each other for ever.
+func TestLineAndTurns(t *testing.T) {
+	beside(t)
+	path := openKeysFixture(t)
+	edit(t, path, "backend: {url:", "backend: {deadline: 300ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 320ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
+	p := serveProcess(t, path)
+	const asked = 16
+	ended := make(chan error, asked)
+	for i := range asked {
+		w := p.connect("alice", "lab")
+		w.ask(fmt.Sprintf(`SET dp.epsilon = 0.1%02d`, i)) // so that each buys
+		go func() {
+			a, err := w.tryAsk(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`)
+			if err == nil && a.err != nil {
+				err = fmt.Errorf("%s %s", a.err.Code, a.err.Message)
+			}
+			ended <- err
+		}()
+	}
+	for i := range asked {
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(2 * time.Minute):
+			t.Fatalf("only %d of %d statements ended", i, asked)
+		}
+	}
+	charged := p.connect("alice", "lab").ask(`SELECT count(*) FILTER (WHERE kind = 'keys'), count(*) FROM dp.charges`).rows[0]
+	if charged[0] != strconv.Itoa(asked) || charged[1] != strconv.Itoa(2*asked) {
+		t.Errorf("of %d statements %s bought keys, and %s charges were made", asked, charged[0], charged[1])
+	}
 }
