@@ -23,9 +23,9 @@ type Backend interface {
 	Ready(ctx context.Context) error
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
 	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
-	// each of which has its turn within three steps, and then calls leave. With a step of at most the deadline there is no
-	// such line, and no wait.
-	Admit(ctx context.Context, step time.Duration) (leave func(), err error)
+	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
+	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait.
+	Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error)
 	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
 	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
 	// With a step other than 0 it returns at a multiple of step, and with one above the deadline at the first, where what has

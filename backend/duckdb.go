@@ -118,7 +118,7 @@ func (b *DuckDB) Close() error {
 }
 
 // Admit is described at Backend.
-func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
 	return b.executor.admit(ctx, step)
 }
 

@@ -62,21 +62,26 @@ func newPlaces(n int) *places {
 	return &places{admitted: make(chan struct{}, n*lining), until: make([]time.Time, n)}
 }
 
-// admit is Backend.Admit. What a statement held is free again at a multiple of step since it was admitted: what it did after its
-// last query, or how often it chose anew, is not to be told by the moment at which another one is admitted.
-func (p *places) admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+// admit is Backend.Admit. What a statement held that read rows is free again at a multiple of step since its last query
+// returned, which is a public moment: most often at the first. What it did afterwards, such as saving a hard answer of an online
+// release, is not to be told by the moment at which another statement is admitted.
+func (p *places) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
 	select {
 	case p.admitted <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	begun := time.Now()
-	leave = func() { time.AfterFunc(time.Until(moment.Next(begun, step)), func() { <-p.admitted }) }
 	if err := ctx.Err(); err != nil { // both came at once
-		leave()
+		<-p.admitted
 		return nil, err
 	}
-	return leave, nil
+	return func(last time.Time) {
+		if last.IsZero() {
+			<-p.admitted
+			return
+		}
+		time.AfterFunc(time.Until(moment.Next(last, step)), func() { <-p.admitted })
+	}, nil
 }
 
 // turn takes the place that is free first, for a step, and tells from when on. All of n places are taken for three steps only by
@@ -108,9 +113,9 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 }
 
 // admit is Backend.Admit.
-func (x executor) admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+func (x executor) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
 	if step <= x.deadline {
-		return func() {}, nil
+		return func(time.Time) {}, nil
 	}
 	return x.places.admit(ctx, step)
 }

@@ -151,13 +151,13 @@ func TestTurnsComeSoon(t *testing.T) {
 	}
 }
 
-// TestAdmitted: three statements a place are admitted; who comes next waits until one of them has left, which shows at a multiple
-// of the step since that one was admitted, or until her client no longer waits.
+// TestAdmitted: three statements a place are admitted; who comes next waits until one of them has left, or until her client no
+// longer waits. That one has left which read no rows shows at once, of another one at a step since its last query returned.
 func TestAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Second
 		p := newPlaces(2)
-		leave := make([]func(), 2*lining)
+		leave := make([]func(time.Time), 2*lining)
 		for i := range leave {
 			var err error
 			if leave[i], err = p.admit(t.Context(), step); err != nil {
@@ -169,17 +169,28 @@ func TestAdmitted(t *testing.T) {
 		if _, err := p.admit(gone, step); err != context.DeadlineExceeded {
 			t.Errorf("a client that no longer waits: %v", err)
 		}
+		begun := time.Now()
+		for i, after := range []time.Duration{step / 3, 2*step + step/4} {
+			last := begun.Add(after).Add(-time.Duration(i) * step / 5) // 0 at first: no query
+			if i == 0 {
+				last = time.Time{}
+			}
+			time.AfterFunc(time.Until(begun.Add(after)), func() { leave[i](last) })
+			shown := begun.Add(after)
+			if i > 0 {
+				shown = last.Add(step)
+			}
+			again, err := p.admit(t.Context(), step)
+			if err != nil || !time.Now().Equal(shown) {
+				t.Fatalf("one has left: %v after %s", err, time.Since(begun))
+			}
+			leave = append(leave, again)
+		}
 		if _, err := p.admit(gone, step); err == nil {
 			t.Error("a client that has gone is admitted")
 		}
-		begun := time.Now()
-		time.AfterFunc(2*step+step/3, leave[0])
-		again, err := p.admit(t.Context(), step)
-		if err != nil || time.Since(begun) != 3*step {
-			t.Fatalf("one has left: %v after %s", err, time.Since(begun))
-		}
-		for _, l := range append(leave[1:], again) {
-			l()
+		for _, l := range leave[2:] {
+			l(time.Now())
 		}
 		time.Sleep(step)
 		synctest.Wait()

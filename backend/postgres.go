@@ -89,7 +89,7 @@ func (b *Postgres) Close() error {
 }
 
 // Admit is described at Backend.
-func (b *Postgres) Admit(ctx context.Context, step time.Duration) (leave func(), err error) {
+func (b *Postgres) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
 	return b.executor.admit(ctx, step)
 }
 

@@ -4,36 +4,36 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/dpproxy/dpproxy/internal/moment"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // place is what a statement holds while it has private rows read, whether it finds keys, buys or asks: one of its user's turns,
-// and a place in the line for the private database. It has them until it has ended, and what it began: nothing of it waits
-// or is refused after another part was paid. A turn is waited for before a place, never with one in hand: else some could
+// and a place in the line for the private database. It has them until its last answer is read, and what it began has ended: nothing
+// of it waits or is refused after another part was paid. A turn is waited for before a place, never with one in hand: else some could
 // hold all the places and wait for turns, whose holders wait for places.
 type place struct {
 	mu      sync.Mutex
-	holders int    // what goes on of the statement
-	over    func() // gives the turn back; nil: it has none
-	leave   func() // gives the place back; nil: it has none
+	holders int                  // what goes on of the statement
+	over    func()               // gives the turn back; nil: it has none
+	leave   func(last time.Time) // gives the place back; nil: it has none
+	last    time.Time            // when its last query returned
 }
 
 type placeKey struct{}
 
-// inLine is a context of one statement. What it comes to hold it holds until done is called and what it has begun has ended.
+// inLine is a context of one statement. What it comes to hold it holds until done is called, and what it has begun has ended.
 func inLine(ctx context.Context) (lined context.Context, done func()) {
 	p := &place{holders: 1}
-	return context.WithValue(ctx, placeKey{}, p), p.release
+	return context.WithValue(ctx, placeKey{}, p), sync.OnceFunc(p.release)
 }
 
-// placeOf is a statement's place; what comes from no analyst has one for each purchase.
-func placeOf(ctx context.Context) *place {
-	if p, ok := ctx.Value(placeKey{}).(*place); ok {
-		return p
-	}
-	return &place{}
-}
+func placeOf(ctx context.Context) *place { return ctx.Value(placeKey{}).(*place) }
 
 // release ends one of the holders.
 func (p *place) release() {
@@ -42,12 +42,13 @@ func (p *place) release() {
 	if p.holders--; p.holders > 0 {
 		return
 	}
-	for _, back := range []*func(){&p.leave, &p.over} {
-		if *back != nil {
-			(*back)()
-			*back = nil
-		}
+	if p.leave != nil {
+		p.leave(p.last)
 	}
+	if p.over != nil {
+		p.over()
+	}
+	p.leave, p.over, p.last = nil, nil, time.Time{}
 }
 
 // turn has a statement that buys wait behind its user's own, if it has not done so before. done is called when it has bought.
@@ -75,7 +76,7 @@ func (a *Answerer) admit(ctx context.Context, s *Session, p *place, kept string)
 			return nil, err
 		}
 		if err := a.backend.Ready(ctx); err != nil {
-			leave()
+			leave(time.Time{})
 			if ctx.Err() != nil {
 				return nil, ctx.Err() // the client no longer waits: that says nothing of the database
 			}
@@ -86,6 +87,28 @@ func (a *Answerer) admit(ctx context.Context, s *Session, p *place, kept string)
 	}
 	p.holders++
 	return p.release, nil
+}
+
+// execute runs a paid query of a statement. A query after another begins on the grid: how long what lies between them took
+// (whether an alarm's yes had to be saved) is not to show in when others' turns come.
+func (a *Answerer) execute(ctx context.Context, s *Session, query rewrite.Query, receipt *ledger.Receipt) (privacy.Sensitive[[]privacy.Group], error) {
+	p, timing := placeOf(ctx), s.Policy.Server.Timing
+	if last := p.ran(); !last.IsZero() && timing.Grid > 0 {
+		moment.Until(moment.Next(last, timing.Grid), nil)
+	}
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.last = time.Now()
+	}()
+	return a.backend.Execute(query, receipt, timing.Fresh)
+}
+
+// ran is when the last query of a statement returned, the zero time if it has run none.
+func (p *place) ran() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.last
 }
 
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.

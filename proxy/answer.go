@@ -85,6 +85,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
 	tables, told, err := a.read(ctx, s, plan, bought.ids)
+	done()
 	if err != nil {
 		return result, err
 	}
@@ -303,7 +304,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 	if m.Refines() {
 		d, err = lower.refine(m, receipt, a.random)
 	} else {
-		truth, failed := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
+		truth, failed := a.execute(ctx, s, query, receipt)
 		if failed != nil {
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal

@@ -61,7 +61,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *planner.Measure, id 
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
 		return errInternal
 	}
-	truth, err := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
+	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
 		a.log.Error("step of a release was not run", "measure", m.Name, "error", err)
 		return errInternal

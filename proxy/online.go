@@ -40,7 +40,7 @@ func (l *sessions) of(id int64) *liveSession {
 
 // begin opens a session on a paid receipt and saves that it is open; its first question follows.
 func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, receipt *ledger.Receipt) (int64, error) {
-	truth, err := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
+	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
 		a.log.Error("paid measure was not run", "measure", m.Name, "error", err)
 		return 0, errInternal
@@ -187,7 +187,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, 
 		a.log.Error("saved release cannot be read", "release", id, "error", err)
 		return nil, errLedger
 	}
-	truth, err := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
+	truth, err := a.execute(ctx, s, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
 		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.random, func(step []byte) error {

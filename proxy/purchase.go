@@ -17,6 +17,8 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 		return privacy.Cost{}, refusal
 	}
 	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
+	ctx, done := inLine(ctx)
+	defer done()
 	bought, err := a.buy(ctx, s, plan, queries, false)
 	return bought.charged, err
 }

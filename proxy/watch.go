@@ -154,7 +154,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 	if err != nil {
 		return false, 0, err
 	}
-	truth, err := a.backend.Execute(query, receipt, s.Policy.Server.Timing.Fresh)
+	truth, err := a.execute(ctx, s, query, receipt)
 	if err != nil {
 		a.log.Error("question of a run of alarms was not run", "measure", q.Measure.Name, "error", err)
 		return false, 0, errInternal

@@ -85,7 +85,7 @@ func TestCertificateRenewed(t *testing.T) {
 		t.Helper()
 		before := strings.Count(p.logText(), said)
 		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-			t.Fatal(err)
+			t.Error(err) // also called by the relay, which may not end the test
 		}
 		eventually(t, what, func() bool { return strings.Count(p.logText(), said) > before })
 	}

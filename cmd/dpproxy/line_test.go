@@ -74,9 +74,9 @@ func TestLineBeforeTheCharge(t *testing.T) {
 // TestLineAndTurns: statements that buy twice, the keys first, and their user's turns and the places in the line, which are fewer,
 // do not wait for each other for ever.
 func TestLineAndTurns(t *testing.T) {
-	beside(t)
+	t.Setenv("GOMAXPROCS", "2") // as many places has DuckDB
 	path := openKeysFixture(t)
-	edit(t, path, "backend: {url:", "backend: {deadline: 300ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 320ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
+	edit(t, path, "backend: {url:", "backend: {deadline: 500ms, url:", "server: {", "server: {timing: {grid: 20ms, fresh: 520ms}, limits: {user_connections: 100, user_statements: 100, user_purchases: 2}, ")
 	p := serveProcess(t, path)
 	const asked = 16
 	ended := make(chan error, asked)
@@ -105,4 +105,5 @@ func TestLineAndTurns(t *testing.T) {
 	if charged[0] != strconv.Itoa(asked) || charged[1] != strconv.Itoa(2*asked) {
 		t.Errorf("of %d statements %s bought keys, and %s charges were made", asked, charged[0], charged[1])
 	}
+	threats.Reached(t, "T3", "%d statements that buy twice, at 2 turns and 6 places: all ended", asked)
 }

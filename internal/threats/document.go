@@ -13,8 +13,8 @@ func Document(text string, figures map[string][]Figure) (string, error) {
 	fmt.Fprintf(threats, "\n| | threat | to reach | tests | at CI length | at full length |\n| --- | --- | --- | --- | --- | --- |\n")
 	for _, row := range Table() {
 		short, full := kept(text, row.ID)
-		if told := reached(figures[row.ID], false); told != "" {
-			short = strings.Join(append([]string{told}, row.notes()...), "; ")
+		if told := reached(figures[row.ID], false); told != "" || short == "" {
+			short = strings.Trim(told+"; "+row.Note, "; ")
 		}
 		if told := reached(figures[row.ID], true); told != "" {
 			full = told
@@ -50,14 +50,10 @@ func Told(row Row, figures []Figure) string {
 			texts = append(texts, told)
 		}
 	}
-	return Cell(strings.Join(append(texts, row.notes()...), "; "))
-}
-
-func (r Row) notes() []string {
-	if r.Note == "" {
-		return nil
+	if row.Note != "" {
+		texts = append(texts, row.Note)
 	}
-	return []string{r.Note}
+	return Cell(strings.Join(texts, "; "))
 }
 
 // reached joins the figures of one length.

@@ -181,9 +181,9 @@ func (d *database) Ready(context.Context) error {
 	return nil
 }
 
-func (d *database) Admit(context.Context, time.Duration) (leave func(), err error) {
+func (d *database) Admit(context.Context, time.Duration) (leave func(time.Time), err error) {
 	d.admitted.Add(1)
-	return func() { d.admitted.Add(-1) }, nil
+	return func(time.Time) { d.admitted.Add(-1) }, nil
 }
 
 func (d *database) Execute(query rewrite.Query, receipt *ledger.Receipt, _ time.Duration) (none privacy.Sensitive[[]privacy.Group], _ error) {
