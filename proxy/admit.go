@@ -51,42 +51,47 @@ func (p *place) release() {
 	p.leave, p.over, p.last = nil, nil, time.Time{}
 }
 
-// turn has a statement that buys wait behind its user's own, if it has not done so before. done is called when it has bought.
-func (a *Answerer) turn(ctx context.Context, s *Session, p *place) (done func(), err error) {
+// hold is for what a statement begins and does not wait for to its end: it calls release.
+func (p *place) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holders++
+}
+
+// turn has a statement that buys wait behind its user's own, if it has not done so before.
+func (a *Answerer) turn(ctx context.Context, s *Session) (err error) {
+	p := placeOf(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over == nil {
-		if p.over, err = a.turns.wait(ctx, s.User, s.Policy.Server.Limits.UserPurchases); err != nil {
-			return nil, err
-		}
+		p.over, err = a.turns.wait(ctx, s.User, s.Policy.Server.Limits.UserPurchases)
 	}
-	p.holders++
-	return p.release, nil
+	return err
 }
 
 // admit has a statement wait for its place in the line, if it has none yet, and then looks whether the private database can run
-// queries. It fails before anything is charged for what follows; kept is what an analyst is told of that. done is called when
-// the queries have returned.
-func (a *Answerer) admit(ctx context.Context, s *Session, p *place, kept string) (done func(), err error) {
+// queries. It fails before anything is charged for what follows; kept is what an analyst is told of that.
+func (a *Answerer) admit(ctx context.Context, s *Session, kept string) error {
+	p := placeOf(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.leave == nil {
-		leave, err := a.backend.Admit(ctx, s.Policy.Server.Timing.Fresh)
-		if err != nil {
-			return nil, err
-		}
-		if err := a.backend.Ready(ctx); err != nil {
-			leave(time.Time{})
-			if ctx.Err() != nil {
-				return nil, ctx.Err() // the client no longer waits: that says nothing of the database
-			}
-			a.log.Error("private database not ready", "error", err)
-			return nil, &Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
-		}
-		p.leave = leave
+	if p.leave != nil {
+		return nil
 	}
-	p.holders++
-	return p.release, nil
+	leave, err := a.backend.Admit(ctx, s.Policy.Server.Timing.Fresh)
+	if err != nil {
+		return err
+	}
+	if err := a.backend.Ready(ctx); err != nil {
+		leave(time.Time{})
+		if ctx.Err() != nil {
+			return ctx.Err() // the client no longer waits: that says nothing of the database
+		}
+		a.log.Error("private database not ready", "error", err)
+		return &Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
+	}
+	p.leave = leave
+	return nil
 }
 
 // execute runs a paid query of a statement. A query after another begins on the grid: how long what lies between them took

@@ -199,24 +199,21 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	if first && len(wanted) > 0 && !a.turns.ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
 		return p, &Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
-	mine := placeOf(ctx)
-	over, err := a.turn(ctx, s, mine)
-	if err != nil {
+	if err := a.turn(ctx, s); err != nil {
 		return p, err
 	}
-	leave := func() {}
 	if a.runs(plan, wanted) {
-		if leave, err = a.admit(ctx, s, mine, "nothing was charged"); err != nil {
-			over()
+		if err := a.admit(ctx, s, "nothing was charged"); err != nil {
 			return p, err
 		}
 	}
+	held := placeOf(ctx)
+	held.hold()
 	done := make(chan purchase, 1)
 	a.paid.Add(1)
 	go func() {
 		defer a.paid.Done()
-		defer over()
-		defer leave()
+		defer held.release()
 		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
 	}()
 	select {

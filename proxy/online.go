@@ -119,11 +119,9 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id i
 	live.mu.Lock()
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
 		live.mu.Unlock()
-		done, err := a.admit(ctx, s, placeOf(ctx), "the session was not asked, and what was paid for it stays good")
-		if err != nil {
+		if err := a.admit(ctx, s, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
-		defer done()
 		live.mu.Lock()
 	}
 	defer live.mu.Unlock()

@@ -137,11 +137,9 @@ var errEnded = &Failure{SQLState: "40001", Message: "the run of alarms has just 
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {
-	done, err := a.admit(ctx, s, placeOf(ctx), "the run was not asked, and what was paid for it stays good")
-	if err != nil {
+	if err := a.admit(ctx, s, "the run was not asked, and what was paid for it stays good"); err != nil {
 		return false, 0, err
 	}
-	defer done()
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
