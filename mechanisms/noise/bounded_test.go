@@ -222,6 +222,22 @@ func TestHalfWidthOfThousandsOfWeights(t *testing.T) {
 	}
 }
 
+// TestGatheredWeights: with 300 weights gathered and with all of them, half-widths agree, whatever the noise looks like.
+func TestGatheredWeights(t *testing.T) {
+	for _, kind := range []Kind{Laplace, Gaussian} {
+		for _, scale := range []float64{.2, 1, 1e3} {
+			sum := summands([]Part{{scaled(t, kind, scale), manyTerms(300)}})
+			for _, alpha := range []Probability{.05, 1e-3, 1e-6} {
+				few, left, moved := gathered(sum, alpha)
+				all, own := (&widening{}).width(sum, alpha), math.Ceil((&widening{}).width(few, left)+moved)
+				if len(few) > len(sum)*3/4 || own < .99*all-1 || own > 1.02*all+2 {
+					t.Errorf("kind %d, scale %g at %g: %g with all weights, %g with %d of them", kind, scale, alpha, all, own, len(few))
+				}
+			}
+		}
+	}
+}
+
 func BenchmarkHalfWidth(b *testing.B) {
 	for _, scale := range []float64{1e-6, 1e-2, .3, 3, 1e3, 1e9} {
 		for _, terms := range [][]Term{{{1, 1}}, {{1, 100}}, {{1, 1_000_000}}, {{1, 1}, {.37, 3}, {1e4, 1}}, manyTerms(300)} {
@@ -238,7 +254,7 @@ func BenchmarkHalfWidth(b *testing.B) {
 
 func manyTerms(n int) (terms []Term) {
 	for i := range n {
-		terms = append(terms, Term{1 + float64(i)/float64(n), 1 + i%3})
+		terms = append(terms, Term{math.Exp(-3 * float64(i) / float64(n)), 1 + i%3})
 	}
 	return terms
 }

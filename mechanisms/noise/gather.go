@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	mostTerms = 1024      // different terms of a sum that is inverted
+	fewTerms  = 256       // different terms of a sum that is left as it is
+	mostTerms = 512       // different terms of a sum that is inverted
 	moving    = 1. / 400  // the deviation of what moved weights add, of the sum's deviation
 	share     = 1. / 1000 // of alpha: the tail that the moves take
 )
@@ -20,14 +21,14 @@ const (
 // weights move by at most r, a noise that moves by δ has ln E exp(θδ·noise) ≤ δ/r·ln E exp(θr·noise), which is convex and 0
 // at 0; so the group's moves count as Σδ/r noises that move by r.
 func gathered(sum []summand, alpha Probability) (few []summand, left Probability, moved float64) {
-	if len(sum) <= mostTerms {
+	if len(sum) <= fewTerms {
 		return sum, alpha, 0
 	}
 	sorted := slices.Clone(sum)
-	slices.SortStableFunc(sorted, func(a, b summand) int {
-		return cmp.Or(cmp.Compare(a.of.kind, b.of.kind), cmp.Compare(a.of.num, b.of.num), cmp.Compare(a.of.den, b.of.den), cmp.Compare(b.weight, a.weight))
+	slices.SortFunc(sorted, func(a, b summand) int {
+		return cmp.Or(a.of.compare(b.of), cmp.Compare(b.weight, a.weight))
 	})
-	most := varianceOf(sorted) * moving * moving / mostTerms
+	most := varianceOf(sorted) * moving * moving / (fewTerms / 2)
 	groups := grouped(sorted, most)
 	for len(groups) > mostTerms { // ends: without a limit there are as many as distributions, and those are counted apart
 		if most *= 1.5; math.IsInf(most, 1) || most == 0 {
@@ -55,7 +56,7 @@ func grouped(sorted []summand, most float64) (groups [][]summand) {
 	for i, s := range sorted {
 		grown := count + s.count
 		step := s.weight - mean
-		if i > from && (s.of != sorted[from].of || (squares+step*step*count*s.count/grown)*s.of.Variance() > most) {
+		if i > from && (s.of != sorted[from].of || (squares+step*step*count*s.count/grown)*s.unit > most) {
 			groups = append(groups, sorted[from:i])
 			from, count, mean, squares = i, 0, 0, 0
 			grown, step = s.count, s.weight

@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -67,14 +68,15 @@ type widening struct {
 type summand struct {
 	of            Distribution
 	weight, count float64
+	unit          float64                 // the variance of one of them
 	logPhi        func(u float64) float64 // ln E cos(u·noise)
 }
 
-func (s summand) variance() float64 { return s.weight * s.weight * s.count * s.of.Variance() }
+func (s *summand) variance() float64 { return s.weight * s.weight * s.count * s.unit }
 
 func varianceOf(sum []summand) (v float64) {
-	for _, s := range sum {
-		v += s.variance()
+	for i := range sum {
+		v += sum[i].variance()
 	}
 	return v
 }
@@ -96,37 +98,32 @@ func (w *widening) of(parts []Part, alpha Probability) int64 {
 
 // summands lists what parts add up, each distribution and weight once, the greatest weights first.
 func summands(parts []Part) []summand {
-	type key struct {
-		kind     Kind
-		num, den uint64
-		weight   float64
-	}
-	at := map[key]int{}
 	var sum []summand
 	for _, p := range parts {
+		unit := p.Of.Variance()
 		for _, t := range p.Terms {
-			if t.Weight == 0 || t.Count <= 0 {
-				continue
+			if t.Weight != 0 && t.Count > 0 {
+				sum = append(sum, summand{of: p.Of, weight: math.Abs(t.Weight), count: float64(t.Count), unit: unit})
 			}
-			k := key{p.Of.kind, p.Of.num, p.Of.den, math.Abs(t.Weight)}
-			if i, known := at[k]; known {
-				sum[i].count += float64(t.Count)
-				continue
-			}
-			at[k] = len(sum)
-			sum = append(sum, summand{of: p.Of, weight: k.weight, count: float64(t.Count)})
 		}
 	}
-	slices.SortStableFunc(sum, func(a, b summand) int {
-		switch {
-		case a.weight > b.weight:
-			return -1
-		case a.weight < b.weight:
-			return 1
-		}
-		return 0
+	slices.SortFunc(sum, func(a, b summand) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), a.of.compare(b.of))
 	})
-	return sum
+	merged := sum[:0]
+	for _, s := range sum {
+		if last := len(merged) - 1; last >= 0 && merged[last].of == s.of && merged[last].weight == s.weight {
+			merged[last].count += s.count
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// compare orders distributions, to put those that are the same beside each other.
+func (d Distribution) compare(other Distribution) int {
+	return cmp.Or(cmp.Compare(d.kind, other.kind), cmp.Compare(d.num, other.num), cmp.Compare(d.den, other.den))
 }
 
 // drop is what is left of a sum, and the tail that is left for it.
