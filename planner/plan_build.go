@@ -57,7 +57,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	}
 	tellUnclosed(all, ways, &said)
 	for i, sh := range sheets {
-		plan.addLeaf(i, sh, ways[i])
+		plan.addLeaf(i, sh, ways[i], &said)
 		for _, a := range sh.asks {
 			if a.wanted() {
 				a.tellRules(&said)
@@ -135,7 +135,7 @@ func (s *solved) tellRules(said *notes) {
 }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
-func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
+func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 	leaf := &Leaf{Name: leafName(i), SQL: sh.sql}
 	for k, e := range sh.keys {
 		leaf.Found = leaf.Found || closed(sh.table, e) != nil
@@ -161,6 +161,7 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 			}
 		}
 	}
+	p.fillWidths(leaf, sh, said)
 	if sh.turned != nil {
 		leaf = sh.turned.turnedOver(leaf, sh.at)
 		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
@@ -214,6 +215,40 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 	}
 }
 
+// fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
+func (p *Plan) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
+	widest := int64(0)
+	for n, c := range sh.counters {
+		if c.width == nil {
+			continue
+		}
+		for i := range leaf.Counts[n].Runs {
+			run := &leaf.Counts[n].Runs[i]
+			run.Known = p.runError(&leaf.Counts[*c.width].Runs[i]).HalfWidth
+			widest = max(widest, run.Known)
+		}
+	}
+	if widest > 0 {
+		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + textOf(widest))
+	}
+}
+
+// runError is the largest expected error over the rows of a run; none where nothing is counted, or a value is chosen.
+func (p *Plan) runError(run *Run) (e mechanisms.Error) {
+	switch {
+	case run.Measure < 0 || run.Pick != nil:
+		return e
+	case run.Mix != nil:
+		e = p.mixedError(run)
+	default:
+		e = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+	}
+	if run.Most > 0 {
+		e.HalfWidth = min(e.HalfWidth, run.Most)
+	}
+	return e
+}
+
 // tellFew notes where the number of different values is lost in its noise.
 func (p *Plan) tellFew(leaf *Leaf, said *notes) {
 	for _, c := range leaf.Counts {
@@ -253,21 +288,9 @@ func (p *Plan) tellErrors() {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
-		for _, run := range leaf.Counts[source].Runs {
-			if run.Measure < 0 || run.Pick != nil {
-				continue
-			}
-			own := mechanisms.Error{}
-			if run.Mix != nil {
-				own = p.mixedError(&run)
-			} else {
-				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
-			}
-			if own.HalfWidth >= e.HalfWidth {
+		for r := range leaf.Counts[source].Runs {
+			if own := p.runError(&leaf.Counts[source].Runs[r]); own.HalfWidth >= e.HalfWidth {
 				e = own
-			}
-			if run.Most > 0 {
-				e.HalfWidth = min(e.HalfWidth, run.Most)
 			}
 		}
 		p.Columns[i].Error = &e
