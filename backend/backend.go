@@ -19,8 +19,9 @@ import (
 type Backend interface {
 	// Dialect is the SQL that the backend speaks.
 	Dialect() rewrite.Dialect
-	// Ready tells whether a query can be dispatched now; its error is shown before any charge, without the database's text.
-	Ready(ctx context.Context) error
+	// Ready tells whether queries can be dispatched now, and whether the database would plan these ones, none of which it runs;
+	// its error is shown before any charge, without the database's text.
+	Ready(ctx context.Context, queries ...rewrite.Query) error
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
 	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
 	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
@@ -50,6 +51,7 @@ type Finding struct {
 var (
 	ErrUnavailable = errors.New("the private database does not answer")
 	ErrDrift       = errors.New("the private database's tables are no longer those that the policy was checked against")
+	ErrUnplanned   = errors.New("the private database does not accept the query")
 )
 
 // Open connects to the private database that a policy names.

@@ -174,7 +174,7 @@ type database struct {
 
 func (d *database) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 
-func (d *database) Ready(context.Context) error {
+func (d *database) Ready(context.Context, ...rewrite.Query) error {
 	if stream(d.w.seed, "ready", ledger.Digest{}).IntN(25) == 0 {
 		return backend.ErrUnavailable
 	}
