@@ -51,6 +51,7 @@ type Finding struct {
 var (
 	ErrUnavailable = errors.New("the private database does not answer")
 	ErrDrift       = errors.New("the private database's tables are no longer those that the policy was checked against")
+	ErrSettings    = errors.New("the private database's settings are not those that queries need")
 	ErrUnplanned   = errors.New("the private database does not accept the query")
 )
 

@@ -93,7 +93,7 @@ func TestRolesThatAreTooStrong(t *testing.T) {
 		{"", "GRANT pg_write_all_data TO %[1]s", "fatal=true dpproxy's database role is a member of pg_write_all_data"},
 		{"", "REVOKE SELECT ON people FROM %[1]s", "fatal=true dpproxy's database role may not read all columns of public.people"},
 		{"", "GRANT pg_read_all_data TO %[1]s", "fatal=false dpproxy's database role is a member of pg_read_all_data"},
-		{"", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "fatal=false table people has row-level security"},
+		{"", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "fatal=true table people has row-level security"},
 	} {
 		t.Run(c.options+c.grant, func(t *testing.T) {
 			role := server.Role(t, c.options)

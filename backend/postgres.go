@@ -58,7 +58,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 		return nil, err
 	}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
-	if err := b.Ready(ctx); err != nil {
+	if err := b.Ready(ctx); err != nil && err != ErrSettings { // Inspect says what is wrong with those
 		b.Close()
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
 	case errors.Is(err, errSettings) || found.limited:
 		b.log.Error("the private database's settings are not those that queries need: run dpproxy check")
-		return ErrDrift
+		return ErrSettings
 	case found.drifted:
 		b.log.Error("the private database's schema changed: run dpproxy check, then restart")
 		return ErrDrift
@@ -152,13 +152,15 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error) error {
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		if err := settle(ctx, tx, limit); err != nil {
-			return err
-		}
+	var inside bool
+	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit), func(tx pgx.Tx) error {
+		inside = true
 		return do(tx)
 	})
+	if !inside && unsettled(err) {
+		return errSettings
+	}
+	return err
 }
 
 // groups runs a query. Where a constraint proves, in the query's own snapshot, that no unit has two rows, the rows are not

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -31,7 +32,7 @@ var givens = []given{
 	{name: "datestyle", value: "ISO, YMD"}, {name: "intervalstyle", value: "postgres"}, {name: "timezone", value: "UTC"},
 	{name: "timezone_abbreviations", value: "Default"}, {name: "extra_float_digits", value: "3"}, {name: "bytea_output", value: "hex"},
 	{name: "array_nulls", value: "on"}, {name: "lc_monetary", value: "C"}, {name: "lc_numeric", value: "C"}, {name: "lc_time", value: "C"},
-	{name: "client_min_messages", value: "error"},
+	{name: "client_min_messages", value: "error"}, {name: "quote_all_identifiers", value: "off"},
 	// What names and comparisons mean, and which rows are there.
 	{name: "search_path", value: ""}, {name: "row_security", value: "on"}, {name: "transform_null_equals", value: "off"},
 	{name: "gin_fuzzy_search_limit", value: "0"}, // an index would give some rows and not others, by chance
@@ -96,7 +97,7 @@ var idle = map[string][]string{
 		"idle_session_timeout", "lc_messages", "log_duration", "log_error_verbosity", "log_executor_stats", "log_lock_waits",
 		"log_min_duration_sample", "log_min_duration_statement", "log_min_error_statement", "log_min_messages", "log_parameter_max_length",
 		"log_parameter_max_length_on_error", "log_parser_stats", "log_planner_stats", "log_statement", "log_statement_sample_rate",
-		"log_statement_stats", "log_temp_files", "log_transaction_sample_rate", "log_lock_failures", "quote_all_identifiers", "scram_iterations",
+		"log_statement_stats", "log_temp_files", "log_transaction_sample_rate", "log_lock_failures", "scram_iterations",
 		"ssl_renegotiation_limit", "tcp_keepalives_count", "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_user_timeout", "trace_notify",
 		"trace_connection_negotiation", "track_activities", "track_cost_delay_timing", "track_counts", "track_functions", "track_io_timing",
 		"track_wal_io_timing", "update_process_title", "send_abort_for_crash", "send_abort_for_kill", "allow_alter_system"},
@@ -108,24 +109,49 @@ var idle = map[string][]string{
 // errSettings says that a session's settings, or its database's encoding, are not those that queries need.
 var errSettings = errors.New("backend: settings that dpproxy cannot change")
 
-// settingsSQL is the first statement of every transaction on a server of that version: all settings, and what is left to
-// look at. Its one argument is the time that statements have, in milliseconds.
+// settingsSQL follows the BEGIN of every transaction on a server of that version, in one message with it: all settings that are
+// otherwise, and the time that statements have, in milliseconds. It divides by zero where the database's encoding, or a limit
+// that only a superuser lifts, would let one row decide whether a query ends.
 //
-//	SELECT pg_catalog.current_setting('server_encoding'), pg_catalog.current_setting('temp_file_limit'),
-//	  pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true), …
-func settingsSQL(version int) string {
-	var b strings.Builder
-	b.WriteString(`SELECT pg_catalog.current_setting('server_encoding'), pg_catalog.current_setting('temp_file_limit'),
-  pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
-  pg_catalog.set_config('work_mem', LEAST(pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) OPERATOR(pg_catalog./) 1024::pg_catalog.int8, `)
-	fmt.Fprintf(&b, "%d::pg_catalog.int8)::pg_catalog.text, true)", mostWorkMem)
-	for _, g := range givens {
-		if version >= g.since && (g.until == 0 || version < g.until) {
-			fmt.Fprintf(&b, ",\n  pg_catalog.set_config('%s', '%s', true)", g.name, g.value)
+//	SELECT 1 / CASE WHEN current_setting('server_encoding') = 'UTF8' AND current_setting('temp_file_limit') = '-1' THEN 1 ELSE 0 END,
+//	  set_config('statement_timeout', '60000', true), …,
+//	  (SELECT count(set_config(g.name, g.value, true)) FROM … AS g(name, value) WHERE current_setting(g.name) <> g.value)
+var settingsSQL = func() map[int]string {
+	texts := map[int]string{}
+	for version := oldestVersion / 10000; version <= newestSettings; version++ {
+		var names, values []string
+		for _, g := range givens {
+			if version >= g.since && (g.until == 0 || version < g.until) {
+				names, values = append(names, g.name), append(values, `"`+g.value+`"`)
+			}
 		}
+		texts[version] = fmt.Sprintf(`SELECT 1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('server_encoding') OPERATOR(pg_catalog.=) 'UTF8'
+    AND pg_catalog.current_setting('temp_file_limit') OPERATOR(pg_catalog.=) '-1' THEN 1 ELSE 0 END,
+  pg_catalog.set_config('statement_timeout', '%%d', true),
+  CASE WHEN pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) OPERATOR(pg_catalog.>) %d::pg_catalog.int8
+    THEN pg_catalog.set_config('work_mem', '%dkB', true) END,
+  (SELECT pg_catalog.count(pg_catalog.set_config(g.name, g.value, true))
+   FROM ROWS FROM (pg_catalog.unnest('{%s}'::pg_catalog.text[]), pg_catalog.unnest('{%s}'::pg_catalog.text[])) AS g(name, value)
+   WHERE pg_catalog.current_setting(g.name) OPERATOR(pg_catalog.<>) g.value)`,
+			mostWorkMem<<10, mostWorkMem, strings.Join(names, ","), strings.Join(values, ","))
 	}
-	return b.String()
+	return texts
+}()
+
+// begun begins a read-only transaction with one snapshot and gives it its settings, in one round trip.
+func begun(conn *pgx.Conn, limit time.Duration) pgx.TxOptions {
+	return pgx.TxOptions{BeginQuery: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; " +
+		fmt.Sprintf(settingsSQL[majorVersion(conn)], max(limit.Milliseconds(), 1))}
 }
+
+// unsettled tells that a transaction did not begin because of its settings.
+func unsettled(err error) bool {
+	var server *pgconn.PgError
+	return errors.As(err, &server) && server.Code == "22012"
+}
+
+// newestSettings is the newest version whose settings the lists hold. A later one is given those.
+const newestSettings = 18
 
 // majorVersion is the version of the server behind a connection, as it says in its greeting: "15.14 (Debian …)", "17beta1".
 // Of what is no PostgreSQL at all the oldest is taken, whose settings all have.
@@ -139,27 +165,7 @@ func majorVersion(conn *pgx.Conn) int {
 	if err != nil {
 		return oldestVersion / 10000
 	}
-	return n
-}
-
-// settle gives a transaction its settings. It returns errSettings where the database's encoding or a limit that only a
-// superuser lifts would let one row decide whether a query ends.
-func settle(ctx context.Context, tx pgx.Tx, limit time.Duration) error {
-	rows, err := tx.Query(ctx, settingsSQL(majorVersion(tx.Conn())), strconv.FormatInt(max(limit.Milliseconds(), 1), 10))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	sound := false
-	for rows.Next() {
-		if values := rows.RawValues(); len(values) > 2 {
-			sound = string(values[0]) == "UTF8" && string(values[1]) == "-1"
-		}
-	}
-	if err := rows.Err(); err != nil || sound {
-		return err
-	}
-	return errSettings
+	return min(max(n, oldestVersion/10000), newestSettings)
 }
 
 // keptSQL lists what the database and the role set for new sessions, the nearest to the role first: "name=value".
@@ -263,7 +269,7 @@ func (b *Postgres) followed(kept []string) (set, unknown []string) {
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		switch {
-		case slices.Contains(refused, name) || idles(name) || name == "client_encoding" && b.aside.Config().ConnConfig.RuntimeParams[name] == "UTF8":
+		case name == "work_mem" || slices.Contains(refused, name) || idles(name) || name == "client_encoding" && b.aside.Config().ConnConfig.RuntimeParams[name] == "UTF8":
 		case slices.Contains(computed, name) || slices.ContainsFunc(givens, func(g given) bool { return g.name == name }):
 			set = append(set, name)
 		default:
