@@ -34,9 +34,9 @@ type Backend interface {
 	Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
-	// Inspect compares the dataset with the database's schema, never with its rows, and returns findings in plain words.
-	// Ready refuses from then on when that schema changes.
-	Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error)
+	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in plain
+	// words: of the database's settings, too. Ready refuses from then on when that schema changes.
+	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
 	Close() error
 }
 

@@ -254,7 +254,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
-func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
 	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
@@ -279,5 +279,10 @@ func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, err
 		}
 		findings = append(findings, found...)
 	}
-	return append(findings, numberFindings(d, have, rewrite.DuckDB)...), nil
+	overlaps, err := b.overlapFindings(ctx, p, d)
+	if err != nil {
+		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	return append(append(findings, overlaps...), numberFindings(d, have, rewrite.DuckDB)...), nil
 }

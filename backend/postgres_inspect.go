@@ -88,7 +88,7 @@ func hasTrusted(d *policy.Dataset) bool {
 }
 
 // Inspect is described at Backend.
-func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
 	defer cancel()
 	findings, err := b.settingFindings(ctx, d)
@@ -114,6 +114,11 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			return err
 		}
 		findings = append(findings, role...)
+		overlaps, err := overlapFindings(ctx, tx, p, d)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, overlaps...)
 		if have, err = datasetShape(ctx, tx, d); err != nil {
 			return err
 		}

@@ -221,7 +221,7 @@ func TestOtherEncodingsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer b.Close()
-		findings, err := b.Inspect(t.Context(), p.Datasets[0])
+		findings, err := b.Inspect(t.Context(), p, p.Datasets[0])
 		if err != nil || !fatal(findings) || !strings.Contains(findings[0].Text, "the database's encoding is "+encoding) {
 			t.Errorf("%s: %v %v", encoding, findings, err)
 		}
@@ -309,7 +309,7 @@ func BenchmarkReady(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer backend.Close()
-	if _, err := backend.Inspect(b.Context(), p.Datasets[0]); err != nil {
+	if _, err := backend.Inspect(b.Context(), p, p.Datasets[0]); err != nil {
 		b.Fatal(err)
 	}
 	q := render(b, measure(b, p, "visits", "clinic", "minutes"), backend)

@@ -206,7 +206,7 @@ func (d *database) ReadPublic(context.Context, *policy.Table) (privacy.Released[
 	return privacy.Released[[][]policy.Value]{}, errors.New("there are no public tables")
 }
 
-func (d *database) Inspect(context.Context, *policy.Dataset) ([]backend.Finding, error) {
+func (d *database) Inspect(context.Context, *policy.Policy, *policy.Dataset) ([]backend.Finding, error) {
 	return nil, nil
 }
 func (d *database) Close() error { return nil }
