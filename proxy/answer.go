@@ -203,7 +203,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 		return p, err
 	}
 	if a.runs(plan, wanted) {
-		if err := a.admit(ctx, s, "nothing was charged"); err != nil {
+		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
 			return p, err
 		}
 	}
