@@ -12,25 +12,32 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// read makes the released table of each leaf from the saved releases.
-func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (tables []sandbox.Table, told []string, err error) {
+// leafInputs is what the leaves of a plan are made of, and what the statement's notice is to tell of it.
+type leafInputs struct {
+	readings []saved
+	answers  asked
+	told     []string
+}
+
+// read reads the saved releases of a plan, and asks those that are asked.
+func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (leafInputs, error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	answers, err := a.askSessions(ctx, s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	if answers == nil {
 		answers = asked{}
 	}
 	answers.add(alarms)
-	return leafTables(plan, readings, answers), append(a.onlineParts(s, plan, ids, answers), told...), nil
+	return leafInputs{readings, answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -155,7 +162,12 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.engine.Query(ctx, sandboxSession(s), outer, append(own, leaves...))
+	var rows privacy.Released[sandbox.Rows]
+	err = a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
+		rows, err = a.engine.Query(ctx, session, outer, append(own, leaves...))
+		return err
+	})
+	return rows, err
 }
 
 func outColumns(plan *planner.Plan) []sandbox.Column {
