@@ -103,7 +103,11 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	}
 	result.Notices = toldToo(result.Notices, in.told)
 	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
-		if result.Rows, err = a.postProcess(ctx, s, plan, outer, leafTables(plan, in.readings, in.answers)); err == nil && plan.ErrorColumns && len(plan.Leaves) > 0 {
+		leaves, err := leafTables(ctx, plan, in.readings, in.answers)
+		if err == nil {
+			result.Rows, err = a.postProcess(ctx, s, plan, outer, leaves)
+		}
+		if err == nil && plan.ErrorColumns && len(plan.Leaves) > 0 {
 			result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows)
 		}
 		return err

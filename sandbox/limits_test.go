@@ -70,7 +70,7 @@ func TestMemoryOfAQuery(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			case <-time.After(2 * time.Millisecond):
+			case <-time.After(15 * time.Millisecond):
 				most.Store(max(most.Load(), sandboxes(t)-others))
 			}
 		}
