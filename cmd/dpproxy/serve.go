@@ -104,7 +104,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Workers: answers.Workers(), Log: log, Metrics: metrics, Secret: secret})
 	if err != nil {
 		return err
 	}
