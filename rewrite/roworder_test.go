@@ -48,7 +48,6 @@ func TestKeptRowsAreASample(t *testing.T) {
 					{"max_rows_per_unit: 2", "SELECT minutes, count(*) FROM visits GROUP BY 1", 2. / 5},
 					{"max_rows_per_unit: 1", "SELECT day, count(*) FROM visits WHERE day <= '2025-01-05' GROUP BY 1", 1. / 5},
 					{"max_groups_per_unit: 2\n        max_rows_per_group: 1", "SELECT minutes, count(*) FROM visits GROUP BY 1", 2. / 5},
-					{"max_groups_per_unit: 1\n        max_rows_per_group: 2", "SELECT minutes > 10, count(*) FILTER (WHERE minutes = 1), count(*) FILTER (WHERE minutes = 2) FROM visits GROUP BY 1", 2. / 5},
 				} {
 					m := measureOf(t, sampled(t, unitType, c.bounds), c.text)
 					var kept []float64
