@@ -119,12 +119,21 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 
 // tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
 func (s *solved) tellRules(said *notes) {
-	if unit := s.table.Dataset.Unit; s.table.BoundsGroups(s.cells) {
-		said.add("at most " + textOf(s.table.MaxGroups) + " groups of each " + unit.Name + " are counted in " + s.table.Name + ", and " + textOf(s.table.MaxPerGroup) + " rows in each")
-	} else if !unit.Row && s.table.MaxRowsPerUnit > 1 {
-		said.add("at most " + textOf(s.table.MaxRowsPerUnit) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
-	} else if !unit.Row {
-		said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
+	if unit := s.table.Dataset.Unit; !unit.Row {
+		groups := s.table.BoundsGroups(s.cells)
+		below := boundedIn(s.table)
+		switch rows := s.table.MaxRowsPerUnit; {
+		case s.table.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
+		case rows == 1:
+			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
+		default:
+			said.add("at most " + textOf(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
+		}
+		for _, t := range below {
+			if t == s.table || t.MaxRowsPerUnit > 1 {
+				said.add(boundTold(t, groups))
+			}
+		}
 	}
 	columns, _ := s.columns()
 	for _, c := range columns {
@@ -132,6 +141,34 @@ func (s *solved) tellRules(said *notes) {
 			said.add("values of " + c.Name + " outside its domain count as its nearest end")
 		}
 	}
+}
+
+// boundedIn lists the tables of the policy whose rows are bounded on the way to t's, once for each place.
+func boundedIn(t *policy.Table) (list []*policy.Table) {
+	if t.Derived == nil {
+		return []*policy.Table{t}
+	}
+	for _, in := range t.Derived.Inputs() {
+		list = append(list, boundedIn(in)...)
+	}
+	return list
+}
+
+// boundTold says how a table's rows are bounded and what that does to totals: noise is not all that an answer differs from
+// the table by. What is left out is a private number, so that no error can be shown for it.
+func boundTold(t *policy.Table, groups bool) string {
+	unit := t.Dataset.Unit.Name
+	if t.MaxRowsPerUnit == 1 && !groups {
+		return "one row of each " + unit + " is counted in " + t.Name
+	}
+	picked := ", picked by a hash where there are more: counts and sums are of these, and ± does not cover what is left out"
+	if t.Appends != nil {
+		picked = ", the first by " + t.Appends.Column.Name + " where there are more: counts and sums are of these, and ± does not cover what is left out"
+	}
+	if groups {
+		return "at most " + textOf(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + textOf(t.MaxPerGroup) + " rows in each" + picked
+	}
+	return "at most " + textOf(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
 }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.

@@ -98,6 +98,13 @@ func unitKey(d *Dataset, f *datasetT, at place) {
 		return
 	}
 	d.Unit.Table, d.Unit.Column = table, column
+	if f.Unit.Type == "" {
+		return
+	}
+	var err error
+	if d.Unit.Type, _, err = ParseType(f.Unit.Type); err != nil {
+		at.problem("%v", err)
+	}
 }
 
 // renames refuses to take the name of a dataset that is still there.

@@ -115,6 +115,7 @@ type unitT struct {
 type keyT struct {
 	Name string `yaml:"name" jsonschema:"required" jsonschema_description:"What one unit is called, such as person."`
 	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"table.column of the private database's column that names a unit."`
+	Type string `yaml:"type" jsonschema_description:"The type of its values. Units that are whole numbers (smallint, integer, bigint) are put in order faster where it is given."`
 }
 
 type allowanceT struct {
