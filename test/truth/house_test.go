@@ -2,12 +2,12 @@ package truth
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -224,7 +224,7 @@ func (h *house) renew() {
 		h.t.Fatal(err)
 	}
 	h.ledger = l
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, rand.Reader, h.log, proxy.NewMetrics())
+	answers := proxy.NewAnswerer(h.backend, l, h.engine, calm{}, h.log, proxy.NewMetrics())
 	answers.UsePublic(&h.public)
 	h.now.Store(answers)
 }
@@ -313,25 +313,42 @@ func (c *client) ask(sql string) answer {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	c.said = nil
-	results, err := c.conn.Exec(ctx, sql).ReadAll()
-	a := answer{said: c.said}
+	a := answer{}
+	reader := c.conn.Exec(ctx, sql)
+	for reader.NextResult() {
+		result := reader.ResultReader()
+		a.columns, a.rows = slices.Clone(result.FieldDescriptions()), nil
+		for result.NextRow() {
+			var row []string
+			for _, v := range result.Values() {
+				if v == nil {
+					row = append(row, null)
+				} else {
+					row = append(row, string(v))
+				}
+			}
+			a.rows = append(a.rows, row)
+		}
+		_, _ = result.Close() // Close of the reader says it too
+	}
+	err := reader.Close()
+	a.said = c.said
 	if err != nil {
 		var ok bool
 		if a.err, ok = asPgError(err); !ok {
 			c.t.Fatalf("%s: %v", sql, err)
 		}
-		return a
-	}
-	last := results[len(results)-1]
-	a.columns = last.FieldDescriptions
-	for _, values := range last.Rows {
-		row := make([]string, len(values))
-		for i, v := range values {
-			if row[i] = string(v); v == nil {
-				row[i] = null
-			}
-		}
-		a.rows = append(a.rows, row)
 	}
 	return a
+}
+
+// calm is a source of randomness from which every draw of noise is 0, for parameters up to a million: what differs from the truth is then a
+// fault of what is counted, never of luck, and a statement that fails once fails again.
+type calm struct{}
+
+func (calm) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(2 * ((i + 1) % 2))
+	}
+	return len(p), nil
 }
