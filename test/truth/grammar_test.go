@@ -308,7 +308,7 @@ func (g *grammar) virtual() place {
 // perUnit is a sub-query with a row for each unit, or for each unit and key.
 func (g *grammar) perUnit() place {
 	in := g.tablePlace(g.private())
-	for in.unit == "" || in.single.unit == "" {
+	for in.unit == "" || in.single.bound == 1 {
 		in = g.tablePlace(g.private())
 		if in.unit == "" && g.chance(3) {
 			in = g.joined(in, 1)
@@ -656,9 +656,8 @@ func (g *grammar) grouping(s *statement, keys int) {
 	case 0:
 		s.order = names
 	case 1:
-		s.order = append([]string{"a1 DESC"}, names...)
-		if s.outs[keys].role != countRole {
-			s.order[0] = "a1 DESC NULLS LAST"
+		if s.outs[keys].role == countRole {
+			s.order = append([]string{"a1 DESC"}, names...)
 		}
 	}
 	if len(s.order) > 0 && s.sets == "" && g.chance(3) {

@@ -62,7 +62,7 @@ func (s *schema) database(t testing.TB, server *pgtest.Server) (role, database s
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	for _, table := range s.tables {
+	for _, table := range s.stored() {
 		if _, err := conn.CopyFrom(ctx, strings.NewReader(table.csv()), "COPY public."+table.name+" FROM STDIN (FORMAT csv, HEADER)"); err != nil {
 			t.Fatalf("%s: %v", table.name, err)
 		}
@@ -77,7 +77,7 @@ func (s *schema) database(t testing.TB, server *pgtest.Server) (role, database s
 func (s *schema) files(t testing.TB, dir string) string {
 	t.Helper()
 	var list []string
-	for _, table := range s.tables {
+	for _, table := range s.stored() {
 		path := filepath.Join(dir, table.name+".csv")
 		if err := os.WriteFile(path, []byte(table.csv()), 0o600); err != nil {
 			t.Fatal(err)
@@ -90,7 +90,9 @@ func (s *schema) files(t testing.TB, dir string) string {
 // duckdb writes a schema as a DuckDB database with its keys, and returns the policy's words for it.
 func (s *schema) duckdb(t testing.TB, dir string) string {
 	t.Helper()
-	s.files(t, dir)
+	if files := s.files(t, dir); s.csv {
+		return files
+	}
 	db, err := sql.Open("duckdb", filepath.Join(dir, s.name+".duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +106,7 @@ func (s *schema) duckdb(t testing.TB, dir string) string {
 	for _, text := range s.before {
 		run(text)
 	}
-	for _, table := range s.tables {
+	for _, table := range s.stored() {
 		var parts []string
 		for _, c := range table.columns {
 			stored, _, _ := strings.Cut(c.stored, " REFERENCES")
@@ -291,7 +293,9 @@ func dial(t testing.TB, url string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { c.said = append(c.said, strings.TrimSpace(n.Message+"\n"+n.Detail)) }
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		c.said = append(c.said, strings.TrimSpace(n.Message+"\n"+n.Detail))
+	}
 	if c.conn, err = pgconn.ConnectConfig(context.Background(), config); err != nil {
 		t.Fatal(err)
 	}

@@ -10,11 +10,11 @@ import (
 
 // A verdict's class. Each class but wrong, broken and denied is checked to the last value before it is given.
 const (
-	equal   = "equal"       // PostgreSQL's rows, no more and no less
-	empty   = "zero groups" // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
+	equal   = "equal"          // PostgreSQL's rows, no more and no less
+	empty   = "zero groups"    // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
 	nothing = "sum of nothing" // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
-	refused = "refused"     // by a code of the catalogue, before the charge
-	fails   = "both fail"   // PostgreSQL fails too
+	refused = "refused"        // by a code of the catalogue, before the charge
+	fails   = "both fail"      // PostgreSQL fails too
 	wrong   = "WRONG"
 	broken  = "BROKEN" // an error that is no refusal
 	denied  = "DENIED" // an error of PostgreSQL's own that PostgreSQL does not give: an undefined column that is there

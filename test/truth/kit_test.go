@@ -43,6 +43,7 @@ type table struct {
 	bound   int    // most rows of one unit: at least as many as there are
 	columns []column
 	keys    []string // constraints of the database
+	source  string   // of a view: an analysed SELECT over other tables
 	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty: all
 	rows    [][]string
 }
@@ -61,13 +62,17 @@ type schema struct {
 	tables []*table
 	edges  []edge
 	unit   string // the unit's key, as the policy names it
-	views  []view // sub-queries that people keep: they stand in FROM
+	csv    bool   // DuckDB has it as files
 }
 
-// view is a SELECT that stands where a table may.
-type view struct {
-	name, sql string
-	columns   []column
+// stored are the tables that are no views.
+func (s *schema) stored() (list []*table) {
+	for _, t := range s.tables {
+		if t.source == "" {
+			list = append(list, t)
+		}
+	}
+	return list
 }
 
 func (s *schema) table(name string) *table {
@@ -109,7 +114,7 @@ func (t *table) csv() string {
 // create is the SQL of the tables and of the tables as the policy's rules make them, in schema plain.
 func (s *schema) create() []string {
 	list := append([]string{}, s.before...)
-	for _, t := range s.tables {
+	for _, t := range s.stored() {
 		var parts []string
 		for _, c := range t.columns {
 			parts = append(parts, c.name+" "+c.stored)
@@ -121,7 +126,7 @@ func (s *schema) create() []string {
 
 func (s *schema) plain() []string {
 	list := []string{"CREATE SCHEMA plain"}
-	for _, t := range s.tables {
+	for _, t := range s.stored() {
 		var parts []string
 		for _, c := range t.columns {
 			truth := c.truth
@@ -138,6 +143,11 @@ func (s *schema) plain() []string {
 			kept = " WHERE " + t.kept
 		}
 		list = append(list, "CREATE TABLE plain."+t.name+" AS SELECT "+strings.Join(parts, ", ")+" FROM public."+t.name+" t"+kept)
+	}
+	for _, t := range s.tables {
+		if t.source != "" {
+			list = append(list, "SET search_path = plain; CREATE VIEW plain."+t.name+" AS "+t.source)
+		}
 	}
 	return append(list, "ANALYZE")
 }
@@ -162,6 +172,8 @@ datasets:
 	for _, t := range s.tables {
 		fmt.Fprintf(&out, "      - name: %s\n", t.name)
 		switch {
+		case t.source != "":
+			fmt.Fprintf(&out, "        source: %q\n", t.source)
 		case t.public:
 			out.WriteString("        public: true\n")
 		default:
@@ -176,6 +188,9 @@ datasets:
 				continue
 			}
 			rules := c.rules
+			if t.source != "" || t.public {
+				rules = ""
+			}
 			if rules != "" {
 				rules = ", " + rules
 			}

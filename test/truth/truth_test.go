@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -46,7 +45,7 @@ type pair struct {
 }
 
 // schemas are built of one seed.
-var schemas = []func(uint64) *schema{shop}
+var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry}
 
 // pairs opens every schema on every engine.
 func pairs(t *testing.T) (list []*pair) {
@@ -216,5 +215,3 @@ func sorted(m map[string]int) (list []string) {
 	})
 	return list
 }
-
-var _ = math.Abs
