@@ -28,6 +28,7 @@ const (
 type output struct {
 	sql, name string
 	role      role
+	truth     string // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -42,6 +43,7 @@ type statement struct {
 	order   []string // of the outer select; its columns have names
 	limit   int
 	wrapper string // around it: %s is the statement, its columns have names
+	nulled  bool   // a join is on a column that an outer join before it may have made NULL
 	fixed   bool   // the wrapper reads all columns: none may be left out
 	// union are further statements with as many columns.
 	union []*statement
@@ -59,12 +61,20 @@ func (s *statement) keys() (list []output) {
 // grouped tells whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
 func (s *statement) grouped() bool { return len(s.keys()) > 0 }
 
-func (s *statement) core() string {
+// stepped tells whether an output is of the steps of a domain instead of its values.
+func (s *statement) stepped() bool {
+	return slices.ContainsFunc(s.outs, func(o output) bool { return o.truth != "" })
+}
+
+func (s *statement) core(plain bool) string {
 	var b strings.Builder
 	b.WriteString("SELECT ")
 	for i, o := range s.outs {
 		if i > 0 {
 			b.WriteString(", ")
+		}
+		if plain && o.truth != "" {
+			o.sql = o.truth
 		}
 		b.WriteString(o.sql + " AS " + o.name)
 	}
@@ -93,11 +103,11 @@ func (s *statement) core() string {
 	return b.String()
 }
 
-// sql is the statement; unlimited without its LIMIT.
-func (s *statement) sql(unlimited bool) string {
-	text := s.core()
+// sql is the statement; plain as PostgreSQL is asked it: without its LIMIT.
+func (s *statement) sql(plain bool) string {
+	text := s.core(plain)
 	for _, u := range s.union {
-		text += " UNION ALL " + u.core()
+		text += " UNION ALL " + u.core(plain)
 	}
 	if s.wrapper != "" {
 		text = fmt.Sprintf(s.wrapper, text)
@@ -106,7 +116,7 @@ func (s *statement) sql(unlimited bool) string {
 	if len(s.order) > 0 {
 		text += " ORDER BY " + strings.Join(s.order, ", ")
 	}
-	if s.limit > 0 && !unlimited {
+	if s.limit > 0 && !plain {
 		text += fmt.Sprint(" LIMIT ", s.limit)
 	}
 	return text
@@ -158,6 +168,7 @@ type place struct {
 	text    string
 	columns []column // names qualified
 	unit    string
+	nulled  bool
 	single  *table // the table, where it is one
 	alias   string
 }
@@ -216,10 +227,11 @@ func (g *grammar) tablePlace(t *table) place {
 // joined adds tables along the schema's edges.
 func (g *grammar) joined(p place, n int) place {
 	type end struct {
-		table *table
-		alias string
+		table    *table
+		alias    string
+		nullable bool
 	}
-	ends := []end{{p.single, p.alias}}
+	ends := []end{{p.single, p.alias, false}}
 	for range n {
 		from := ends[g.IntN(len(ends))]
 		var list []edge
@@ -266,7 +278,8 @@ func (g *grammar) joined(p place, n int) place {
 		if p.unit == "" && kind != " LEFT JOIN " && added.unit != "" {
 			p.unit = a + "." + t.named
 		}
-		ends = append(ends, end{t, a})
+		p.nulled = p.nulled || from.nullable
+		ends = append(ends, end{t, a, from.nullable || kind == " LEFT JOIN "})
 	}
 	p.single = nil
 	return p
@@ -279,7 +292,7 @@ func (g *grammar) virtual() place {
 		in = g.joined(in, 1)
 	}
 	a := g.alias("virtual_table")
-	p := place{single: nil, alias: a}
+	p := place{alias: a, nulled: in.nulled}
 	var list []string
 	for i, c := range in.columns {
 		if c.kind == keyKind || g.chance(4) {
@@ -320,7 +333,7 @@ func (g *grammar) perUnit() place {
 		}
 	}
 	a := g.alias("per_unit")
-	p := place{alias: a, unit: a + ".who"}
+	p := place{alias: a, unit: a + ".who", nulled: in.nulled}
 	where := ""
 	if g.chance(2) {
 		where = " WHERE " + g.condition(in.columns)
@@ -492,7 +505,19 @@ func (g *grammar) key(columns []column) (string, bool) {
 }
 
 // aggregate is one, with its role.
-func (g *grammar) aggregate(p place) (string, role) {
+func (g *grammar) aggregate(p place) output {
+	if c, ok := g.pick(p.columns, valueKinds...); ok && g.chance(24) {
+		o := output{sql: "count(DISTINCT " + c.name + ")", role: countRole}
+		if c.step != "" {
+			o.truth = fmt.Sprintf("count(DISTINCT "+c.step+")", c.name)
+		}
+		return o
+	}
+	sql, role := g.measure(p)
+	return output{sql: sql, role: role}
+}
+
+func (g *grammar) measure(p place) (string, role) {
 	filter := ""
 	if g.chance(6) {
 		filter = " FILTER (WHERE " + g.condition(p.columns) + ")"
@@ -504,8 +529,6 @@ func (g *grammar) aggregate(p place) (string, role) {
 		return "count(*)" + filter, countRole
 	case k == 6:
 		return "count(" + any.name + ")" + filter, countRole
-	case k == 7:
-		return "count(DISTINCT " + any.name + ")" + filter, countRole
 	case k == 8 && p.unit != "":
 		return "count(DISTINCT " + p.unit + ")" + filter, countRole
 	case k == 9:
@@ -589,7 +612,7 @@ func (g *grammar) semi(p place) string {
 func (g *grammar) statement() *statement {
 	g.names = 0
 	p := g.place()
-	s := &statement{from: p.text, byName: g.chance(2)}
+	s := &statement{from: p.text, byName: g.chance(2), nulled: p.nulled}
 	for range g.IntN(3) {
 		s.where = append(s.where, g.condition(p.columns))
 	}
@@ -600,13 +623,14 @@ func (g *grammar) statement() *statement {
 	}
 	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
 		if k, ok := g.key(p.columns); ok && !slices.ContainsFunc(s.outs, func(o output) bool { return o.sql == k }) {
-			s.outs = append(s.outs, output{k, fmt.Sprint("k", i+1), keyRole})
+			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole})
 		}
 	}
 	keys := len(s.outs)
 	for i := range 1 + g.few(0, 3) {
-		a, role := g.aggregate(p)
-		s.outs = append(s.outs, output{a, fmt.Sprint("a", i+1), role})
+		o := g.aggregate(p)
+		o.name = fmt.Sprint("a", i+1)
+		s.outs = append(s.outs, o)
 	}
 	if keys == 0 && g.chance(12) {
 		s.having = "count(*) > 0"
@@ -626,10 +650,10 @@ func (g *grammar) statement() *statement {
 		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {
-			s.outs = append([]output{{"'all'", "k0", windowRole}}, s.outs...)
+			s.outs = append([]output{{sql: "'all'", name: "k0", role: windowRole}}, s.outs...)
 			other := *s
 			other.outs = slices.Clone(s.outs)
-			other.outs[0] = output{"'some'", "k0", windowRole}
+			other.outs[0] = output{sql: "'some'", name: "k0", role: windowRole}
 			other.where = append(slices.Clone(s.where), g.condition(p.columns))
 			s.union = append(s.union, &other)
 		}
@@ -646,7 +670,8 @@ func (g *grammar) grouping(s *statement, keys int) {
 		s.having = g.one("count(*) > 5", "count(*) >= 1", "(COUNT(*) > 20)", "count(*) > 0", "count(*) BETWEEN 10 AND 200")
 	}
 	if s.sets == "" && g.chance(10) {
-		s.outs = append(s.outs, output{"count(*)", "n", countRole}, output{g.one("sum(count(*)) OVER ()", "rank() OVER (ORDER BY count(*) DESC)", "count(*) * 100.0 / sum(count(*)) OVER ()"), "w", windowRole})
+		s.outs = append(s.outs, output{sql: "count(*)", name: "n", role: countRole},
+			output{sql: g.one("sum(count(*)) OVER ()", "rank() OVER (ORDER BY count(*) DESC)", "count(*) * 100.0 / sum(count(*)) OVER ()"), name: "w", role: windowRole})
 	}
 	var names []string
 	for _, o := range s.outs[:keys] {

@@ -35,7 +35,7 @@ func hospital(seed uint64) *schema {
 	}}
 	vital := &table{name: "vital", named: "patient_id", unit: "vital.patient_id = patient.patient_id", bound: 25, kept: "t.patient_id IS NOT NULL", columns: []column{
 		{name: "patient_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
-		{name: "taken", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-01-01, max: 2024-03-31 23:45, step: 15 minutes}", kind: timeKind, values: []string{"'2024-01-01 00:00:00'", "'2024-02-29 12:30:00'", "'2024-03-01'"}},
+		{name: "taken", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-01-01, max: 2024-03-31 23:45, step: 15 minutes}", kind: timeKind, step: "floor(extract(epoch FROM %s) / 900)", values: []string{"'2024-01-01 00:00:00'", "'2024-02-29 12:30:00'", "'2024-03-01'"}},
 		{name: "kind", stored: "text", declared: "text", rules: "domain: {values: [pulse, systolic, temperature]}, nulls: exclude", kind: textKind, values: []string{"'pulse'", "'systolic'", "'temperature'"}},
 		{name: "reading", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 250, step: 0.25}", kind: realKind, values: []string{"36.5", "72", "120.25"}},
 		{name: "grade", stored: "integer", declared: "integer", rules: "domain: {min: -5, max: 5}", kind: wholeKind, values: []string{"-5", "-1", "0", "3"}},

@@ -10,11 +10,13 @@ import (
 
 // A verdict's class. Each class but wrong, broken and denied is checked to the last value before it is given.
 const (
-	equal   = "equal"          // PostgreSQL's rows, no more and no less
-	empty   = "zero groups"    // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
-	nothing = "sum of nothing" // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
-	refused = "refused"        // by a code of the catalogue, before the charge
-	fails   = "both fail"      // PostgreSQL fails too
+	equal   = "equal"                   // PostgreSQL's rows, no more and no less
+	empty   = "zero groups"             // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
+	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
+	divided = "division in zero groups" // 22012 whose hint names NULLIF, where PostgreSQL has no group at all
+	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
+	refused = "refused"                 // by a code of the catalogue, before the charge
+	fails   = "both fail"               // PostgreSQL fails too
 	wrong   = "WRONG"
 	broken  = "BROKEN" // an error that is no refusal
 	denied  = "DENIED" // an error of PostgreSQL's own that PostgreSQL does not give: an undefined column that is there
@@ -33,6 +35,8 @@ func judge(s *statement, got, want answer) verdict {
 	switch {
 	case got.err != nil && want.err != nil:
 		return verdict{fails, want.err.Code}
+	case got.err != nil && got.err.Code == "22012" && strings.Contains(got.err.Hint, "NULLIF") && len(want.rows) == 0:
+		return verdict{divided, ""}
 	case got.err != nil:
 		return judgeError(got)
 	case want.err != nil:
@@ -56,7 +60,7 @@ func judge(s *statement, got, want answer) verdict {
 			}
 		}
 	}
-	if len(s.order) > 0 {
+	if len(s.order) > 0 && s.sets == "" { // of ROLLUP several rows may have equal keys
 		return j.ordered()
 	}
 	return j.unordered()
@@ -139,39 +143,67 @@ func isZero(s string) bool {
 	return err == nil && x == 0
 }
 
-// sameKeys compares the keys of two rows.
-func (j *judged) sameKeys(a, b []string) bool {
-	for i, o := range j.s.outs {
-		if o.role == keyRole && a[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
-
 // unordered: all of PostgreSQL's rows are there, and what is there besides is hollow, each group once.
 func (j *judged) unordered() verdict {
-	left := slices.Clone(j.got.rows)
-	for _, row := range j.want.rows {
-		at := slices.IndexFunc(left, func(have []string) bool { return j.sameRow(have, row) })
-		if at < 0 {
-			return verdict{wrong, fmt.Sprintf("lacks %s; has %s", show(row), j.nearest(row, left))}
-		}
-		left = slices.Delete(left, at, at+1)
+	left := map[string][][]string{} // by key: answers may have thousands of rows
+	for _, row := range j.got.rows {
+		left[j.key(row)] = append(left[j.key(row)], row)
 	}
-	return j.besides(left)
+	for _, row := range j.want.rows {
+		rows := left[j.key(row)]
+		at := slices.IndexFunc(rows, func(have []string) bool { return j.sameRow(have, row) })
+		if at < 0 {
+			return verdict{wrong, fmt.Sprintf("lacks %s; has %s", show(row), nearest(rows, len(j.got.rows)))}
+		}
+		left[j.key(row)] = slices.Delete(rows, at, at+1)
+	}
+	var besides [][]string
+	for _, row := range j.got.rows {
+		if rows := left[j.key(row)]; len(rows) > 0 && &rows[0][0] == &row[0] {
+			besides, left[j.key(row)] = append(besides, row), rows[1:]
+		}
+	}
+	return j.besides(besides)
+}
+
+// key are the values of a row's keys, numbers without their last zeros.
+func (j *judged) key(row []string) string {
+	var b strings.Builder
+	for i, o := range j.s.outs {
+		if o.role != keyRole || j.s.fixed {
+			continue
+		}
+		v := row[i]
+		if oid := j.want.columns[i].DataTypeOID; oid == 1700 || oid == 700 || oid == 701 {
+			if x, err := strconv.ParseFloat(v, 64); err == nil {
+				v = strconv.FormatFloat(x+0, 'g', 12, 64)
+			}
+		}
+		b.WriteString(v + "\x01")
+	}
+	return b.String()
 }
 
 // besides judges the rows that are not PostgreSQL's.
 func (j *judged) besides(left [][]string) verdict {
-	for i, row := range left {
-		again := func(other []string) bool { return j.s.sets == "" && j.sameKeys(row, other) }
-		if !j.hollow(row) || slices.ContainsFunc(left[:i], again) || slices.ContainsFunc(j.want.rows, again) {
+	there := map[string]bool{}
+	if j.s.sets == "" {
+		for _, row := range j.want.rows {
+			there[j.key(row)] = true
+		}
+	}
+	for _, row := range left {
+		k := j.key(row)
+		if !j.hollow(row) || there[k] {
 			return verdict{wrong, "has " + show(row) + ", which is not there"}
 		}
+		there[k] = j.s.sets == ""
 	}
 	if len(left) > 0 {
 		return verdict{empty, ""}
+	}
+	if j.s.stepped() {
+		return verdict{steps, ""}
 	}
 	if j.nothing {
 		return verdict{nothing, ""}
@@ -204,14 +236,12 @@ func (j *judged) ordered() verdict {
 	return j.besides(left)
 }
 
-// nearest is the row with the same keys, if there is one.
-func (j *judged) nearest(row []string, rows [][]string) string {
-	for _, r := range rows {
-		if j.sameKeys(r, row) {
-			return show(r)
-		}
+// nearest is a row with the same keys, if there is one.
+func nearest(rows [][]string, all int) string {
+	if len(rows) > 0 {
+		return show(rows[0])
 	}
-	return fmt.Sprintf("%d other rows", len(rows))
+	return fmt.Sprintf("%d other rows", all)
 }
 
 func show(row []string) string {

@@ -31,6 +31,7 @@ type column struct {
 	truth    string // what the policy's rules make of the stored value, in SQL; empty: the value
 	kind     kind
 	values   []string // SQL literals to compare with: inside the domain, at its ends, outside
+	step     string   // the step of the domain that a value lies in, in SQL with %s for the column, where values lie within steps
 	unlisted bool     // the policy does not list it: it names the unit alone
 }
 

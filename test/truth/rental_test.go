@@ -33,8 +33,8 @@ func rental(seed uint64) *schema {
 		{name: "rental_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
 		{name: "customer_id", stored: "integer NOT NULL REFERENCES public.customer", declared: "integer", rules: "keys: join", kind: keyKind},
 		{name: "inventory_id", stored: "integer", declared: "integer", rules: "domain: {min: 1, max: 60}", kind: wholeKind, values: []string{"1", "30", "60"}},
-		{name: "rental_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-08-31 23:00, step: 1 hour}", kind: timeKind, values: []string{"'2005-05-01'", "'2005-06-15 12:00:00'", "'2005-07-01 00:00:00'", "'2005-08-01 10:30:15'"}},
-		{name: "return_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-09-30 23:00, step: 1 hour}", kind: timeKind, values: []string{"'2005-06-01'", "'2005-07-15 18:00:00'"}},
+		{name: "rental_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-08-31 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2005-05-01'", "'2005-06-15 12:00:00'", "'2005-07-01 00:00:00'", "'2005-08-01 10:30:15'"}},
+		{name: "return_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-09-30 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2005-06-01'", "'2005-07-15 18:00:00'"}},
 		{name: "staff_id", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 2}", kind: wholeKind, values: []string{"1", "2"}},
 	}}
 	payment := &table{name: "payment", named: "customer_id", unit: "payment.customer_id = customer.customer_id", bound: 14, keys: []string{"PRIMARY KEY (payment_id)"}, columns: []column{
@@ -42,7 +42,7 @@ func rental(seed uint64) *schema {
 		{name: "customer_id", stored: "integer NOT NULL REFERENCES public.customer", declared: "integer", rules: "keys: join", kind: keyKind},
 		{name: "rental_id", stored: "integer REFERENCES public.rental", declared: "integer", rules: "keys: join", kind: keyKind},
 		{name: "amount", stored: "numeric(5,2)", declared: "numeric(5,2)", rules: "domain: {min: 0, max: 12, step: 0.01}", kind: moneyKind, values: []string{"0", "0.99", "4.99", "11.99", "5"}},
-		{name: "payment_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-09-30 23:00, step: 1 hour}", kind: timeKind, values: []string{"'2005-06-01'", "'2005-07-15 18:00:00'"}},
+		{name: "payment_date", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2005-05-01, max: 2005-09-30 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2005-06-01'", "'2005-07-15 18:00:00'"}},
 	}}
 	film := &table{name: "film", public: true, keys: []string{"PRIMARY KEY (film_id)"}, columns: []column{
 		{name: "film_id", stored: "integer", declared: "integer", kind: wholeKind, values: []string{"1", "10"}},

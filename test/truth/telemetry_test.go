@@ -14,14 +14,14 @@ func telemetry(seed uint64) *schema {
 		{name: "device_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
 		{name: "account_id", stored: "bigint REFERENCES public.account", declared: "bigint", rules: "keys: join", kind: keyKind},
 		{name: "model", stored: "varchar(10)", declared: "varchar(10)", rules: "domain: {values: [mk1, mk2, mk3]}, outside: exclude", kind: textKind, values: []string{"'mk1'", "'mk3'"}},
-		{name: "installed", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-01-01, max: 2024-12-31 23:00, step: 1 hour}", kind: zonedKind, values: []string{"'2024-03-01 00:00:00+00'", "'2024-06-01T12:00:00Z'"}},
+		{name: "installed", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-01-01, max: 2024-12-31 23:00, step: 1 hour}", kind: zonedKind, step: "date_trunc('hour', %s)", values: []string{"'2024-03-01 00:00:00+00'", "'2024-06-01T12:00:00Z'"}},
 		{name: "online", stored: "boolean NOT NULL", declared: "boolean", kind: boolKind},
 	}}
 	device.kept += " AND (t.model IN ('mk1', 'mk2', 'mk3') OR t.model IS NULL)"
 	of := "t.device_id IN (SELECT device_id FROM public.device WHERE account_id IS NOT NULL)"
 	reading := &table{name: "reading", named: "device_id", unit: "reading.device_id = device.device_id", bound: 60, kept: of, columns: []column{
 		{name: "device_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
-		{name: "seen_at", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-05-01, max: 2024-05-04 23:59, step: 1 minute}", kind: zonedKind, values: []string{"'2024-05-01 00:00:00+00'", "'2024-05-02T12:30:00Z'", "'2024-05-03 06:15:00+00'", "'2024-05-02 10:00:30+00'"}},
+		{name: "seen_at", stored: "timestamptz", declared: "timestamptz", rules: "domain: {min: 2024-05-01, max: 2024-05-04 23:59, step: 1 minute}", kind: zonedKind, step: "date_trunc('minute', %s)", values: []string{"'2024-05-01 00:00:00+00'", "'2024-05-02T12:30:00Z'", "'2024-05-03 06:15:00+00'", "'2024-05-02 10:00:30+00'"}},
 		{name: "state", stored: "text", declared: "text", rules: "domain: {values: [idle, ok, overheated, unknown]}", kind: textKind, values: []string{"'ok'", "'idle'", "'overheated'"}},
 		{name: "temperature", stored: "real", declared: "real", rules: "domain: {min: -20, max: 120, step: 0.25}", kind: realKind, values: []string{"-20", "0", "21.5", "90.25"}},
 		{name: "volts", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 24, step: 0.25}", kind: realKind, values: []string{"0", "3.25", "12", "24"}},
@@ -29,7 +29,7 @@ func telemetry(seed uint64) *schema {
 	}}
 	outage := &table{name: "outage", named: "device_id", unit: "outage.device_id = device.device_id", bound: 30, kept: of, columns: []column{
 		{name: "device_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
-		{name: "began", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-05-01, max: 2024-05-31 23:00, step: 1 hour}", kind: timeKind, values: []string{"'2024-05-01'", "'2024-05-10 12:00:00'", "'2024-05-20 00:00:01'"}},
+		{name: "began", stored: "timestamp", declared: "timestamp", rules: "domain: {min: 2024-05-01, max: 2024-05-31 23:00, step: 1 hour}", kind: timeKind, step: "date_trunc('hour', %s)", values: []string{"'2024-05-01'", "'2024-05-10 12:00:00'", "'2024-05-20 00:00:01'"}},
 		{name: "seconds", stored: "integer", declared: "integer", rules: "domain: {min: 0, max: 900}", kind: wholeKind, values: []string{"0", "30", "900"}},
 		{name: "cause", stored: "text", declared: "text", rules: "domain: {values: [network, power, upgrade]}", truth: "CASE WHEN cause NOT IN ('network', 'power', 'upgrade') THEN 'other' ELSE cause END", kind: textKind, values: []string{"'network'", "'power'", "'other'"}},
 	}}

@@ -42,6 +42,7 @@ type pair struct {
 	proxy  *client
 	plain  *client
 	paid   int
+	took   time.Duration // of the proxy
 }
 
 // schemas are built of one seed.
@@ -94,7 +95,12 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 		p.fresh()
 	}
 	p.paid++
+	begin := time.Now()
 	got := p.proxy.ask(s.sql(false))
+	if d := time.Since(begin); d > 500*time.Millisecond && *verbose {
+		p.house.t.Logf("%v: %s", d, s.sql(false))
+	}
+	p.took += time.Since(begin)
 	if got.err != nil && (got.err.Code == "DP001" || p.proxy.conn.IsClosed()) {
 		p.reconnect()
 		got = p.proxy.ask(s.sql(false))
@@ -188,7 +194,7 @@ func brief(why string) string {
 
 func (tl *tally) line(p *pair, took time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s on %s: %d statements in %.1f s", p.schema.name, p.engine, tl.asked, took.Seconds())
+	fmt.Fprintf(&b, "%s on %s: %d statements in %.1f s, of the proxy %.1f s", p.schema.name, p.engine, tl.asked, took.Seconds(), p.took.Seconds())
 	for _, c := range sorted(tl.classes) {
 		fmt.Fprintf(&b, ", %s %d", c, tl.classes[c])
 	}
