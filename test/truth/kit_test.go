@@ -167,7 +167,7 @@ datasets:
     accountant: pure
     cap: {epsilon: 1000000}
     budgets: {"*": {epsilon: 1000000}}
-    defaults: {epsilon: 1, max_epsilon: 1000000, confidence: 0.95}
+    defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
     tables:
 `, backend, verifier, s.name, s.unit)
 	for _, t := range s.tables {
