@@ -29,6 +29,7 @@ type DuckDB struct {
 	aside    *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor executor
 	log      *slog.Logger
+	leftOut  []leftOut      // of the files
 	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
 }
 
@@ -272,6 +273,11 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		}
 		found := compareTable(t, have, rewrite.DuckDB)
 		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
+		for _, l := range b.leftOut {
+			if l.source == t.Source && t.File != "" {
+				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
+			}
+		}
 		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
 		found = append(found, pathFinding(t, b.proven(rewrite.Required(t)))...)
 		if !t.Public && !fatal(found) {
