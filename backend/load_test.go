@@ -2,9 +2,11 @@ package backend
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -162,6 +165,44 @@ func TestLockdown(t *testing.T) {
 	for _, statement := range []string{"DELETE FROM private.main.people", "CREATE TABLE private.main.t (a integer)", "CREATE MACRO private.main.list_position(a, b) AS 0"} {
 		if _, err := h.Backend.(*DuckDB).db.Exec(statement); err == nil {
 			t.Errorf("%s is allowed", statement)
+		}
+	}
+}
+
+// TestSortsGoToFiles (rule 24): a unit with more rows than fit in memory takes files, not the query's end; they are gone with the
+// process's backend.
+func TestSortsGoToFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sorts two million rows: left out by -short")
+	}
+	h := duckHouseWith(t, "INSERT INTO visits SELECT 1, 'north' || i, i % 60 FROM generate_series(1, 2000000) AS s(i)")
+	b := h.Backend.(*DuckDB)
+	files := b.directory
+	if info, err := os.Stat(files); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v %v", info, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(files); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory is still there: %v", err)
+	}
+	q := render(t, measure(t, h.policy, "visits", "minutes"), h)
+	for directory, works := range map[string]bool{"": false, t.TempDir(): true} {
+		small, err := sql.Open("duckdb", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer small.Close()
+		file := quoteText(strings.TrimPrefix(h.policy.Backend.URL, "duckdb:"))
+		for _, s := range slices.Concat([]string{"SET GLOBAL memory_limit = '40MB'", "ATTACH " + file + " AS " + rewrite.Catalog + " (TYPE duckdb, READ_ONLY)"}, settled(directory), lockdown) {
+			if _, err := small.Exec(s); err != nil {
+				t.Fatal(s, err)
+			}
+		}
+		groups, err := (&DuckDB{db: small, log: discard()}).groups(t.Context(), q)
+		if (err == nil && len(groups) > 0) != works {
+			t.Errorf("directory %q: %d groups, %v", directory, len(groups), err)
 		}
 	}
 }
