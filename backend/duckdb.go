@@ -29,7 +29,7 @@ type DuckDB struct {
 	aside    *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor executor
 	log      *slog.Logger
-	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
+	unique   []uniqueKey // what constraints prove; the schema cannot change any more
 }
 
 var _ Backend = (*DuckDB)(nil)
@@ -66,7 +66,7 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 		b.Close()
 		return nil, ErrUnavailable
 	}
-	if b.unique, err = b.uniqueColumns(ctx); err != nil {
+	if b.unique, err = b.uniqueKeys(ctx); err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
@@ -143,12 +143,12 @@ func (b *DuckDB) Ready(caller context.Context) error {
 
 // groups runs a query.
 func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
-	text, args := query.SQL(), query.Args()
 	if !b.proven(query.Required()) {
 		return nil, errUnproven
 	}
-	if shorter, same, ok := query.Proven(); ok && b.proven(query.Provable()) {
-		text, args = shorter, same
+	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return b.proven(needs), nil })
+	if err != nil {
+		return nil, err
 	}
 	rows, err := b.db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -258,8 +258,9 @@ func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, err
 			continue
 		}
 		found := compareTable(t, have, rewrite.DuckDB)
-		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
-		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
+		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
+		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
+		found = append(found, keys...)
 		found = append(found, pathFinding(t, b.proven(rewrite.Required(t)))...)
 		if !t.Public && !fatal(found) {
 			found = append(found, b.probe(ctx, t)...)
