@@ -55,6 +55,9 @@ func (c *checker) dataset(f *datasetT, at place) {
 		c.table(d, &f.Tables[i], at.key("tables").item(i))
 	}
 	unitPaths(d, f, at.key("tables"))
+	for i, t := range d.Tables {
+		unique(t, f.Tables[i].Unique, at.key("tables").item(i).within("table", f.Tables[i].Name).key("unique"))
+	}
 	c.atLevel(d, at)
 	if private := privateTables(f); d.Unit.Row && len(private) > 1 {
 		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", len(private))

@@ -34,7 +34,6 @@ func (c *checker) table(d *Dataset, f *tableT, at place) {
 		privateTable(t, f, at)
 	}
 	columns(t, f, at.key("columns"))
-	unique(t, f.Unique, at.key("unique"))
 	appends(t, f, at)
 	for i := range f.Releases {
 		release(t, &f.Releases[i], at.key("releases").item(i))
@@ -155,6 +154,9 @@ func unique(t *Table, list []uniqueT, at place) {
 				here.problem("unique: table %s has no column %.63q with keys: join or a domain", t.Name, name)
 				return
 			}
+			if t.UnitColumn != "" && source == t.UnitColumn { // which rows of one unit share in any case
+				continue
+			}
 			if slices.Contains(sources, source) {
 				here.problem("unique: %.63q is given twice", name)
 			}
@@ -162,7 +164,7 @@ func unique(t *Table, list []uniqueT, at place) {
 			sources = append(sources, source)
 		}
 		if len(sources) == 0 {
-			here.problem("unique: a key is empty, must name at least one column")
+			here.problem("unique: a key must name a column beside the unit's; max_rows_per_unit: 1 says that a unit has one row")
 			return
 		}
 		slices.Sort(sources)
