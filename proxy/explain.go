@@ -175,7 +175,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	e.Errors = leafErrors(plan, leaf, measure)
 	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
-		if _, _, ok := q.Proven(); ok {
+		if len(q.Proven()) > 0 {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
 		}
 	}

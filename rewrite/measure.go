@@ -77,9 +77,9 @@ func checkGroups(m *planner.Measure) error {
 }
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
-// tables in proven.
-func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+// tables in proven; the keys in unique are enforced.
+func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
+	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -253,6 +253,7 @@ type writer struct {
 type composed struct {
 	dialect Dialect
 	proven  []*policy.Table
+	unique  []planner.Unique
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int
