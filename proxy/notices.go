@@ -23,7 +23,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		if len(public) == 0 {
 			return nil
 		}
-		return []Notice{{Message: "free: " + strings.Join(public, "; ")}}
+		return []Notice{{Message: "free: " + strings.Join(public, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
 	parts := make([]string, 0, 3)
 	if bought.charged.IsZero() {
