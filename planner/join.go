@@ -242,16 +242,16 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 	}
 	onRight = append(slices.Clone(right.where), onRight...)
 	for _, n := range quals {
+		if refusal := inSight(n, left, right); refusal != nil {
+			return refusal
+		}
 		e, refusal := b.overKeys(right, "ON").condition(n, "JOIN/ON")
 		if refusal == nil {
 			onRight = append(onRight, e)
 			continue
 		}
 		e, also := b.overKeys(left, "ON").condition(n, "JOIN/ON")
-		switch {
-		case also != nil && also.ID == unknownColumn.ID && refusal.ID == unknownColumn.ID:
-			return refusal
-		case also != nil:
+		if also != nil {
 			return outerCondition.at(locationOf(n))
 		}
 		onLeft = append(onLeft, e)
@@ -262,6 +262,37 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 	}
 	p.Only, refusal = b.lowered(left.table, onLeft)
 	return refusal
+}
+
+// inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
+// is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
+func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
+	holds(n, func(n *pg.Node) bool {
+		names := stringsOf(n.GetColumnRef().GetFields())
+		if len(names) == 0 || refusal != nil {
+			return false
+		}
+		_, first := left.column(names, locationOf(n))
+		_, second := right.column(names, locationOf(n))
+		switch {
+		case first == nil && second == nil:
+			if len(names) == 1 {
+				refusal = ambiguous.at(locationOf(n), names[0])
+			}
+		case first == nil || second == nil:
+		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == unknownColumn.ID && second.ID == unknownColumn.ID && nearer(first, second):
+			refusal = first
+		default:
+			refusal = second
+		}
+		return false
+	})
+	return refusal
+}
+
+// nearer tells whether the first of two refusals of an unknown name knows a like one.
+func nearer(first, second *Refusal) bool {
+	return first.Hint != unknownColumn.Hint || second.Hint == unknownColumn.Hint
 }
 
 // lowered folds conditions into a predicate that the database tests.

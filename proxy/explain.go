@@ -116,7 +116,7 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 	}
 	left := remaining(b)
 	if !cost.Fits(left) {
-		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left, b.Limit)
+		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left.In(b.Limit), b.Limit)
 	}
 	if cost.Rho.Pico() != 0 {
 		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
