@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -51,6 +52,9 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		number = "float8"
 	}
 	w := &formula{g: g, number: number}
+	if x.isConstant() {
+		return g.ofConstant(name, x, w, w.counter(g.q.counterFor(present)), typ)
+	}
 	s := w.counter(g.q.sumFor(present, x.sum(1)))
 	if name != "sum" && g.q.untold == nil {
 		g.q.untold = &untold{name, pos}
@@ -60,7 +64,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		if x.grid.centre != 0 {
 			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, w.counter(g.q.counterFor(present)))
 		}
-		return w.found(w.times(w.scaled(total, x.grid.exponent), x), typ)
+		return w.found(w.digits(w.times(w.scaled(total, x.grid.exponent), x), x), typ)
 	}
 	n := w.counter(g.q.counterFor(present))
 	if name == "avg" && number == "numeric" {
@@ -98,6 +102,23 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		variance = "sqrt(" + variance + ")"
 	}
 	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+}
+
+// ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
+// avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
+func (g *grouping) ofConstant(name string, x *value, w *formula, n string, typ policy.Type) (*found, *Refusal) {
+	c := w.written(x)
+	switch name {
+	case "sum":
+		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
+	case "avg":
+		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", n, w.number, c), typ)
+	}
+	least := 1
+	if strings.HasSuffix(name, "_pop") {
+		least = 0
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN 0::%s END", n, least, w.number), typ)
 }
 
 // pair binds corr, covar_* and regr_* of y and x.
@@ -216,9 +237,14 @@ type value struct {
 	weights     weights
 	grid        grid
 	least, most *big.Rat
+	digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
 	centred     bool
 	largest     int64
 }
+
+// isConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
+// to ask the database for.
+func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
 func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*value, *Refusal) {
@@ -226,7 +252,7 @@ func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*valu
 	if v := g.values[key]; v != nil {
 		return v, nil
 	}
-	v := &value{arg: arg, centred: centred, largest: largest}
+	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, largest: largest}
 	if arg.form == formColumn {
 		c := g.rows.table.Columns[arg.cols[0]]
 		f, ok := factorOf(c, centred, largest)
@@ -262,6 +288,7 @@ func (g *grouping) weigh(v *value) *Refusal {
 		}
 	}
 	box, values, cells, between := newBox(t, g.b.env), make([]*big.Rat, combinations), make([]int, len(sizes)), false
+	exponent := 0
 	for at := range values {
 		decode(at, sizes, cells)
 		for i, c := range v.arg.cols {
@@ -272,12 +299,15 @@ func (g *grouping) weigh(v *value) *Refusal {
 		if values[at], refusal = box.middle(v.arg); refusal != nil {
 			return refusal
 		}
+		if values[at] != nil {
+			exponent = min(exponent, -decimalsOf(values[at]))
+		}
 	}
 	if between {
 		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
 	}
 	v.least, v.most = extremes(values)
-	v.weights = weigh(values, v.least, v.most, v.centred, exponentOf(v.arg.Type()), v.largest)
+	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
 	v.grid = v.weights.grid
 	return nil
 }
@@ -329,7 +359,19 @@ func (w *formula) total(x *value, s, n string) string {
 	if x.grid.centre != 0 {
 		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, n)
 	}
-	return w.times(w.scaled(text, x.grid.exponent), x)
+	return w.digits(w.times(w.scaled(text, x.grid.exponent), x), x)
+}
+
+// digits gives an exact number as many digits after the point as a sum of the argument has in PostgreSQL.
+func (w *formula) digits(text string, x *value) string {
+	own := max(-x.grid.exponent, 0)
+	if x.times != nil && x.times.Cmp(big.NewRat(1, 1)) != 0 {
+		own += decimalsOf(x.times)
+	}
+	if w.number != "numeric" || x.digits < 0 || x.digits == own {
+		return text
+	}
+	return fmt.Sprintf("round(%s, %d)", text, x.digits)
 }
 
 // scaled multiplies by a power of ten.
@@ -349,6 +391,18 @@ func (w *formula) times(text string, v *value) string {
 		return text
 	}
 	return fmt.Sprintf("(%s * %s)", text, w.constant(v.times))
+}
+
+// written is a constant with the digits that it was written with.
+func (w *formula) written(x *value) string {
+	switch {
+	case w.number == "float8":
+		f, _ := x.most.Float64()
+		return "'" + strconv.FormatFloat(f, 'g', -1, 64) + "'::float8"
+	case x.digits >= 0:
+		return "'" + x.most.FloatString(x.digits) + "'::numeric"
+	}
+	return w.constant(x.most)
 }
 
 func (w *formula) constant(x *big.Rat) string {

@@ -215,12 +215,80 @@ func (w weights) squared() weights {
 	return out
 }
 
-// exponentOf is the finest grid that an expression's type asks for.
-func exponentOf(t policy.Type) int {
-	if t.Integer() {
-		return 0
+// mostDecimals is how many digits after the point are looked at.
+const mostDecimals = 18
+
+// decimalsOf is how many digits after the point a number has, at most mostDecimals.
+func decimalsOf(x *big.Rat) int {
+	scaled, ten := new(big.Rat).Set(x), big.NewRat(10, 1)
+	for n := range mostDecimals {
+		if scaled.IsInt() {
+			return n
+		}
+		scaled.Mul(scaled, ten)
 	}
-	return -9
+	return mostDecimals
+}
+
+// decimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it is no
+// numeric, or that is not known.
+func decimalsIn(e *expr, t *policy.Table) int {
+	switch typ := e.Type(); {
+	case typ.Integer():
+		return 0
+	case typ != policy.NumericType:
+		return -1
+	case e.isConstant() && e.parameter == 0:
+		v, refusal := e.value(nil)
+		if n, ok := v.(policy.Numeric); refusal == nil && ok {
+			return int(max(n.Scale, 0))
+		}
+		return -1
+	case e.form == formColumn:
+		if d := t.Columns[e.cols[0]].Domain; d != nil && d.Type == policy.NumericType {
+			return int(d.Scale)
+		}
+		return -1
+	}
+	switch {
+	case len(e.args) == 1 && (strings.HasPrefix(e.op, "cast:") && e.Typmod() < 0 || e.op == "-"):
+		return decimalsIn(e.args[0], t)
+	case len(e.args) == 2 && e.op == "*":
+		a, b := decimalsIn(e.args[0], t), decimalsIn(e.args[1], t)
+		if a < 0 || b < 0 {
+			return -1
+		}
+		return a + b
+	case len(e.args) == 2 && (e.op == "+" || e.op == "-"), e.op == "coalesce":
+		return mostDecimalsIn(e.args, t)
+	case strings.HasPrefix(e.op, "case"):
+		var results []*expr
+		for i, a := range e.args {
+			if i%2 == 1 || i == len(e.args)-1 {
+				results = append(results, a)
+			}
+		}
+		return mostDecimalsIn(results, t)
+	}
+	return -1
+}
+
+// mostDecimalsIn is the most of several, of which NULLs have none.
+func mostDecimalsIn(list []*expr, t *policy.Table) int {
+	most := 0
+	for _, e := range list {
+		if e.isConstant() && e.parameter == 0 {
+			if v, refusal := e.value(nil); refusal == nil && v == nil {
+				continue
+			}
+		}
+		n := decimalsIn(e, t)
+		if n < 0 {
+			return -1
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.
