@@ -44,13 +44,18 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 			for i := range terms {
 				terms[i].Weight *= p.Weight
 			}
-			rounding += math.Abs(p.Weight) * (extra + .5)
+			rounding += math.Abs(p.Weight) * (extra*float64(own.noise(0).step()) + .5)
 		}
 		whole = whole && errors.reader == nil && math.Abs(p.Weight) == 1 && own.noise(0) == parts[0].Spec.noise(parts[0].Counter)
-		list = append(list, noise.Part{Of: errors.noise, Terms: terms})
 		law := own.noise(0)
 		_, told := keyOfTerms(terms)
-		key = append(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), told...)
+		key = append(binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), law.step()), told...)
+		for i := range terms {
+			rounding += math.Abs(terms[i].Weight) * float64(terms[i].Count) * float64(law.step()-1) / 2
+			terms[i].Weight *= float64(law.step())
+		}
+		whole = whole && law.step() == 1
+		list = append(list, noise.Part{Of: errors.noise, Terms: terms})
 	}
 	e.HalfWidth = widths.remembered(binary.BigEndian.AppendUint64(key, math.Float64bits(rounding)), func() int64 {
 		alpha := noise.Probability(1 - confidence.p)
