@@ -241,7 +241,7 @@ func TestSumsRefuse(t *testing.T) {
 	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}}
 	for want, change := range map[string]func(s *Spec){
 		"number of sums is 1, must be the number of counters, 2":   func(s *Spec) { s.Counters = 2 },
-		"noise is {1 1 1 0}, must be absent: each sum has its own": func(s *Spec) { s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1} },
+		"noise is {1 1 1}, must be absent: each sum has its own":   func(s *Spec) { s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1} },
 		"noise kind is 0, must be discrete Laplace or discrete Ga": func(s *Spec) { s.Sums = []Sum{{Bound: counted}} },
 	} {
 		s := good

@@ -158,3 +158,11 @@ func (n Noise) Spread() float64 {
 	}
 	return size * float64(n.step())
 }
+
+// String writes the kind, the parameter and, where there is one, the step.
+func (n Noise) String() string {
+	if n.Step == 0 {
+		return fmt.Sprintf("{%d %d %d}", n.Kind, n.Num, n.Den)
+	}
+	return fmt.Sprintf("{%d %d %d in steps of %d}", n.Kind, n.Num, n.Den, n.Step)
+}

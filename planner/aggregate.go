@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -43,7 +44,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		return nil, refusal
 	}
 	centred := moments[name] || g.centred[arg.canon]
-	x, refusal := g.value(arg, centred, mostAlone, pos)
+	x, refusal := g.value(arg, centred, alone, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -77,7 +78,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
-	coarse, refusal := g.value(arg, true, mostInProduct, pos)
+	coarse, refusal := g.value(arg, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -137,11 +138,11 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	if refusal != nil {
 		return nil, refusal
 	}
-	vy, refusal := g.value(y, true, mostInProduct, pos)
+	vy, refusal := g.value(y, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	vx, refusal := g.value(x, true, mostInProduct, pos)
+	vx, refusal := g.value(x, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -201,11 +202,11 @@ func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *Refusal) {
 	if arg.isConstant() && arg.parameter == 0 && mustConstant(arg) != nil {
 		return where, nil
 	}
-	if p := productOf(arg); p != nil && len(p.of) > 1 { // NULL where one of its columns is
-		for _, m := range p.of {
+	if len(arg.cols) > 1 && linearOf(arg) != nil { // NULL where one of its columns is
+		for _, at := range arg.cols {
 			var refusal *Refusal
-			c := g.rows.table.Columns[m.column]
-			if where, refusal = g.present(columnExpr(m.column, c.Type, c.Typmod, arg.pos), where); refusal != nil {
+			c := g.rows.table.Columns[at]
+			if where, refusal = g.present(columnExpr(at, c.Type, c.Typmod, arg.pos), where); refusal != nil {
 				return nil, refusal
 			}
 		}
@@ -234,14 +235,16 @@ func momentType(name string, t policy.Type) policy.Type {
 // value is an argument on its grid.
 type value struct {
 	arg         *expr
-	factor      *Factor  // of a bare column
-	factors     []Factor // of a product
-	times       *big.Rat // what their product is multiplied by; nil: one
+	factor      *Factor // of a bare column
+	terms       []SumTerm  // of a product, or a sum of products
+	bound       mechanisms.Bound
+	times       *big.Rat // what a product is multiplied by; nil: one
 	weights     weights
 	grid        grid
 	least, most *big.Rat
 	digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
 	centred     bool
+	use         use
 	largest     int64
 }
 
@@ -250,12 +253,13 @@ type value struct {
 func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
-func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*value, *Refusal) {
-	key := fmt.Sprint(centred, largest, arg.canon)
+func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
+	largest := u.largest(g.rows.table)
+	key := fmt.Sprint(centred, u, largest, arg.canon)
 	if v := g.values[key]; v != nil {
 		return v, nil
 	}
-	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, largest: largest}
+	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, use: u, largest: largest}
 	if arg.form == formColumn {
 		c := g.rows.table.Columns[arg.cols[0]]
 		f, ok := factorOf(c, centred, largest)
@@ -265,7 +269,7 @@ func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*valu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if !v.multiply(g.rows.table) {
+	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
 		}
@@ -322,11 +326,15 @@ func (v *value) sum(power int) *summand {
 		s.unit.Mul(s.unit, new(big.Rat).Abs(v.times))
 	}
 	if v.factor != nil {
-		s.factors = slices.Repeat([]Factor{*v.factor}, power)
+		s.terms = one(slices.Repeat([]Factor{*v.factor}, power))
+		s.bound, _ = boundOfTerms(s.terms)
 		return s
 	}
-	if v.factors != nil {
-		s.factors = v.factors
+	if v.terms != nil {
+		if s.terms, s.bound = v.terms, v.bound; power == 2 {
+			most := max(-v.bound.Low, v.bound.High)
+			s.terms, s.bound = squaredTerms(v.terms), mechanisms.Bound{Low: 0, High: most * most}
+		}
 		return s
 	}
 	s.expr, s.weights = v.arg, v.weights
@@ -345,7 +353,9 @@ func product2(y, x *value) *summand {
 	if first.factor.Column.Name > second.factor.Column.Name {
 		first, second = second, first
 	}
-	return &summand{factors: []Factor{*first.factor, *second.factor}, canon: "product " + first.arg.canon + " " + second.arg.canon}
+	s := &summand{terms: one([]Factor{*first.factor, *second.factor}), canon: "product " + first.arg.canon + " " + second.arg.canon}
+	s.bound, _ = boundOfTerms(s.terms)
+	return s
 }
 
 // formula writes SQL over the columns of a leaf.
