@@ -235,8 +235,8 @@ func momentType(name string, t policy.Type) policy.Type {
 // value is an argument on its grid.
 type value struct {
 	arg         *expr
-	factor      *Factor // of a bare column
-	terms       []SumTerm  // of a product, or a sum of products
+	factor      *Factor   // of a bare column
+	terms       []SumTerm // of a product, or a sum of products
 	bound       mechanisms.Bound
 	times       *big.Rat // what a product is multiplied by; nil: one
 	weights     weights

@@ -173,6 +173,7 @@ func (v *value) linear(t *policy.Table) bool {
 			return false
 		}
 		bound, fits := boundOfTerms(terms)
+		fits = fits && terms != nil
 		centre := int64(0)
 		if fits && v.centred {
 			centre = bound.Low + (bound.High-bound.Low)/2
@@ -195,7 +196,7 @@ func (v *value) settle(terms []SumTerm, bound mechanisms.Bound, g grid) {
 	v.least, v.most = power10(g.exponent, bound.Low), power10(g.exponent, bound.High)
 }
 
-// onGrid are the terms as whole numbers of 10^exponent.
+// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where a constant is on no grid.
 func (l *linear) onGrid() (terms []SumTerm, exponent int, ok bool) {
 	units := make([]*big.Rat, len(l.products))
 	exponent = math.MaxInt32
@@ -219,8 +220,8 @@ func (l *linear) onGrid() (terms []SumTerm, exponent int, ok bool) {
 	}
 	for i, p := range l.products {
 		times := new(big.Rat).Quo(units[i], power10(exponent, 1))
-		if !times.IsInt() || times.Num().CmpAbs(big.NewInt(mostTimes)) > 0 {
-			return nil, 0, false
+		if times.Num().CmpAbs(big.NewInt(mostTimes)) > 0 {
+			return nil, 0, true
 		}
 		t := SumTerm{Times: times.Num().Int64()}
 		for at, m := range p.of {
@@ -233,7 +234,10 @@ func (l *linear) onGrid() (terms []SumTerm, exponent int, ok bool) {
 		slices.SortFunc(t.Factors, compareFactors)
 		terms = append(terms, t)
 	}
-	return merged(terms), exponent, true
+	if terms = merged(terms); terms == nil {
+		terms = []SumTerm{}
+	}
+	return terms, exponent, true
 }
 
 // valuation is the largest e for which x is a whole number of 10^e; not exact: there is none.
