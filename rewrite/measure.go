@@ -110,8 +110,8 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []p
 			filter = " FILTER (WHERE " + w.predicate(p) + ")"
 		}
 		count := w.call("count", "*") + filter
-		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Factors) > 0 {
-			count = w.sum(m.Sums[i].Factors, filter)
+		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
+			count = w.sum(m.Sums[i].Terms, filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
