@@ -101,6 +101,7 @@ func newWalk(s, m *solved) *walk {
 	w.cells = make([]int, len(w.sizes))
 	w.assigned = make([][]int32, len(s.counts))
 	for c := range w.assigned {
+		s.work.Take(m.cells, 4)
 		w.assigned[c] = make([]int32, m.cells)
 		for i := range w.assigned[c] {
 			w.assigned[c][i] = -2
@@ -124,6 +125,7 @@ func (w *walk) visit(at int) bool {
 
 // assign assigns the combination of the present cells.
 func (w *walk) assign() bool {
+	w.s.work.Step(1 + len(w.s.counts))
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
 	for c, pred := range w.s.counts {
 		target := to
