@@ -19,13 +19,17 @@ var DefaultLimits = scalar.DefaultLimits
 // NewWork returns what a plan may take until ctx is done.
 func NewWork(ctx context.Context, l Limits) *Work { return scalar.NewWork(ctx, l) }
 
-// limited is the context with the default limits where it has none.
+// limited is the context with the default limits where it has none, and with all of its own for each plan that is made in it.
 func (c Context) limited() Context {
 	if c.Work == nil {
 		c.Work = NewWork(context.Background(), DefaultLimits)
 	}
+	c.Work = c.Work.Renewed()
 	return c
 }
+
+// RefuseEnded is the refusal of a statement whose planning was ended.
+func RefuseEnded(cause error) *Refusal { return planningEnded.at(-1, cause) }
 
 // stopped turns the end of planning by its limits or its context into a refusal. It is deferred.
 func (c Context) stopped(refusal **Refusal) {

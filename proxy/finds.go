@@ -17,11 +17,11 @@ import (
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
 func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (*planner.Plan, []rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
-	plan, refusal := planner.Build(stmt, params, a.planContext(s))
+	plan, refusal := planner.Build(stmt, params, a.planContext(ctx, s))
 	if refusal != nil {
 		return nil, nil, rewrite.OuterQuery{}, refusal
 	}
-	queries, outer, refusal := a.render(plan)
+	queries, outer, refusal := a.render(ctx, plan)
 	if refusal == nil {
 		refusal = a.tryOuter(ctx, s, plan, outer)
 	}
@@ -31,7 +31,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement
 // find buys the keys that a plan needs, if the budget holds the whole of it.
 func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (privacy.Cost, error) {
 	first := plan.PlanOfFinds()
-	queries, _, refusal := a.render(first)
+	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return privacy.Cost{}, refusal
 	}
@@ -81,9 +81,9 @@ func specOf(r ledger.Release) mechanisms.Spec {
 }
 
 // explainFinds describes what is found first.
-func (a *Answerer) explainFinds(plan *planner.Plan, e *explanation) *planner.Refusal {
+func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *planner.Refusal {
 	first := plan.PlanOfFinds()
-	queries, _, refusal := a.render(first)
+	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return refusal
 	}

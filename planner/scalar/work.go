@@ -81,6 +81,14 @@ func (w *Work) Taken() Limits {
 	return w.taken
 }
 
+// Renewed is w, or one with the same limits and nothing taken where w has been closed.
+func (w *Work) Renewed() *Work {
+	if w != nil && w.over {
+		return NewWork(w.ctx, w.limits)
+	}
+	return w
+}
+
 // Close ends the count: what is left of a plan is used after it.
 func (w *Work) Close() {
 	if w != nil {
