@@ -128,7 +128,7 @@ func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time
 }
 
 // Ready is described at Backend.
-func (b *DuckDB) Ready(caller context.Context) error {
+func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
 	if _, err := b.aside.ExecContext(ctx, "SELECT 1"); err != nil {
@@ -137,6 +137,19 @@ func (b *DuckDB) Ready(caller context.Context) error {
 		}
 		b.log.Warn("the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
+	}
+	for _, q := range queries {
+		statement, err := b.aside.PrepareContext(ctx, q.SQL()) // binds it, and reads no row
+		if err == nil {
+			err = statement.Close()
+		}
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ErrUnavailable
+		case err != nil || !b.proven(q.Required()):
+			b.log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
+			return ErrUnplanned
+		}
 	}
 	return nil
 }
@@ -241,7 +254,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
-func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
 	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
@@ -266,5 +279,10 @@ func (b *DuckDB) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, err
 		}
 		findings = append(findings, found...)
 	}
-	return append(findings, numberFindings(d, have, rewrite.DuckDB)...), nil
+	overlaps, err := b.overlapFindings(ctx, p, d)
+	if err != nil {
+		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	return append(append(findings, overlaps...), numberFindings(d, have, rewrite.DuckDB)...), nil
 }

@@ -19,9 +19,8 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for others it is certified and within a few percent of the least (HalfWidthOf of package noise and, where the terms are
-// many, smoothHalfWidth and denseHalfWidth). The isotonic step is part
-// of neither: it lowers the error on the whole, by how much depends on the counts.
+// for others it is certified and within a few percent of the least (HalfWidthOf of package noise, and smoothHalfWidth). The
+// isotonic step is part of neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
 	cells  int
@@ -99,26 +98,8 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.smooth {
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	width := e.remembered(keyOfSpans(same), func() int64 { return e.denseHalfWidth(e.reader.Terms(same)) })
+	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
 	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
-}
-
-// denseHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X the sum of so many terms that there is no time for each.
-//
-// Claim: some percent more than the smallest such k at most, and the next integer.
-// Proof: with Y the sum of the coarse terms, P(|X| ≥ a) ≤ P(|Y| ≥ a−extra) (ranges.Coarsen), and no k below Y's own
-// half-width is looked for. For a from there on, a−extra ≥ a/stretch, so that P(|X| ≥ a) ≤ P(|stretch·Y| ≥ a).
-func (e *Errors) denseHalfWidth(terms []noise.Term) int64 {
-	coarse, extra := ranges.Coarsen(terms)
-	least := e.noise.HalfWidthOf(coarse, e.alpha)
-	a := float64(least) + .5
-	if extra > a/10 {
-		return least + int64(math.Ceil(extra))
-	}
-	for i := range coarse {
-		coarse[i].Weight *= a / (a - extra)
-	}
-	return max(least, e.noise.HalfWidthOf(coarse, e.alpha))
 }
 
 // Variance returns the variance of Of alone, which is faster to find.
@@ -193,7 +174,9 @@ func keyOfTerms(terms []noise.Term) (squares float64, key []byte) {
 	for _, t := range terms {
 		squares += float64(t.Count) * t.Weight * t.Weight
 		// Twelve digits tell weights apart that are different at all; what rounding makes of equal ones they do not.
-		key = binary.AppendVarint(binary.AppendVarint(key, int64(t.Count)), int64(math.Abs(t.Weight)*1e12))
+		const lost = 1 << 12 // of 52 bits
+		weight := (math.Float64bits(math.Abs(t.Weight)) + lost/2) &^ (lost - 1)
+		key = binary.BigEndian.AppendUint64(binary.AppendVarint(key, int64(t.Count)), weight)
 	}
 	return squares, key
 }

@@ -19,6 +19,7 @@ import (
 //	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
 //
 // Squares and products are added up on a coarser grid than sums.
+// What is divided by n is NULL where n is within its own error: at the session's confidence noise alone may have made it.
 // An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
 //
 // Numeric results end with one division of exact numbers, as PostgreSQL's own aggregates do, so that they show as many
@@ -62,23 +63,24 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		}
 		return w.found(w.times(w.scaled(total, x.grid.exponent), x), typ)
 	}
-	n := w.counter(g.q.counterFor(present))
+	rows := g.q.counterFor(present)
+	n, clear := w.counter(rows), w.clear(rows, 0)
 	if name == "avg" && number == "numeric" {
 		total := w.total(x, s, n)
-		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.most), w.constant(x.least), total), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.most), w.constant(x.least), total, clear), typ)
 	}
 	if name == "avg" {
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
-		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
 	coarse, refusal := g.value(arg, true, mostInProduct, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
 	q := w.counter(g.q.sumFor(present, coarse.sum(2)))
-	least, over := 1, fmt.Sprintf("(%s - 1)", n)
-	if strings.HasSuffix(name, "_pop") {
-		least, over = 0, n
+	over := n
+	if !strings.HasSuffix(name, "_pop") {
+		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
 	if number == "numeric" {
 		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), 2*coarse.grid.exponent)
@@ -87,7 +89,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		if strings.HasPrefix(name, "stddev") {
 			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
 		}
-		return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
 	}
 	// Both grids are around the middle; what lies between their centres is known.
 	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
@@ -97,7 +99,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
 }
 
 // pair binds corr, covar_* and regr_* of y and x.
@@ -123,7 +125,8 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 		return nil, refusal
 	}
 	w := &formula{g: g, number: "float8"}
-	n := w.counter(g.q.counterFor(present))
+	rows := g.q.counterFor(present)
+	n := w.counter(rows)
 	if name == "regr_count" {
 		return w.found(n, policy.Int8)
 	}
@@ -169,7 +172,7 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	case "regr_sxy":
 		text = sxy
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, text), policy.Float8)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.clear(rows, least), text), policy.Float8)
 }
 
 // present adds the condition that an argument is not NULL.
@@ -322,6 +325,16 @@ type formula struct {
 }
 
 func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + countName(n) }
+
+// clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
+// made it, and what is divided by it is anything (post-processing, as the error is public).
+func (w *formula) clear(counter, least int) string {
+	n, width := w.counter(counter), w.counter(w.g.q.widthOf(counter))
+	if least == 0 {
+		return n + " > " + width
+	}
+	return fmt.Sprintf("%s > GREATEST(%d, %s)", n, least, width)
+}
 
 // total is n times the mean of a value with the counters S and n, without a division.
 func (w *formula) total(x *value, s, n string) string {

@@ -149,9 +149,10 @@ type CountColumn struct {
 // Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
 // measure.
 type Run struct {
-	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
+	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Known   int64               // of Measure −1: 0, or the half-width of another column
 	Alarm   *AlarmQuestion      // a yes or no is asked instead
 	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead

@@ -43,6 +43,7 @@ type counter struct {
 	units  *units   // of which different ones are counted
 	choice *choice  // instead of counting
 	alarm  *alarmed // instead of counting
+	width  *int     // instead of counting: the half-width of the counter of that index, which is public
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -51,6 +52,18 @@ func (q *question) counterFor(where []*expr) int { return q.sumFor(where, nil) }
 // sumFor returns the index of a sum, adding it at first use.
 func (q *question) sumFor(where []*expr, sum *summand) int {
 	return q.add(counter{where: where, sum: sum})
+}
+
+// widthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
+func (q *question) widthOf(n int) int {
+	canon := "half-width of " + q.counters[n].canon
+	for i, have := range q.counters {
+		if have.width != nil && *have.width == n {
+			return i
+		}
+	}
+	q.counters = append(q.counters, counter{where: q.counters[n].where, canon: canon, width: &n})
+	return len(q.counters) - 1
 }
 
 // add returns the index of a counter, adding it at first use.

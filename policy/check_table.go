@@ -114,6 +114,8 @@ func (c *checker) relation(t *Table, at place) {
 		at.key("source").problem("source is also that of table %s in dataset %s: one is public and the other private", other.Name, other.Dataset.ID)
 	case !t.Public && other.Dataset != t.Dataset:
 		at.key("source").problem("source is also that of table %s in dataset %s: two datasets over one table would be two budgets over the same rows", other.Name, other.Dataset.ID)
+	case !t.Public:
+		c.twice = append(c.twice, twiceListed{t, other, at.key("unit")})
 	}
 }
 

@@ -58,6 +58,50 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 	}
 }
 
+// twiceListed is a relation that a dataset lists as one more table.
+type twiceListed struct {
+	table, before *Table
+	at            place
+}
+
+// onePath refuses a relation that is listed as two tables whose rows name their units differently (privacy rule 9). A transfer
+// that one table counts as its sender's and another as its receiver's has two units: a person who is taken away takes others'
+// rows along, and no table's bound is about those.
+func (c *checker) onePath(d *Dataset) {
+	for _, l := range c.twice {
+		a, b := l.before, l.table
+		if b.Dataset != d || d.Unit.Row || a.UnitColumn == "" && a.Via == nil || b.UnitColumn == "" && b.Via == nil {
+			continue // a path that is missing has been told
+		}
+		if c.samePath(a, b) {
+			continue
+		}
+		l.at.problem("unit leads to a %s by %s, and in table %s, which reads the same relation, by %s: a row would belong to two %[1]ss, and the bounds of neither table would hold for both. "+
+			"Keep the table whose %[1]s is to be protected in each row, or give both tables one unit", d.Unit.Name, b.pathText(), a.Name, a.pathText())
+	}
+}
+
+// samePath tells whether the rows of two tables over one relation name their units alike.
+func (c *checker) samePath(a, b *Table) bool {
+	if a.Via == nil || b.Via == nil {
+		return a.Via == nil && b.Via == nil && c.sameName(a.UnitColumn, b.UnitColumn)
+	}
+	return a.Via.Table == b.Via.Table && c.sameName(a.Via.Column, b.Via.Column) && c.sameName(a.Via.Key, b.Via.Key)
+}
+
+// sameName compares names as the database does.
+func (c *checker) sameName(a, b string) bool {
+	return a == b || c.embedded() && strings.EqualFold(a, b)
+}
+
+// pathText is how a table's rows name their unit.
+func (t *Table) pathText() string {
+	if t.Via != nil {
+		return t.Via.Column + " (through " + t.Via.Table.Name + "." + t.Via.Key + ")"
+	}
+	return t.UnitColumn
+}
+
 // nullUnit reads what becomes of rows without a unit. Where units are found through another table, a row of that table
 // without one would be a unit, to which all rows belong that lead to it: they are left out.
 func nullUnit(t *Table, d *datasetT, f *tableT, at place) {

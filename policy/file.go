@@ -42,6 +42,10 @@ type limitsT struct {
 	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
 	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
 	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
+	StatementCPU        string  `yaml:"statement_cpu" jsonschema:"default=5s" jsonschema_description:"Processor time that one statement's planning and post-processing may take; then it is ended with 57014, what was paid for stays free."`
+	StatementMemory     string  `yaml:"statement_memory" jsonschema:"default=512MiB" jsonschema_description:"Memory of one statement's post-processing; its released tables and its result may take half as much each. Beyond it the statement ends with 54000."`
+	UserMemory          string  `yaml:"user_memory" jsonschema:"default=1GiB" jsonschema_description:"Memory that one user's statements may take at a time: so many times statement_memory are worked on, more wait. What her cursors and prepared statements keep may take as much; more are refused with 53200."`
+	Memory              string  `yaml:"memory" jsonschema_description:"Memory of the process and its children together, such as 4GiB. Without it three quarters of what the machine, or the process's control group, has."`
 }
 
 type tlsT struct {
@@ -111,6 +115,7 @@ type unitT struct {
 type keyT struct {
 	Name string `yaml:"name" jsonschema:"required" jsonschema_description:"What one unit is called, such as person."`
 	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"table.column of the private database's column that names a unit."`
+	Type string `yaml:"type" jsonschema_description:"The type of its values. Units that are whole numbers (smallint, integer, bigint) are put in order faster where it is given."`
 }
 
 type allowanceT struct {

@@ -145,6 +145,7 @@ type checker struct {
 	directory string
 	policy    *Policy
 	relations map[string]*Table // by base relation, the first table over it
+	twice     []twiceListed     // each further table over a relation of its dataset
 	levels    map[string]string // by dataset, the level of those for whom the policy is read; none: the whole
 }
 

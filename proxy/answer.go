@@ -33,15 +33,27 @@ type Answerer struct {
 	sessions  sessions
 	watches   watches
 	turns     *turns // of those who buy
+	workers   *Workers
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst),
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e)),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
+
+// places is how many queries a sandbox runs at a time; without one there are none to bound.
+func places(e sandbox.Engine) int {
+	if e == nil {
+		return 0
+	}
+	return e.Places()
+}
+
+// Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
+func (a *Answerer) Workers() *Workers { return a.workers }
 
 // Drain waits until every purchase under way is saved.
 func (a *Answerer) Drain() { a.paid.Wait() }
@@ -84,19 +96,24 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	}
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
-	tables, told, err := a.read(ctx, s, plan, bought.ids)
+	in, err := a.read(ctx, s, plan, bought.ids)
 	done()
 	if err != nil {
 		return result, err
 	}
-	result.Notices = toldToo(result.Notices, told)
-	if result.Rows, err = a.postProcess(ctx, s, plan, outer, tables); err != nil {
-		return result, err
-	}
-	if plan.ErrorColumns && len(plan.Leaves) > 0 {
-		if result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows); err != nil {
-			return result, err
+	result.Notices = toldToo(result.Notices, in.told)
+	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+		leaves, err := leafTables(ctx, plan, in.readings, in.answers)
+		if err == nil {
+			result.Rows, err = a.postProcess(ctx, s, plan, outer, leaves)
 		}
+		if err == nil && plan.ErrorColumns && len(plan.Leaves) > 0 {
+			result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows)
+		}
+		return err
+	})
+	if err != nil {
+		return result, err
 	}
 	result.Columns = result.Rows.Value().Columns
 	again(plan, bought, result)
@@ -124,13 +141,29 @@ const mostPlans = 8
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
 func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
-	c := planner.Context{Work: planner.NewWork(ctx, planner.DefaultLimits), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
 }
+
+// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
+// processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
+func planningLimits(p *policy.Policy) planner.Limits {
+	l := planner.DefaultLimits
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.Bytes = p.Server.Limits.StatementMemory
+	}
+	return l
+}
+
+// stepsPerSecond is how many steps of planning stand for a second of processor time.
+const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
 func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
@@ -206,7 +239,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 		return p, err
 	}
 	if a.runs(plan, wanted) {
-		if err := a.admit(ctx, s, "nothing was charged"); err != nil {
+		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
 			return p, err
 		}
 	}

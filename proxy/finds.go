@@ -16,15 +16,16 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (*planner.Plan, []rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
-	plan, refusal := planner.Build(stmt, params, a.planContext(ctx, s))
-	if refusal != nil {
-		return nil, nil, rewrite.OuterQuery{}, refusal
-	}
-	queries, outer, refusal := a.render(ctx, plan)
-	if refusal == nil {
-		refusal = a.tryOuter(ctx, s, plan, outer)
-	}
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery, refusal *planner.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+		if plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
+			return refusal
+		}
+		if queries, outer, refusal = a.render(ctx, plan); refusal != nil {
+			return refusal
+		}
+		return a.tryOuter(ctx, s, plan, outer)
+	})
 	return plan, queries, outer, refusal
 }
 

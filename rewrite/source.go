@@ -13,11 +13,10 @@ import (
 //
 //	b  each row's unit u, normalised columns n and join keys j; rows that the rules exclude left out (by every column's
 //	   rules, used or not)
-//	s  b with each unit's rows numbered in the order of their own contents, of which the first are taken
+//	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Numbering orders by the normalised values of all columns (that by which rows are added first) and by the join keys, so rows that tie are interchangeable for
-// every measure of the table: which rows stay depends on the unit's own rows alone (privacy rule 10). A derived table
-// (derived.go) reads its inputs so.
+// The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all else. A
+// derived table (derived.go) reads its inputs so.
 
 // source writes the rows of the writer's table with what has been used of them, in parentheses; bound is the condition
 // that is left for the caller's WHERE, or empty.
@@ -145,26 +144,16 @@ func (w *writer) nameOf(s string) string {
 
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
-	var order []string
 	items := ""
-	for i, c := range w.table.Columns {
-		n := "b.n" + strconv.Itoa(i+1)
-		if items += ", " + n; w.table.Appends != nil && w.table.Appends.Column == c {
-			order = append([]string{n}, order...)
-		} else {
-			order = append(order, n)
-		}
+	for i := range w.table.Columns {
+		items += ", b.n" + strconv.Itoa(i+1)
 	}
 	for i, k := range w.table.Keys {
 		if !k.Unit {
-			j := "b.j" + strconv.Itoa(i+1)
-			order, items = append(order, w.inBytes(k, j)), items+", "+j
+			items += ", b.j" + strconv.Itoa(i+1)
 		}
 	}
-	window := "PARTITION BY b.u"
-	if len(order) > 0 {
-		window += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
-	}
+	window := "PARTITION BY b.u" + w.rowOrder("b")
 	unit := ""
 	if w.alias != "s" || w.depth > 1 {
 		unit = ", b.u"

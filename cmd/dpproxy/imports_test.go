@@ -46,8 +46,9 @@ var picture = map[string][]string{
 	"internal/simulation/whole":  {},
 	"internal/threats":           {},
 	"internal/threats/report":    {"internal/threats"},
-	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
-	"proxy":                      {"*", "internal/moment"},
+	"internal/processor":         {},
+	"sandbox":                    {"internal/processor", "rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy":                      {"*", "internal/moment", "internal/processor"},
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
 }

@@ -104,7 +104,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Workers: answers.Workers(), Log: log, Metrics: metrics, Secret: secret})
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
 	var fatal []error
 	for _, d := range p.Datasets {
-		findings, err := b.Inspect(ctx, d)
+		findings, err := b.Inspect(ctx, p, d)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
 		}
