@@ -11,8 +11,10 @@ import (
 )
 
 // Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) {
-	p, refusal := planOpen(s, params, c)
+func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *Refusal) {
+	c = c.limited()
+	defer c.stopped(&refusal)
+	p, refusal = planOpen(s, params, c)
 	return p, s.placed(refusal)
 }
 
@@ -111,7 +113,7 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 
 func newBinder(c Context, params *parameters) *binder {
 	zone := c.Settings.Zone
-	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool)}, params: params, groups: groupings{}}
+	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, params: params, groups: groupings{}}
 }
 
 // measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is

@@ -110,13 +110,15 @@ type solved struct {
 	first     int        // above 0: the numbers of so many cells with the most rows will do
 	grows     bool       // a release that grows: its cells are closed one by one
 	closed    int        // of grows: so many are
+	work      *scalar.Work
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
 // the cells of the measure are their product.
 type part struct {
-	columns []int // positions in the table
-	sizes   []int
+	columns []int   // positions in the table
+	sizes   []int   // of each: how many cells it has, or pieces
+	cuts    [][]int // by column: the first cell of each piece; nil: a piece is a cell. Below, cells are pieces then
 	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
 	classes int
 	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
@@ -140,7 +142,7 @@ type solver struct {
 // solve folds a question's conditions and keys into cells.
 func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	own := *q
-	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own}}
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own, work: env.Work}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
 	if refusal != nil {
 		return nil, refusal

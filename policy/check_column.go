@@ -271,7 +271,7 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 		if !coarsen(r, given, at.item(i)) {
 			return
 		}
-		if cells *= len(r.Cells(i)); cells > MaxCells {
+		if cells *= r.Size(i); cells > MaxCells {
 			at.problem("columns have more than %d cells together", MaxCells)
 			return
 		}

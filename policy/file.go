@@ -193,7 +193,7 @@ type domainT struct {
 	Values []scalar `yaml:"values" jsonschema_description:"Every value, for text, varchar and uuid columns."`
 	Min    scalar   `yaml:"min" jsonschema_description:"The least value."`
 	Max    scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`
-	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes. 1 for integers and 1 day for dates if left out."`
+	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes, 1 second. 1 for integers and 1 day for dates if left out."`
 }
 
 type releaseT struct {

@@ -56,14 +56,14 @@ type explainedColumn struct {
 
 // explain describes a plan.
 func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *planner.Refusal) {
-	queries, outer, refusal := a.render(plan)
+	queries, outer, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return explanation{}, refusal
 	}
 	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
-	return e, a.explainFinds(plan, &e)
+	return e, a.explainFinds(ctx, plan, &e)
 }
 
 // explained describes a plan and its SQL.

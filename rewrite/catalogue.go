@@ -66,7 +66,7 @@ var catalogue = []Safe{
 		"The factors lie between public ends, and the product of the ends was found to fit when the SQL was written."},
 	{"cells and bounded whole numbers as such", []string{"int4(bigint)", "int4(double precision)", "int4(numeric)", "int8(double precision)", "int8(numeric)", "float4(double precision)"},
 		[]string{"CAST(… AS INTEGER)", "CAST(… AS BIGINT)", "CAST(… AS FLOAT)", "CAST(… AS DOUBLE)", "CAST(… AS DECIMAL)", "CAST(… AS HUGEINT)"}, false,
-		"A cell is below 2^20, a sum is cut at what a release may hold before it is cast, and a boundary of cells lies within its column's type."},
+		"A cell is below 2^30, a sum is cut at what a release may hold before it is cast, and a boundary of cells lies within its column's type."},
 	{"microseconds of a moment", []string{`"extract"(text,timestamp without time zone)`, `"extract"(text,timestamp with time zone)`}, []string{"epoch_us(TIMESTAMP)", "epoch_us(TIMESTAMP WITH TIME ZONE)"}, false,
 		"Of a moment within its domain, so a finite one; the field is a constant."},
 	{"the digits of a decimal without its point", nil, []string{"replace(VARCHAR, VARCHAR, VARCHAR)"}, true, "Of a text."},

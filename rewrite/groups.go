@@ -55,7 +55,7 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 		rest := int64(len(g.Class))
 		for k := range g.Columns {
 			cell := f
-			size := int64(m.Grain[at+k].Domain.Size())
+			size := int64(m.Size(at + k))
 			if rest /= size; rest > 1 {
 				cell = w.operate(cell, "/", w.literal(strconv.FormatInt(rest, 10), "int4"))
 			}
@@ -114,13 +114,13 @@ func (w *writer) classed(m *planner.Measure, everything bool) string {
 // class writes the first combination of cells of a row's class.
 func (w *writer) class(m *planner.Measure, at int, g planner.Grouping) string {
 	number := ""
-	for _, c := range m.Grain[at : at+g.Columns] {
-		cell := w.cast(w.cell(c, w.use(c)), "int4")
+	for i, c := range m.Grain[at : at+g.Columns] {
+		cell := w.cast(w.piece(m, at+i, w.use(c)), "int4")
 		if number == "" {
 			number = cell
 			continue
 		}
-		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(c.Domain.Size()), "int4")), "+", cell)
+		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(m.Size(at+i)), "int4")), "+", cell)
 	}
 	first := make([]int, g.Classes)
 	for i := range first {

@@ -45,6 +45,9 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a grain that names a column twice")
 		}
 	}
+	if err := checkCuts(m); err != nil {
+		return err
+	}
 	if v := m.Window; v != nil && (m.Table.Appends == nil || m.Table.Appends.Column != v.Column || v.From < 0 || v.To <= v.From || v.To > v.Column.Domain.Regular) {
 		return errors.New("rewrite: a window of another column than rows are added by")
 	}
@@ -63,7 +66,7 @@ func checkGroups(m *planner.Measure) error {
 			if at >= len(m.Grain) || m.Grain[at].Domain == nil {
 				return errors.New("rewrite: groups of other columns than the grain")
 			}
-			combinations *= m.Grain[at].Domain.Size()
+			combinations *= m.Size(at)
 			at++
 		}
 		if g.Columns < 1 || combinations != len(g.Class) || slices.ContainsFunc(g.Class, func(c int32) bool { return c < -1 || int(c) >= g.Classes }) {
@@ -97,8 +100,8 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []p
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
 		n := w.use(c)
-		items = append(items, w.output(w.cell(c, n), "c"+strconv.Itoa(i+1)))
-		if c.Domain != nil && c.Domain.Single() {
+		items = append(items, w.output(w.piece(m, i, n), "c"+strconv.Itoa(i+1)))
+		if c.Domain != nil && c.Domain.Single() && (m.Cuts == nil || m.Cuts[i] == nil) {
 			keys = append(keys, n)
 		} else {
 			keys = append(keys, strconv.Itoa(i+1))

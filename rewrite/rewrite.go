@@ -33,8 +33,8 @@ func (d Dialect) String() string {
 // nothing that their file defines can take the place of a built-in function.
 const Catalog = "private"
 
-// Query is the SQL of one measure. It returns, per combination of cells with rows, the cell number of each grain column
-// (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
+// Query is the SQL of one measure. It returns, per combination of cells with rows, the number of the cell, or of the piece of
+// cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
 type Query struct {
 	text     text
 	proven   []Shorter
@@ -63,8 +63,8 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 		return Query{}, err
 	}
 	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, keyed: m.Open != nil, dialect: d, made: true}
-	for _, c := range m.Grain {
-		q.sizes = append(q.sizes, c.Domain.Size())
+	for i := range m.Grain {
+		q.sizes = append(q.sizes, m.Size(i))
 	}
 	var single []*policy.Table
 	for _, t := range m.Table.Base() {

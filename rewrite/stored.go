@@ -114,7 +114,7 @@ func (w *writer) tallied(m *planner.Measure) string {
 	}
 	w.tally = names
 	for i, c := range m.Grain {
-		items = append(items, w.output(w.cell(c, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
+		items = append(items, w.output(w.piece(m, i, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
 		outer = append(outer, strconv.Itoa(i+1))
 		later = append(later, w.kept(c)...)
 	}
