@@ -161,7 +161,7 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 // inspect fails the test where the policy does not fit the database.
 func (h *house) inspect(ctx context.Context) {
 	h.t.Helper()
-	findings, err := h.backend.Inspect(ctx, h.policy.Datasets[0])
+	findings, err := h.backend.Inspect(ctx, h.policy, h.policy.Datasets[0])
 	if err != nil {
 		h.t.Fatal(err)
 	}
