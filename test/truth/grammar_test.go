@@ -33,6 +33,7 @@ type output struct {
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
 type statement struct {
+	text    string   // one that is not in parts
 	with    string   // common table expressions before it
 	outs    []output // keys first
 	from    string
@@ -105,6 +106,9 @@ func (s *statement) core(plain bool) string {
 
 // sql is the statement; plain as PostgreSQL is asked it: without its LIMIT.
 func (s *statement) sql(plain bool) string {
+	if s.text != "" {
+		return s.text
+	}
 	text := s.core(plain)
 	for _, u := range s.union {
 		text += " UNION ALL " + u.core(plain)
