@@ -648,7 +648,7 @@ func (g *grammar) statement() *statement {
 	case 1:
 		s.wrapper = "WITH q AS (%s) SELECT * FROM q"
 	case 2:
-		if s.having == "" && keys > 0 && s.sets == "" {
+		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole {
 			s.having = "count(*) > 0"
 			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
 		}

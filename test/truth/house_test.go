@@ -2,8 +2,10 @@ package truth
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -226,7 +228,7 @@ func (h *house) renew() {
 		h.t.Fatal(err)
 	}
 	h.ledger = l
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, calm{}, h.log, proxy.NewMetrics())
+	answers := proxy.NewAnswerer(h.backend, l, h.engine, randomness(), h.log, proxy.NewMetrics())
 	answers.UsePublic(&h.public)
 	h.now.Store(answers)
 }
@@ -371,4 +373,12 @@ func (calm) Read(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// randomness is calm, but where a flag asks for chance.
+func randomness() io.Reader {
+	if *random {
+		return rand.Reader
+	}
+	return calm{}
 }
