@@ -488,6 +488,9 @@ func (g *grammar) key(columns []column) (string, bool) {
 	if g.chance(12) {
 		return "CASE WHEN " + g.condition(columns) + " THEN 'yes' " + g.one("ELSE 'no' ", "") + "END", true
 	}
+	if g.chance(16) {
+		return "CASE WHEN " + g.compared(c, columns) + " THEN 'first' WHEN " + g.condition(columns) + " THEN 'second' ELSE 'third' END", true
+	}
 	switch c.kind {
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",

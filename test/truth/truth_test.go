@@ -160,10 +160,13 @@ func newTally() *tally {
 	return &tally{classes: map[string]int{}, refusals: map[string]int{}, known: map[string]int{}}
 }
 
+// enough wrong statements say what there is to say.
+const enough = 12
+
 // run asks n statements of a grammar.
 func (p *pair) run(t *testing.T, n int, tl *tally) {
 	g := &grammar{dice: newDice(*seed, 2), s: p.schema}
-	shown := map[string]int{}
+	shown, wrongs := map[string]int{}, 0
 	for range n {
 		s := g.statement()
 		v, _, _ := p.try(s)
@@ -186,6 +189,10 @@ func (p *pair) run(t *testing.T, n int, tl *tally) {
 			continue
 		}
 		tl.classes[v.class]++
+		if wrongs++; wrongs > enough {
+			t.Errorf("%s on %s: more than %d statements are wrong: the rest is not asked", p.schema.name, p.engine, enough)
+			return
+		}
 		p.fresh()
 		small, w := p.shrink(s, v)
 		if k := brief(w.why); v.class != wrong && shown[k] > 2 {
