@@ -49,6 +49,15 @@ type pair struct {
 // schemas are built of one seed.
 var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry}
 
+// engines are where the rows are and what answers above the counts: PostgreSQL or DuckDB with the embedded sandbox, and PostgreSQL
+// with a twin, at full length.
+func engines() []string {
+	if *statements >= 5000 || strings.Contains(*only, "twin") {
+		return []string{"postgres", "duckdb", "twin"}
+	}
+	return []string{"postgres", "duckdb"}
+}
+
 // pairs opens every schema on every engine.
 func pairs(t *testing.T) (list []*pair) {
 	t.Helper()
@@ -59,15 +68,18 @@ func pairs(t *testing.T) (list []*pair) {
 			continue
 		}
 		role, database := s.database(t, server)
-		for _, engine := range []string{"postgres", "duckdb"} {
+		for _, engine := range engines() {
 			if !chosen(s.name, engine) {
 				continue
 			}
-			backend := func(dir string) string { return s.duckdb(t, dir) }
-			if engine == "postgres" {
+			backend, sandbox := func(dir string) string { return s.duckdb(t, dir) }, ""
+			if engine != "duckdb" {
 				backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
 			}
-			h := open(t, s, backend, "")
+			if engine == "twin" {
+				sandbox = twin(t, server, s.name)
+			}
+			h := open(t, s, backend, sandbox)
 			p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
 			p.fresh()
 			list = append(list, p)
@@ -76,9 +88,17 @@ func pairs(t *testing.T) (list []*pair) {
 	return list
 }
 
+// twin is the URL of a twin's database, which the proxy makes.
+func twin(t *testing.T, server *pgtest.Server, schema string) string {
+	t.Helper()
+	server.Exec(t, "postgres", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'twin_owner') THEN
+		CREATE ROLE twin_owner LOGIN CREATEDB CREATEROLE; END IF; END $$`)
+	return server.URLFor("twin_owner", "twin_"+schema)
+}
+
 func chosen(schema, engine string) bool {
 	s, e, both := strings.Cut(*only, "/")
-	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && (*only == "postgres" || *only == "duckdb"))
+	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "twin"}, *only))
 }
 
 // fresh begins with nothing spent and nothing held.
