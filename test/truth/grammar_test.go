@@ -33,6 +33,7 @@ type output struct {
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
 type statement struct {
+	text    string   // one that is not in parts
 	with    string   // common table expressions before it
 	outs    []output // keys first
 	from    string
@@ -105,6 +106,9 @@ func (s *statement) core(plain bool) string {
 
 // sql is the statement; plain as PostgreSQL is asked it: without its LIMIT.
 func (s *statement) sql(plain bool) string {
+	if s.text != "" {
+		return s.text
+	}
 	text := s.core(plain)
 	for _, u := range s.union {
 		text += " UNION ALL " + u.core(plain)
@@ -484,6 +488,9 @@ func (g *grammar) key(columns []column) (string, bool) {
 	if g.chance(12) {
 		return "CASE WHEN " + g.condition(columns) + " THEN 'yes' " + g.one("ELSE 'no' ", "") + "END", true
 	}
+	if g.chance(16) {
+		return "CASE WHEN " + g.compared(c, columns) + " THEN 'first' WHEN " + g.condition(columns) + " THEN 'second' ELSE 'third' END", true
+	}
 	switch c.kind {
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
@@ -644,7 +651,7 @@ func (g *grammar) statement() *statement {
 	case 1:
 		s.wrapper = "WITH q AS (%s) SELECT * FROM q"
 	case 2:
-		if s.having == "" && keys > 0 && s.sets == "" {
+		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole {
 			s.having = "count(*) > 0"
 			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
 		}
