@@ -52,6 +52,9 @@ func TestPlacesBesideComments(t *testing.T) {
 		if r == nil || r.Message != want.message || r.Position != want.at || r.SQLState != "42601" {
 			t.Errorf("%q: %+v, want %q at %d", text, r, want.message, want.at)
 		}
+		if _, refused := admitted(text); (refused != nil) != strings.HasPrefix(want.message, "unterminated /*") {
+			t.Errorf("%q: refused before the grammar: %+v", text, refused)
+		}
 	}
 }
 
