@@ -12,6 +12,10 @@ import (
 // step that was seen is the last one: the partitions by columns and by tables have been looked at whatever the number.
 const mostTried = 3000
 
+// mostMoved bounds the asks of a cluster from which one is moved: one of very many changes little, and what is left of them
+// takes long to look at.
+const mostMoved = 100
+
 // search goes downhill from a partition: it joins two clusters, or moves one ask to another cluster or out of its own, as
 // long as that lowers the error. The best step is taken. At last all ways to measure each cluster are looked at.
 // It looks at up to twice mostTried steps: O(mostTried · n) in time, besides the mostBatchWork cells of all clusters.
@@ -86,7 +90,7 @@ func (w *workload) joins(clusters []*cluster) iter.Seq[func() []*cluster] {
 func (w *workload) moves(clusters []*cluster) iter.Seq[func() []*cluster] {
 	return func(yield func(func() []*cluster) bool) {
 		for i, from := range clusters {
-			if len(from.asks) < 2 {
+			if len(from.asks) < 2 || len(from.asks) > mostMoved {
 				continue
 			}
 			for n, a := range from.asks {
