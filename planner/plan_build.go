@@ -259,7 +259,7 @@ func (p *Plan) tellErrors() {
 			}
 			own := mechanisms.Error{}
 			if run.Mix != nil {
-				own = p.mixedError(&run)
+				own = p.WidestError(&run, p.Confidence)
 			} else {
 				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
 			}
