@@ -124,14 +124,14 @@ func needs(sheets []*sheet, ways [][]*way) (list []*need) {
 func (n *need) rows(c int, r *reading) [][]mechanisms.Span {
 	var out [][]mechanisms.Span
 	if n.each[c] {
-		out = r.spans[c]
+		out = slices.Clone(r.spans[c])
 	}
 	for _, cells := range n.lists[c] {
 		var list [][]mechanisms.Span
 		for _, cell := range cells {
 			list = append(list, r.spans[c][cell])
 		}
-		out = append(out[:len(out):len(out)], joinSpans(list))
+		out = append(out, joinSpans(list))
 	}
 	return out
 }
@@ -145,7 +145,7 @@ func (ch *chooser) within(n *need, spec mechanisms.Spec, r *reading) bool {
 			}
 			continue
 		}
-		if n.most[c] > 0 && ch.widest(spec.Only(r.counters[c]), n.rows(c, r)) > ch.bound(n.solved, c) {
+		if n.most[c] > 0 && !ch.allWithin(spec.Only(r.counters[c]), n.rows(c, r), ch.bound(n.solved, c)) {
 			return false
 		}
 	}
@@ -155,8 +155,9 @@ func (ch *chooser) within(n *need, spec mechanisms.Spec, r *reading) bool {
 // mostWidths bounds the values whose half-widths are computed: those with the largest variances.
 const mostWidths = 8
 
-// widest is the largest half-width over the rows of a count.
-func (ch *chooser) widest(spec mechanisms.Spec, rows [][]mechanisms.Span) (width int64) {
+// allWithin tells whether the half-widths over the rows of a count are within a bound. A cost is sought by halving, some
+// hundred of them: where one row is off by more, the others are not looked at.
+func (ch *chooser) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bound int64) bool {
 	type looked struct {
 		row      int
 		variance float64
@@ -182,9 +183,11 @@ func (ch *chooser) widest(spec mechanisms.Spec, rows [][]mechanisms.Span) (width
 		return 1
 	})
 	for _, l := range list[:min(len(list), mostWidths)] {
-		width = max(width, errors.Of(rows[l.row]).HalfWidth)
+		if errors.Of(rows[l.row]).HalfWidth > bound {
+			return false
+		}
 	}
-	return width
+	return true
 }
 
 // least is the least cost at which enough holds, which must hold of each dearer one; false: of none.

@@ -111,6 +111,8 @@ type workload struct {
 	asks  []*workAsk
 	best  map[string]*cluster
 	work  int // cells that were looked at
+
+	covers int // comparisons of a count with one before it
 }
 
 // add adds a statement's asks, each measure once.

@@ -168,3 +168,26 @@ func TestBatchIsSteady(t *testing.T) {
 		t.Errorf("%d plans of one report", len(plans))
 	}
 }
+
+// TestBatchOfManyRanges: a report of 1,000 ranges is planned within the bounds of the search, which once looked at every two
+// of them and all that was left, again and again. What is counted is cells and comparisons.
+func TestBatchOfManyRanges(t *testing.T) {
+	c, items := testContext(t, testPolicy(t)), []BatchItem(nil)
+	r := rand.New(rand.NewSource(15))
+	for range 1000 {
+		from := r.Intn(110)
+		items = append(items, parsedAll(t, c, fmt.Sprintf("SELECT count(*) FROM people WHERE age >= %d AND age < %d", from, from+1+r.Intn(119-from)))...)
+	}
+	b, err := PlanBatch(items, c, privacy.MicroEpsilon(1_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.Measures) == 0 || len(b.Measures) > 10 {
+		t.Errorf("%d releases", len(b.Measures))
+	}
+	for _, s := range b.Statements {
+		if s.Refusal != nil || s.Values != 1 || s.HalfWidth == 0 {
+			t.Fatalf("a statement is not answered: %+v", s)
+		}
+	}
+}

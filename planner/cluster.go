@@ -69,7 +69,7 @@ func aloneCluster(a *workAsk, c Context, cost privacy.Cost) (*cluster, error) {
 func jointCluster(asks []*workAsk, cost privacy.Cost, all bool) (k *cluster, work int) {
 	k = &cluster{asks: asks}
 	if !k.lay() {
-		return nil, 0
+		return nil, k.work
 	}
 	if !k.read() {
 		return nil, k.work
@@ -135,6 +135,7 @@ func (k *cluster) sort() {
 // first cells.
 func (k *cluster) classes(c *policy.Column) []int32 {
 	out := make([]int32, c.Domain.Size())
+	k.work += len(out) * len(k.asks)
 	for _, a := range k.asks {
 		kinds := a.distinctions(c)
 		seen := map[[2]int32]int32{}
@@ -153,6 +154,7 @@ func (k *cluster) classes(c *policy.Column) []int32 {
 
 // read finds which cells of the cube each value is the sum of.
 func (k *cluster) read() bool {
+	most := k.work + mostCubeWork
 	for _, a := range k.asks {
 		k.work += k.cells.cells
 		r := coverCube(a.solved, k.cells)
@@ -165,7 +167,7 @@ func (k *cluster) read() bool {
 			for _, s := range spans {
 				k.work += s.To - s.From
 			}
-			if k.work > mostCubeWork {
+			if k.work > most {
 				return false
 			}
 			k.cube.Asked = append(k.cube.Asked, mechanisms.Asked{Spans: spans, Attributes: attributes, Weight: row.weight})

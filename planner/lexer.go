@@ -30,12 +30,25 @@ type token struct {
 
 // lexer walks PostgreSQL's lexical structure (standard_conforming_strings on). It exists because the grammar's own
 // scanner is C code that must not see text of unbounded size or depth; a test holds the two token counts equal.
+//
+// It reads each byte a bounded number of times: what looks ahead (an operator for its end, a string for its continuation)
+// looks no further than the next token, or keeps what it saw.
 type lexer struct {
-	text string
-	at   int
+	text  string
+	at    int
+	run   operatorRun
+	block bool // a block comment stands before the last token
+}
+
+// operatorRun is the operator characters that a token begins in: text[:end], and what of them is decided by all of them.
+type operatorRun struct {
+	end     int
+	last    int  // of the characters other than + and −
+	special bool // one of ~ ! @ # % ^ & | ` ?
 }
 
 func (l *lexer) next() token {
+	l.block = false
 	if !l.skip() {
 		from := l.at
 		l.at = len(l.text)
@@ -77,6 +90,7 @@ func (l *lexer) skip() bool {
 // comment passes a nested block comment.
 func (l *lexer) comment() bool {
 	from, depth := l.at, 0
+	l.block = true
 	for l.at < len(l.text) {
 		switch {
 		case l.text[l.at] == '/' && l.peek(1) == '*':
@@ -290,17 +304,25 @@ func (l *lexer) digits() {
 const operatorBytes = "+-*/<>=~!@#%^&|`?"
 
 // operator scans the longest operator, as PostgreSQL does: it ends before a comment, and a trailing + or − is given back
-// unless the operator has one of ~ ! @ # % ^ & | ` ?.
+// unless the operator has one of ~ ! @ # % ^ & | ` ?. So 'a * - - 1' written without spaces is three operators in one run.
 func (l *lexer) operator() tokenKind {
-	from := l.at
-	for l.at < len(l.text) && strings.IndexByte(operatorBytes, l.text[l.at]) >= 0 {
-		if l.at > from && (l.text[l.at] == '-' && l.peek(1) == '-' || l.text[l.at] == '/' && l.peek(1) == '*') {
-			break
+	if l.at >= l.run.end {
+		l.run = operatorRun{end: l.at, last: -1}
+		for ; l.run.end < len(l.text); l.run.end++ {
+			rest := l.text[l.run.end:]
+			if strings.IndexByte(operatorBytes, rest[0]) < 0 || l.run.end > l.at && (strings.HasPrefix(rest, "--") || strings.HasPrefix(rest, "/*")) {
+				break
+			}
+			if rest[0] != '+' && rest[0] != '-' {
+				l.run.last = l.run.end
+			}
+			l.run.special = l.run.special || strings.IndexByte("~!@#%^&|`?", rest[0]) >= 0
 		}
-		l.at++
 	}
-	for l.at-from > 1 && strings.IndexByte("+-", l.text[l.at-1]) >= 0 && !strings.ContainsAny(l.text[from:l.at], "~!@#%^&|`?") {
-		l.at--
+	if l.run.special {
+		l.at = l.run.end
+	} else {
+		l.at = max(l.at, l.run.last) + 1
 	}
 	return tokenOperator
 }

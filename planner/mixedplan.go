@@ -3,6 +3,7 @@ package planner
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -22,62 +23,66 @@ func (p *Plan) mixedRow(w *way, counter int, cells []int) []Term {
 
 // RowError is the expected error of a row that is read from several measures.
 func (p *Plan) RowError(row []Term, confidence mechanisms.Confidence) mechanisms.Error {
+	return mechanisms.MixedError(p.weighted(row), confidence)
+}
+
+// weighted are the parts of a row for package mechanisms.
+func (p *Plan) weighted(row []Term) []mechanisms.Weighted {
 	parts := make([]mechanisms.Weighted, len(row))
 	for i, t := range row {
 		parts[i] = mechanisms.Weighted{Spec: p.Measures[t.Measure].Spec, Counter: t.Counter, Spans: t.Spans, Weight: t.weight()}
 	}
-	return mechanisms.MixedError(parts, confidence)
+	return parts
 }
 
 func (t Term) weight() float64 { return float64(t.Num) / float64(t.Den) }
 
-// mixedError is the largest error over the rows of a run.
-func (p *Plan) mixedError(run *Run) (most mechanisms.Error) {
-	for _, row := range run.Mix {
-		if e := p.RowError(row, p.Confidence); e.HalfWidth >= most.HalfWidth {
-			most = e
-		}
+// WidestError is the largest expected error over the rows of a run that is read from several measures.
+func (p *Plan) WidestError(run *Run, confidence mechanisms.Confidence) mechanisms.Error {
+	rows := make([][]mechanisms.Weighted, len(run.Mix))
+	for i, row := range run.Mix {
+		rows[i] = p.weighted(row)
 	}
-	return most
+	return mechanisms.WidestMixed(rows, confidence)
 }
 
 // off is the largest error over the rows of a question.
-func (m *mixed) off(c mechanisms.Confidence) (most mechanisms.Error) {
+func (m *mixed) off(c mechanisms.Confidence) mechanisms.Error {
+	var rows [][]mechanisms.Weighted
 	for _, cells := range m.terms {
 		for _, row := range cells {
-			if e := m.errorOf(row, c); e.HalfWidth >= most.HalfWidth {
-				most = e
-			}
+			rows = append(rows, m.weighted(row))
 		}
 	}
-	return most
+	return mechanisms.WidestMixed(rows, c)
 }
 
 // widestMixed is the largest half-width over the values of a counter that are read from several releases.
-func (ch *chooser) widestMixed(n *need, m *mixed, c int) (width int64) {
-	lists := n.lists[c]
+func (ch *chooser) widestMixed(n *need, m *mixed, c int) int64 {
+	lists := slices.Clone(n.lists[c])
 	if n.each[c] {
 		for cell := range n.cells {
-			lists = append(lists[:len(lists):len(lists)], []int{cell})
+			lists = append(lists, []int{cell})
 		}
 	}
-	for _, cells := range lists {
+	rows := make([][]mechanisms.Weighted, len(lists))
+	for i, cells := range lists {
 		var row []Term
 		for _, cell := range cells {
 			row = append(row, m.terms[c][cell]...)
 		}
-		width = max(width, m.errorOf(row, ch.c.Settings.Confidence).HalfWidth)
+		rows[i] = m.weighted(row)
 	}
-	return width
+	return mechanisms.WidestMixed(rows, ch.c.Settings.Confidence).HalfWidth
 }
 
-// errorOf is the expected error of a sum of terms.
-func (m *mixed) errorOf(row []Term, c mechanisms.Confidence) mechanisms.Error {
+// weighted are the parts of a row for package mechanisms.
+func (m *mixed) weighted(row []Term) []mechanisms.Weighted {
 	parts := make([]mechanisms.Weighted, len(row))
 	for i, t := range row {
 		parts[i] = mechanisms.Weighted{Spec: m.from[t.Measure].holding.Spec, Counter: t.Counter, Spans: t.Spans, Weight: t.weight()}
 	}
-	return mechanisms.MixedError(parts, c)
+	return parts
 }
 
 // varianceWithin is the variance that a value may have to be within dp.max_error: of the noises that there are, at the confidence, the one whose

@@ -16,12 +16,13 @@ const grammarVersion = 170007
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.
 func Parse(text string) ([]Statement, *Refusal) {
-	if r := checkLimits(text); r != nil {
-		return nil, r.inCharacters(text)
+	blank, refused := admitted(text)
+	if refused != nil {
+		return nil, refused.inCharacters(text)
 	}
-	tree, err := pg.Parse(text)
+	tree, err := pg.Parse(blank)
 	if err != nil {
-		return nil, syntaxRefusal(err)
+		return nil, syntaxRefusal(err, blank).inCharacters(text)
 	}
 	statements := make([]Statement, 0, len(tree.Stmts))
 	for _, raw := range tree.Stmts {
@@ -37,14 +38,24 @@ func Parse(text string) ([]Statement, *Refusal) {
 	return statements, nil
 }
 
-// syntaxRefusal relays the grammar's own message, which quotes the statement alone.
-func syntaxRefusal(err error) *Refusal {
+// syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
+// the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
+func syntaxRefusal(err error, text string) *Refusal {
 	var e *parser.Error
 	if !errors.As(err, &e) {
 		return syntax.at(-1, "the statement cannot be parsed")
 	}
 	r := syntax.at(-1, e.Message)
-	r.Position = e.Cursorpos
+	for at := range text {
+		if r.Position++; r.Position == e.Cursorpos {
+			r.Position = at + 1
+			return r
+		}
+	}
+	r.Position = 0
+	if e.Cursorpos > 0 {
+		r.Position = len(text) + 1
+	}
 	return r
 }
 

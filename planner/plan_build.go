@@ -279,7 +279,7 @@ func (p *Plan) runError(run *Run) (e mechanisms.Error) {
 	case run.Measure < 0 || run.Pick != nil:
 		return e
 	case run.Mix != nil:
-		e = p.mixedError(run)
+		e = p.WidestError(run, p.Confidence)
 	default:
 		e = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
 	}

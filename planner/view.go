@@ -82,12 +82,13 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 
 // viewSelect parses the text of a source.
 func viewSelect(text string) (*pg.SelectStmt, *Refusal) {
-	if refusal := checkLimits(text); refusal != nil {
-		return nil, refusal
+	blank, refusal := admitted(text)
+	if refusal != nil {
+		return nil, refusal.inCharacters(text)
 	}
-	tree, err := pg.Parse(text)
+	tree, err := pg.Parse(blank)
 	if err != nil {
-		return nil, syntaxRefusal(err)
+		return nil, syntaxRefusal(err, blank).inCharacters(text)
 	}
 	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
 		return nil, viewStatement.at(-1)

@@ -33,14 +33,11 @@ func mixedValue(row []planner.Term, readings []saved) int64 {
 }
 
 // runWidth is the largest half-width over the rows of a run.
-func runWidth(plan *planner.Plan, run *planner.Run, confidence mechanisms.Confidence) (widest int64) {
+func runWidth(plan *planner.Plan, run *planner.Run, confidence mechanisms.Confidence) int64 {
 	if run.Mix == nil {
 		return widestHalfWidth(plan.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, confidence)
 	}
-	for _, row := range run.Mix {
-		widest = max(widest, plan.RowError(row, confidence).HalfWidth)
-	}
-	return widest
+	return plan.WidestError(run, confidence).HalfWidth
 }
 
 // readsFrom tells whether a run is read from a measure.

@@ -16,7 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 )
 
-// TestT49DeepSQL: 14 shapes at growing sizes are refused with 54000 or 54001, or answered, and the process lives.
+// TestT49DeepSQL: 16 shapes at growing sizes are refused with 54000 or 54001 (comments that never end with 42601), or
+// answered, and the process lives.
 func TestT49DeepSQL(t *testing.T) {
 	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
 	deep(p, []int{1_000, 10_000, 28_000, 60_000}).none(t)
@@ -37,7 +38,7 @@ func TestT49DeepSQL(t *testing.T) {
 	if !p.alive() {
 		t.Error("the process did not survive")
 	}
-	threats.Reached(t, "T49", "14 shapes up to %d KiB: %d texts refused by 54000 or 54001 beyond those of %d terms, the longest took %v with its connection", threats.Length(2<<20, 16<<20)>>10, huge, 60_000, longest.Round(time.Millisecond))
+	threats.Reached(t, "T49", "16 shapes up to %d KiB: %d texts refused by 54000 or 54001 beyond those of %d terms, the longest took %v with its connection", threats.Length(2<<20, 16<<20)>>10, huge, 60_000, longest.Round(time.Millisecond))
 }
 
 // tooLarge sends a text on a connection of its own, which may be closed before all of it is taken.
@@ -71,6 +72,9 @@ func deep(p *program, sizes []int) (found findings) {
 				}
 				continue
 			}
+			if name == "open comments" && a.err != nil && a.err.Code == "42601" {
+				continue
+			}
 			if a.err != nil && n >= 28_000 && !strings.HasPrefix(a.err.Code, "54") {
 				found.add("%s of %d: %s %s, want 54000 or 54001", name, n, a.err.Code, a.err.Message)
 			}
@@ -102,8 +106,10 @@ var deepShapes = map[string]func(n int) string{
 	"subquery": func(n int) string {
 		return strings.Repeat("SELECT * FROM (", n) + "SELECT 1" + strings.Repeat(") t", n)
 	},
-	"minus":      func(n int) string { return "SELECT " + strings.Repeat("- ", n) + "1" },
-	"statements": func(n int) string { return strings.Repeat("SELECT 1;", n) },
+	"comments":      func(n int) string { return "SELECT 1" + strings.Repeat("/**/", n) },
+	"open comments": func(n int) string { return "SELECT 1" + strings.Repeat("/*", n) },
+	"minus":         func(n int) string { return "SELECT " + strings.Repeat("- ", n) + "1" },
+	"statements":    func(n int) string { return strings.Repeat("SELECT 1;", n) },
 }
 
 // TestT49SelfTest: the deepest admitted text is parsed, and what would kill the parser is not admitted.

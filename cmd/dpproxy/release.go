@@ -110,6 +110,9 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 	return o.plan(ctx, b.policy, b.dataset, scripts, log, func(r *batchReport) error { return b.reports(ctx, r) })
 }
 
+// manyStatements is the number from which on it is said what takes seconds.
+const manyStatements = 100
+
 // plan plans the reports and passes them on; without a receiver it only tells what is wrong.
 func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset, scripts []pricedScript, log *slog.Logger, then func(*batchReport) error) error {
 	epsilon, err := privacy.ParseEpsilon(o.epsilon)
@@ -124,10 +127,15 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	if err != nil {
 		return err
 	}
+	number := 0
 	for i := range scripts {
 		if scripts[i].statements, err = pricer.Script(ctx, scripts[i].text); err != nil {
 			return err
 		}
+		number += len(scripts[i].statements)
+	}
+	if number >= manyStatements {
+		log.Info("planning the statements together", "statements", number, "buying", then != nil)
 	}
 	batch, err := pricer.Batch(epsilon)
 	if err != nil {

@@ -10,7 +10,7 @@ var surface = []Row{
 	{"T46", "rows picked by their place", "all refused", []string{"cmd/dpproxy.TestRowPickersAreRefused"}, ""},
 	{"T47", "statements that write", "80 forms: 0 statements at the database, its tables unchanged", []string{"cmd/dpproxy.TestWritingIsRefused"}, "several statements in a message are allowed: the first that is refused ends it"},
 	{"T48", "settings of the session", "0 SET at the database; values equal on neighbours", []string{"cmd/dpproxy.TestSettingsStayInTheProxy"}, ""},
-	{"T49", "deep or huge text", "14 shapes up to 16 MiB: refused, the process lives", []string{"cmd/dpproxy.TestT49DeepSQL"}, ""},
+	{"T49", "deep or huge text", "16 shapes up to 16 MiB: refused, the process lives", []string{"cmd/dpproxy.TestT49DeepSQL"}, ""},
 	{"T50", "engines that differ", "300 expressions: equal on both engines, or refused", []string{"planner/scalar.TestAgainstServer", "rewrite.TestEnginesAgreeWithTheTwin"}, "clients' expressions are evaluated in Go on the cells; the engines count cells"},
 	{"T51", "a database role that may too much", "12 roles: 12 refusals", []string{"backend.TestRolesThatAreTooStrong"}, "TEMPORARY, which PUBLIC has, and pg_read_all_data are warned of"},
 }

@@ -81,11 +81,13 @@ func TestHalfWidthOfNarrowNoise(t *testing.T) {
 		for _, den := range []int64{5, 20, 100, 300, 745, 1000, 22_500, 1 << 62} {
 			d := mustNew(t, kind, 1, den)
 			for _, count := range []int{1, 2, 1000, 1_000_000} {
-				w := widening{}
-				k := float64(w.of([]Part{{d, []Term{{1, count}}}}, .05))
-				lost := float64(count) * d.nonzero() // P(some noise is not 0) is at most this
-				if lost < .05 && k != 0 || k > 8*math.Sqrt(lost)+2*lost+2 || w.evaluations > 10_000 {
-					t.Errorf("kind %d, 1/%d, %d of them: half-width %g by %d evaluations", kind, den, count, k, w.evaluations)
+				for _, alpha := range []Probability{.05, 1e-12} {
+					w := widening{}
+					k := float64(w.of([]Part{{d, []Term{{1, count}}}}, alpha))
+					lost := float64(count) * d.nonzero() // how many noises are not 0, and a bound of P(some is not)
+					if lost < float64(alpha) && k != 0 || k > 8*math.Sqrt(lost)+40 || w.evaluations > 10_000 {
+						t.Errorf("kind %d, 1/%d, %d of them at %g: half-width %g by %d evaluations", kind, den, count, alpha, k, w.evaluations)
+					}
 				}
 			}
 		}
