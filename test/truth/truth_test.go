@@ -61,31 +61,34 @@ func engines() []string {
 // pairs opens every schema on every engine.
 func pairs(t *testing.T) (list []*pair) {
 	t.Helper()
-	server := pgtest.Shared(t)
 	for _, make := range schemas {
 		s := make(*seed)
-		if !chosen(s.name, "") {
-			continue
-		}
-		role, database := s.database(t, server)
 		for _, engine := range engines() {
-			if !chosen(s.name, engine) {
-				continue
+			if chosen(s.name, engine) {
+				list = append(list, pairOver(t, s, engine, func(*schema) {}))
 			}
-			backend, sandbox := func(dir string) string { return s.duckdb(t, dir) }, ""
-			if engine != "duckdb" {
-				backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
-			}
-			if engine == "twin" {
-				sandbox = twin(t, server, s.name)
-			}
-			h := open(t, s, backend, sandbox)
-			p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
-			p.fresh()
-			list = append(list, p)
 		}
 	}
 	return list
+}
+
+// pairOver opens a schema, changed, on an engine.
+func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pair {
+	t.Helper()
+	change(s)
+	server := pgtest.Shared(t)
+	role, database := s.database(t, server)
+	backend, sandbox := func(dir string) string { return s.duckdb(t, dir) }, ""
+	if engine != "duckdb" {
+		backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
+	}
+	if engine == "twin" {
+		sandbox = twin(t, server, s.name)
+	}
+	h := open(t, s, backend, sandbox)
+	p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
+	p.fresh()
+	return p
 }
 
 // twin is the URL of a twin's database, which the proxy makes.
