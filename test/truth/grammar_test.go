@@ -92,7 +92,9 @@ func (s *statement) core(plain bool) string {
 				list = append(list, k.sql)
 			}
 		}
-		if s.sets != "" {
+		if s.sets == "GROUPING SETS" {
+			b.WriteString(" GROUP BY GROUPING SETS ((" + strings.Join(list, ", ") + "), (" + list[0] + "), ())")
+		} else if s.sets != "" {
 			b.WriteString(" GROUP BY " + s.sets + " (" + strings.Join(list, ", ") + ")")
 		} else {
 			b.WriteString(" GROUP BY " + strings.Join(list, ", "))
@@ -128,6 +130,9 @@ func (s *statement) sql(plain bool) string {
 
 // smaller are the statements with one part less.
 func (s *statement) smaller() (list []*statement) {
+	if s.text != "" {
+		return nil
+	}
 	add := func(change func(c *statement)) {
 		c := *s
 		c.outs, c.where, c.order, c.union = slices.Clone(s.outs), slices.Clone(s.where), slices.Clone(s.order), slices.Clone(s.union)
@@ -173,6 +178,7 @@ type place struct {
 	columns []column // names qualified
 	unit    string
 	nulled  bool
+	where   string // a condition that belongs to it
 	single  *table // the table, where it is one
 	alias   string
 }
@@ -207,6 +213,8 @@ func (g *grammar) place() place {
 		return g.tablePlace(g.private())
 	case k < 15:
 		return g.joined(g.tablePlace(g.private()), 1+g.IntN(2))
+	case k == 15:
+		return g.beside()
 	case k < 17:
 		return g.virtual()
 	default:
@@ -284,6 +292,44 @@ func (g *grammar) joined(p place, n int) place {
 		}
 		p.nulled = p.nulled || from.nullable
 		ends = append(ends, end{t, a, from.nullable || kind == " LEFT JOIN "})
+	}
+	p.single = nil
+	return p
+}
+
+// beside joins what hangs on the unit alone: a table with itself or another of the unit's, or a count for each unit.
+func (g *grammar) beside() place {
+	var list []place
+	for _, t := range g.s.tables {
+		if p := g.tablePlace(t); p.unit != "" {
+			list = append(list, p)
+		}
+	}
+	p := list[g.IntN(len(list))]
+	o := g.tablePlace(list[g.IntN(len(list))].single)
+	switch g.IntN(4) {
+	case 0:
+		p.text += ", " + o.text
+		p.where = p.unit + " = " + o.unit
+		p.columns = append(p.columns, o.columns...)
+	case 1:
+		a, where := g.alias("q"), ""
+		if g.chance(2) {
+			where = " WHERE " + g.condition(o.columns)
+		}
+		p.text += g.one(" JOIN ", " LEFT JOIN ") + "(SELECT " + o.unit + " AS who, count(*) AS n FROM " + o.text + where + " GROUP BY 1) AS " + a + " ON " + a + ".who = " + p.unit
+		p.columns = append(p.columns, column{name: a + ".n", kind: wholeKind, values: []string{"0", "1", "2", "3"}})
+	case 2:
+		p.text = p.text + " RIGHT JOIN " + o.text + " ON " + p.unit + " = " + o.unit
+		p.columns, p.unit = append(p.columns, o.columns...), o.unit
+	default:
+		p.text += " JOIN " + o.text + " ON " + p.unit + " = " + o.unit
+		if c, ok := g.pick(p.columns, dateKind, wholeKind); ok && g.chance(2) {
+			if m, ok := g.pick(o.columns, c.kind); ok {
+				p.text += " AND " + c.name + g.one(" < ", " >= ", " <> ") + m.name
+			}
+		}
+		p.columns = append(p.columns, o.columns...)
 	}
 	p.single = nil
 	return p
@@ -550,6 +596,8 @@ func (g *grammar) measure(p place) (string, role) {
 		return g.one("stddev(", "variance(", "var_pop(", "stddev_pop(", "stddev_samp(", "var_samp(") + number.name + ")" + filter, valueRole
 	case k == 14 && numeric:
 		return "round(avg(" + number.name + "), 2)", valueRole
+	case k == 15 && p.single != nil && g.chance(3):
+		return "count(*) * 100.0 / (SELECT count(*) FROM " + p.single.name + ")", valueRole
 	case k == 15:
 		return "100.0 * count(*) FILTER (WHERE " + g.condition(p.columns) + ") / NULLIF(count(*), 0)", valueRole
 	case k == 16 && numeric:
@@ -620,6 +668,9 @@ func (g *grammar) statement() *statement {
 	g.names = 0
 	p := g.place()
 	s := &statement{from: p.text, byName: g.chance(2), nulled: p.nulled}
+	if p.where != "" {
+		s.where = append(s.where, p.where)
+	}
 	for range g.IntN(3) {
 		s.where = append(s.where, g.condition(p.columns))
 	}
@@ -655,6 +706,17 @@ func (g *grammar) statement() *statement {
 			s.having = "count(*) > 0"
 			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
 		}
+	case 4:
+		if s.limit == 0 && len(s.order) == 0 && s.sets == "" && s.having == "" && keys == 1 && !strings.Contains(s.from, " RIGHT ") {
+			k := s.outs[0].sql
+			first := &statement{from: s.from, where: s.where, outs: []output{{sql: k, name: "k1", role: keyRole}, {sql: "count(*)", name: "n1", role: countRole}}}
+			second := *first
+			second.outs = []output{first.outs[0], {sql: "count(*)", name: "n2", role: countRole}}
+			second.where = append(slices.Clone(s.where), g.condition(p.columns))
+			// Groups of the second in which nobody is are not there in PostgreSQL: a LEFT JOIN and coalesce make both say 0.
+			return &statement{nulled: p.nulled, text: "WITH x AS (" + first.core(false) + "), y AS (" + second.core(false) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1",
+				outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}, fixed: false}
+		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {
 			s.outs = append([]output{{sql: "'all'", name: "k0", role: windowRole}}, s.outs...)
@@ -671,7 +733,7 @@ func (g *grammar) statement() *statement {
 // grouping adds what stands around groups.
 func (g *grammar) grouping(s *statement, keys int) {
 	if keys <= 2 && g.chance(10) {
-		s.sets = g.one("ROLLUP", "ROLLUP", "CUBE")
+		s.sets = g.one("ROLLUP", "ROLLUP", "CUBE", "GROUPING SETS")
 	}
 	if g.chance(6) {
 		s.having = g.one("count(*) > 5", "count(*) >= 1", "(COUNT(*) > 20)", "count(*) > 0", "count(*) BETWEEN 10 AND 200")

@@ -11,7 +11,7 @@ func hospital(seed uint64) *schema {
 	patient := &table{name: "patient", named: "patient_id", bound: 1, keys: []string{"PRIMARY KEY (patient_id)"}, columns: []column{
 		{name: "patient_id", stored: "bigint", declared: "bigint", rules: "keys: join", kind: keyKind},
 		{name: "sex", stored: "char(1)", declared: "text", rules: "domain: {values: [f, m, x]}", kind: textKind, values: []string{"'f'", "'m'", "'x'"}},
-		{name: "born", stored: "date", declared: "date", rules: "domain: {min: 1920-01-01, max: 2024-12-31, step: 1 day}, outside: clamp", truth: "greatest(least(born, '2024-12-31'), '1920-01-01')", kind: dateKind, values: []string{"'1950-01-01'", "'1980-06-15'", "'2024-12-31'"}},
+		{name: "born", stored: "date", declared: "date", rules: "domain: {min: 1990-01-01, max: 2024-12-31, step: 1 day}, outside: clamp", truth: "greatest(least(born, '2024-12-31'), '1990-01-01')", kind: dateKind, values: []string{"'1990-01-01'", "'2010-06-15'", "'2024-12-31'"}},
 		{name: "smoker", stored: "boolean", declared: "boolean", kind: boolKind},
 		{name: "region", stored: "smallint", declared: "smallint", rules: "domain: {min: 1, max: 9}, outside: exclude", kind: wholeKind, values: []string{"1", "4", "9"}},
 		{name: "weight", stored: "double precision", declared: "double precision", rules: "domain: {min: 0, max: 200, step: 0.25}", kind: realKind, values: []string{"50", "72.5", "99.75", "200"}},
@@ -48,7 +48,7 @@ func hospital(seed uint64) *schema {
 	}, rows: [][]string{{"ICU", "1", "Dr A"}, {"medicine", "2", "Dr B"}, {"surgery", "1", null}, {"closed", "3", "Dr A"}}}
 	stays := 0
 	for id := 1; id <= 280; id++ {
-		born, region := day("1920-01-01", d.IntN(38000)), strconv.Itoa(1+d.few(0, 8))
+		born, region := day("1990-01-01", d.IntN(12700)), strconv.Itoa(1+d.few(0, 8))
 		if d.chance(40) {
 			born, region = "1901-05-05", d.one("0", "77", null)
 		}

@@ -63,6 +63,7 @@ type schema struct {
 	tables []*table
 	edges  []edge
 	unit   string // the unit's key, as the policy names it
+	zcdp   bool   // instead of a pure accountant
 	csv    bool   // DuckDB has it as files
 }
 
@@ -170,6 +171,11 @@ datasets:
     defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
     tables:
 `, backend, verifier, s.name, s.unit)
+	if s.zcdp {
+		text := strings.NewReplacer("accountant: pure", "accountant: zcdp", "{epsilon: 1000000}", "{epsilon: 1000000, delta: 1e-6}").Replace(out.String())
+		out.Reset()
+		out.WriteString(text)
+	}
 	for _, t := range s.tables {
 		fmt.Fprintf(&out, "      - name: %s\n", t.name)
 		switch {

@@ -76,6 +76,9 @@ func sameNumber(a, b string) bool {
 func (g *grammar) law() law {
 	g.names = 0
 	p := g.place()
+	for p.where != "" { // a law has conditions of its own
+		p = g.place()
+	}
 	sum := "count(*)"
 	number, numeric := g.pick(p.columns, wholeKind, wholeKind, moneyKind, realKind)
 	if numeric {
