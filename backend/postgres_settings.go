@@ -188,7 +188,8 @@ const factsSQL = `SELECT pg_catalog.current_setting('server_encoding'), pg_catal
   pg_catalog.quote_ident(session_user), pg_catalog.quote_ident(pg_catalog.current_database()),
   pg_catalog.pg_size_bytes(pg_catalog.current_setting('work_mem')) / 1024,
   COALESCE((SELECT NULLIF(r.rolconnlimit, -1) FROM pg_catalog.pg_roles r WHERE r.rolname = session_user), 2147483647),
-  COALESCE((SELECT NULLIF(d.datconnlimit, -1) FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), 2147483647)`
+  COALESCE((SELECT NULLIF(d.datconnlimit, -1) FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()), 2147483647),
+  pg_catalog.pg_is_in_recovery() AND (pg_catalog.current_setting('max_standby_streaming_delay') <> '-1' OR pg_catalog.current_setting('max_standby_archive_delay') <> '-1')`
 
 // settingFindings says what is wrong with the server's, the database's and the role's settings, and which of the url's and
 // theirs are not followed. It has a transaction in which none is set yet.
@@ -201,12 +202,13 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 	var encoding, files, role, database string
 	var memory int64
 	var ofRole, ofDatabase int
+	var standby bool
 	var kept []string
 	err = pgx.BeginTxFunc(ctx, conn.Conn(), pgx.TxOptions{AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "SELECT pg_catalog.set_config('search_path', '', true)"); err != nil {
 			return err
 		}
-		if err := tx.QueryRow(ctx, factsSQL).Scan(&encoding, &files, &role, &database, &memory, &ofRole, &ofDatabase); err != nil {
+		if err := tx.QueryRow(ctx, factsSQL).Scan(&encoding, &files, &role, &database, &memory, &ofRole, &ofDatabase, &standby); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, keptSQL)
@@ -235,6 +237,10 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 	}{{ofRole, "ALTER ROLE " + role + " CONNECTION LIMIT"}, {ofDatabase, "ALTER DATABASE " + database + " CONNECTION LIMIT"}} {
 		add(limit.most < b.connections(), true, "the connection limit is %d, and dpproxy opens up to %d connections: a query would fail while others run, and its answer would show that. "+
 			"%s %d, or set pool_max_conns in the url to at most %d", limit.most, b.connections(), limit.what, b.connections(), max(limit.most-1, 1))
+	}
+	if standby {
+		list = append(list, Finding{Text: "the database is a hot standby that cancels queries which hold back its replay: how long a query takes, and so its rows, may decide whether it ends. " +
+			"Set max_standby_streaming_delay and max_standby_archive_delay to -1 there"})
 	}
 	add(memory > mostWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
 	set, unknown := b.followed(kept)

@@ -76,6 +76,49 @@ func TestTableIsWhole(t *testing.T) {
 	}
 }
 
+// TestErrorClassesAreWhole: each class of errors that an engine can raise is told once, with why no row raises it and a test that is
+// there, or with what is assumed.
+func TestErrorClassesAreWhole(t *testing.T) {
+	known := testsOf(t)
+	for engine, name := range map[string]string{"PostgreSQL": "sqlstate_classes.txt", "DuckDB": "duckdb_kinds.txt"} {
+		text, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := map[string]int{}
+		for _, c := range ErrorClasses {
+			if c.Engine == engine {
+				for _, code := range c.Codes {
+					told[code]++
+				}
+			}
+		}
+		for line := range strings.Lines(string(text)) {
+			code := strings.TrimSpace(line)
+			if strings.HasPrefix(code, "#") {
+				continue
+			}
+			if told[code] != 1 {
+				t.Errorf("%s: %s is told %d times", engine, code, told[code])
+			}
+			delete(told, code)
+		}
+		for code := range told {
+			t.Errorf("%s has no class %s", engine, code)
+		}
+	}
+	for _, c := range ErrorClasses {
+		if c.What == "" || c.Rows == "" || len(c.Tests) == 0 {
+			t.Errorf("%s %v is not told", c.Engine, c.Codes)
+		}
+		for _, name := range c.Tests {
+			if !known[name] {
+				t.Errorf("%s %v names %s, which is not there", c.Engine, c.Codes, name)
+			}
+		}
+	}
+}
+
 // planted is the source of the fault's file with the fault in it.
 func planted(f Fault) ([]byte, error) {
 	source, err := os.ReadFile(filepath.Join(root, f.File))
