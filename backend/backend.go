@@ -19,8 +19,9 @@ import (
 type Backend interface {
 	// Dialect is the SQL that the backend speaks.
 	Dialect() rewrite.Dialect
-	// Ready tells whether a query can be dispatched now; its error is shown before any charge, without the database's text.
-	Ready(ctx context.Context) error
+	// Ready tells whether queries can be dispatched now, and whether the database would plan these ones, none of which it runs;
+	// its error is shown before any charge, without the database's text.
+	Ready(ctx context.Context, queries ...rewrite.Query) error
 	// Admit waits, before anything is charged, until the statement is one of at most three for each query that the database
 	// runs at a time, or until ctx ends, whose error it then returns. Who is admitted runs her queries one after the other,
 	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
@@ -33,9 +34,9 @@ type Backend interface {
 	Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error)
 	// ReadPublic copies a table that the policy declares public: rows of values in the order of its columns.
 	ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error)
-	// Inspect compares the dataset with the database's schema, never with its rows, and returns findings in plain words.
-	// Ready refuses from then on when that schema changes.
-	Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error)
+	// Inspect compares a dataset of the policy with the database's schema, never with its rows, and returns findings in plain
+	// words: of the database's settings, too. Ready refuses from then on when that schema changes.
+	Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error)
 	Close() error
 }
 
@@ -50,6 +51,8 @@ type Finding struct {
 var (
 	ErrUnavailable = errors.New("the private database does not answer")
 	ErrDrift       = errors.New("the private database's tables are no longer those that the policy was checked against")
+	ErrSettings    = errors.New("the private database's settings are not those that queries need")
+	ErrUnplanned   = errors.New("the private database does not accept the query")
 )
 
 // Open connects to the private database that a policy names.

@@ -173,7 +173,10 @@ func eachBackend(t *testing.T, test func(t *testing.T, h *house)) {
 	t.Run("PostgreSQL", func(t *testing.T) { test(t, postgresHouse(t)) })
 }
 
-func duckHouse(t *testing.T) *house {
+func duckHouse(t *testing.T) *house { return duckHouseWith(t) }
+
+// duckHouseWith has more in its file.
+func duckHouseWith(t *testing.T, more ...string) *house {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "it's private.duckdb")
 	db, err := sql.Open("duckdb", file)
@@ -182,6 +185,11 @@ func duckHouse(t *testing.T) *house {
 	}
 	for _, s := range rowsSQL {
 		if _, err := db.Exec(fmt.Sprintf(s, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range more {
+		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // inspect returns the findings as lines, the fatal ones marked.
 func inspect(t *testing.T, h *house) string {
 	t.Helper()
-	findings, err := h.Inspect(context.Background(), h.policy.Datasets[0])
+	findings, err := h.Inspect(context.Background(), h.policy, h.policy.Datasets[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRolesThatAreTooStrong(t *testing.T) {
 		{"", "GRANT pg_write_all_data TO %[1]s", "fatal=true dpproxy's database role is a member of pg_write_all_data"},
 		{"", "REVOKE SELECT ON people FROM %[1]s", "fatal=true dpproxy's database role may not read all columns of public.people"},
 		{"", "GRANT pg_read_all_data TO %[1]s", "fatal=false dpproxy's database role is a member of pg_read_all_data"},
-		{"", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "fatal=false table people has row-level security"},
+		{"", "ALTER TABLE people ENABLE ROW LEVEL SECURITY", "fatal=true table people has row-level security"},
 	} {
 		t.Run(c.options+c.grant, func(t *testing.T) {
 			role := server.Role(t, c.options)
@@ -158,6 +158,76 @@ func TestOpenSaysWhatIsWrongWithoutSecrets(t *testing.T) {
 		_, err := Open(context.Background(), p, discard())
 		if err == nil || strings.Contains(err.Error(), canary) {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestTablesThatShareRows (rules 8, 9 and 13): a partition or child beside its parent, and a view beside what it reads, are found
+// whatever they are called: their rows have one unit, one dataset, and are public in both or in neither.
+func TestTablesThatShareRows(t *testing.T) {
+	t.Parallel()
+	const sent = `CREATE TABLE sent (sender bigint, receiver bigint, minutes integer, clinic text) PARTITION BY LIST (clinic);
+		CREATE TABLE sent_north PARTITION OF sent FOR VALUES IN ('north'); CREATE TABLE kin () INHERITS (visits);
+		CREATE VIEW of_sent AS SELECT sender AS person_id, minutes FROM sent_north; CREATE VIEW twice AS SELECT * FROM of_sent;
+		GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC`
+	duck := []string{`CREATE TABLE sent AS SELECT i AS sender, i + 1 AS receiver, i::INTEGER AS minutes FROM generate_series(1::BIGINT, 5) AS s(i)`,
+		`CREATE VIEW of_sent AS SELECT sender AS person_id, minutes FROM main.sent`, `CREATE VIEW twice AS SELECT * FROM of_sent`}
+	type listed struct{ name, unit, dataset string }
+	for name, c := range map[string]struct {
+		tables [2]listed
+		want   string
+		engine string // empty: both
+	}{
+		"a partition by another unit":     {[2]listed{{"sent", "sender", ""}, {"sent_north", "receiver", ""}}, "fatal=true table sent and table sent_north both show rows of public.sent_north, and name their persons differently", "PostgreSQL"},
+		"a partition by the same unit":    {[2]listed{{"sent", "sender", ""}, {"sent_north", "sender", ""}}, "", "PostgreSQL"},
+		"a child in another dataset":      {[2]listed{{"visits", "person_id", ""}, {"kin", "person_id", "other"}}, "fatal=true table visits and table kin both show rows of public.kin, the first in dataset clinic: two datasets", "PostgreSQL"},
+		"a public partition":              {[2]listed{{"sent", "sender", ""}, {"sent_north", "", "public"}}, "fatal=true table sent and table sent_north both show rows of public.sent_north, and one is public", "PostgreSQL"},
+		"a view of a view by another":     {[2]listed{{"twice", "person_id", ""}, {"sent", "receiver", ""}}, "name their persons differently", ""},
+		"a view with the unit's name":     {[2]listed{{"twice", "person_id", ""}, {"of_sent", "person_id", ""}}, "fatal=false table twice and table of_sent both show rows of ", ""},
+		"a view in another dataset":       {[2]listed{{"sent", "sender", ""}, {"of_sent", "person_id", "other"}}, "two datasets over the same rows", ""},
+		"one relation by the same unit":   {[2]listed{{"sent", "sender", ""}, {"sent", "sender", ""}}, "", ""},
+		"relations that have no row both": {[2]listed{{"visits", "person_id", ""}, {"sent", "sender", ""}}, "", ""},
+	} {
+		for _, engine := range []string{"PostgreSQL", "DuckDB"} {
+			if c.engine != "" && c.engine != engine {
+				continue
+			}
+			t.Run(name+", "+engine, func(t *testing.T) {
+				var h *house
+				if engine == "DuckDB" {
+					h = duckHouseWith(t, duck...)
+				} else {
+					h = postgresHouse(t)
+					h.change(sent)
+				}
+				clinic := h.policy.Datasets[0]
+				clinic.Tables = clinic.Tables[:1]
+				for _, l := range c.tables {
+					d := clinic
+					if l.dataset == "other" {
+						d = &policy.Dataset{ID: "other", Unit: clinic.Unit}
+						h.policy.Datasets = append(h.policy.Datasets, d)
+					}
+					column := *testColumn(t, "minutes", "integer", policy.OutsideClamp, "0", "59", "1")
+					table := &policy.Table{Dataset: d, Name: l.name, Schema: "public", Source: policy.Source{Name: l.name}, UnitColumn: l.unit, MaxRowsPerUnit: 1, MaxRows: 10,
+						Public: l.dataset == "public", Columns: []*policy.Column{&column}}
+					column.Table = table
+					d.Tables = append(d.Tables, table)
+				}
+				var got strings.Builder
+				for _, d := range h.policy.Datasets {
+					findings, err := h.Inspect(t.Context(), h.policy, d)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range findings {
+						fmt.Fprintf(&got, "fatal=%v %s\n", f.Fatal, f.Text)
+					}
+				}
+				if c.want == "" && strings.Contains(got.String(), "both show rows") || !strings.Contains(got.String(), c.want) {
+					t.Errorf("want %q in\n%s", c.want, got.String())
+				}
+			})
 		}
 	}
 }

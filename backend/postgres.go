@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"strconv"
 	"sync"
 	"time"
 
@@ -60,7 +58,7 @@ func openPostgres(ctx context.Context, p *policy.Policy, log *slog.Logger) (*Pos
 		return nil, err
 	}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, int(b.pool.Config().MaxConns))
-	if err := b.Ready(ctx); err != nil {
+	if err := b.Ready(ctx); err != nil && err != ErrSettings { // Inspect says what is wrong with those
 		b.Close()
 		return nil, err
 	}
@@ -99,29 +97,29 @@ func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt, step ti
 }
 
 // Ready is described at Backend.
-func (b *Postgres) Ready(caller context.Context) error {
+func (b *Postgres) Ready(caller context.Context, queries ...rewrite.Query) error {
 	ctx, cancel := context.WithTimeout(caller, readyTimeout)
 	defer cancel()
-	drifted := false
-	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) error {
-		for _, pinned := range b.shapes() {
-			now, err := datasetShape(ctx, tx, pinned.dataset)
-			if err != nil {
-				return err
-			}
-			drifted = drifted || !maps.Equal(now, pinned.shape)
-		}
-		return nil
+	var found looked
+	err := b.look(ctx, readyTimeout, func(tx pgx.Tx) (err error) {
+		found, err = lookAgain(ctx, tx, b.shapes(), queries)
+		return err
 	})
 	switch {
 	case err != nil && caller.Err() != nil:
 		return ErrUnavailable // the caller stopped waiting: that says nothing of the database
+	case errors.Is(err, errSettings) || found.limited:
+		b.log.Error("the private database's settings are not those that queries need: run dpproxy check")
+		return ErrSettings
+	case found.drifted:
+		b.log.Error("the private database's schema changed: run dpproxy check, then restart")
+		return ErrDrift
+	case found.unplanned != nil:
+		b.log.Error("the private database does not plan a query; nothing was charged for it", "table", found.of.Table().Name, "cause", cause(found.unplanned))
+		return ErrUnplanned
 	case err != nil:
 		b.log.Warn("the private database is not ready", "cause", cause(err))
 		return ErrUnavailable
-	case drifted:
-		b.log.Error("the private database's schema changed: run dpproxy check, then restart")
-		return ErrDrift
 	}
 	return nil
 }
@@ -141,8 +139,8 @@ func (b *Postgres) look(ctx context.Context, limit time.Duration, do func(tx pgx
 	return transaction(ctx, b.aside, limit, do)
 }
 
-// transaction runs do in a read-only transaction with one snapshot, in which no name is found without its schema and the
-// text forms of values are fixed. All of it ends with the transaction: nothing stays behind on the connection.
+// transaction runs do in a read-only transaction with one snapshot, in which every setting that could decide how a query ends is
+// dpproxy's own (postgres_settings.go). All of it ends with the transaction: nothing stays behind on the connection.
 func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, do func(tx pgx.Tx) error) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -154,21 +152,15 @@ func transaction(ctx context.Context, pool *pgxpool.Pool, limit time.Duration, d
 
 // within is transaction on a connection.
 func within(ctx context.Context, conn *pgx.Conn, limit time.Duration, do func(tx pgx.Tx) error) error {
-	if conn.PgConn().ParameterStatus("standard_conforming_strings") != "on" {
-		return errors.New("standard_conforming_strings is off")
-	}
-	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return pgx.BeginTxFunc(ctx, conn, options, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('search_path', '', true),
-			pg_catalog.set_config('statement_timeout', $1::pg_catalog.text, true),
-			pg_catalog.set_config('row_security', 'on', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
-			pg_catalog.set_config('timezone', 'UTC', true), pg_catalog.set_config('extra_float_digits', '3', true)`,
-			strconv.FormatInt(max(limit.Milliseconds(), 1), 10))
-		if err != nil {
-			return err
-		}
+	var inside bool
+	err := pgx.BeginTxFunc(ctx, conn, begun(conn, limit), func(tx pgx.Tx) error {
+		inside = true
 		return do(tx)
 	})
+	if !inside && unsettled(err) {
+		return errSettings
+	}
+	return err
 }
 
 // groups runs a query. Where a constraint proves, in the query's own snapshot, that no unit has two rows, the rows are not
@@ -180,18 +172,12 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 		limit = time.Until(deadline)
 	}
 	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error {
-		text, args := query.SQL(), query.Args()
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)
 		}
-		if shorter, same, ok := query.Proven(); ok {
-			unique, err := proven(ctx, tx, query.Provable())
-			if err != nil {
-				return err
-			}
-			if unique {
-				text, args = shorter, same
-			}
+		text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return proven(ctx, tx, needs) })
+		if err != nil {
+			return err
 		}
 		rows, err := tx.Query(ctx, text, args...)
 		if err != nil {

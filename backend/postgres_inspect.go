@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,7 +18,8 @@ const shapeSQL = `SELECT w.s, w.t, w.a, c.oid::int8,
   CASE c.relkind WHEN 'r' THEN 'table' WHEN 'p' THEN 'partitioned table' WHEN 'v' THEN 'view'
     WHEN 'm' THEN 'materialized view' WHEN 'f' THEN 'foreign table' ELSE 'relation of another kind' END,
   pg_catalog.format_type(a.atttypid, NULL),
-  CASE WHEN a.atttypid = 'pg_catalog.numeric'::pg_catalog.regtype AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 2047 ELSE -1 END, a.attnotnull
+  CASE WHEN a.atttypid = 'pg_catalog.numeric'::pg_catalog.regtype AND a.atttypmod >= 4 THEN (a.atttypmod - 4) & 2047 ELSE -1 END, a.attnotnull,
+  c.relrowsecurity, pg_catalog.has_schema_privilege(n.oid, 'USAGE') AND pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS w(s, t, a)
 JOIN pg_catalog.pg_namespace n ON n.nspname = w.s
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = w.t
@@ -26,22 +28,23 @@ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = w.a AND a.a
 // oldestVersion is the first PostgreSQL whose EXTRACT is exact and whose array_position takes any text type.
 const oldestVersion = 140000
 
-// postgresShape reads what the catalog says of the places.
-func postgresShape(ctx context.Context, tx pgx.Tx, places []place) (shape, error) {
+// shapeArguments are those of shapeSQL: the places' schemas, tables and columns.
+func shapeArguments(places []place) []any {
 	var schemas, tables, columns []string
 	for _, p := range places {
 		schemas, tables, columns = append(schemas, p.schema), append(tables, p.table), append(columns, p.column)
 	}
-	rows, err := tx.Query(ctx, shapeSQL, schemas, tables, columns)
-	if err != nil {
-		return nil, err
-	}
+	return []any{schemas, tables, columns}
+}
+
+// collectShape reads what shapeSQL returned.
+func collectShape(rows pgx.Rows) (shape, error) {
 	defer rows.Close()
 	s := shape{}
 	for rows.Next() {
 		var at place
 		var c columnShape
-		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.scale, &c.notNull); err != nil {
+		if err := rows.Scan(&at.schema, &at.table, &at.column, &c.relation, &c.kind, &c.kindOf, &c.scale, &c.notNull, &c.secured, &c.readable); err != nil {
 			return nil, errResult
 		}
 		s[at] = c
@@ -57,27 +60,48 @@ type pinnedShape struct {
 
 // datasetShape reads what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, error) {
-	have, err := postgresShape(ctx, tx, placesOf(d, rewrite.PostgreSQL))
+	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(placesOf(d, rewrite.PostgreSQL))...)
 	if err != nil {
 		return nil, err
 	}
+	have, err := collectShape(rows)
+	if err != nil {
+		return nil, err
+	}
+	return have, viewShapes(ctx, tx, d, have)
+}
+
+// viewShapes adds what a dataset's trusted SELECTs would show.
+func viewShapes(ctx context.Context, tx pgx.Tx, d *policy.Dataset, into shape) error {
 	for _, t := range d.Tables {
 		if t.View.Trusted {
-			if err := viewShape(ctx, tx, t, have); err != nil {
-				return nil, err
+			if err := viewShape(ctx, tx, t, into); err != nil {
+				return err
 			}
 		}
 	}
-	return have, nil
+	return nil
+}
+
+func hasTrusted(d *policy.Dataset) bool {
+	return slices.ContainsFunc(d.Tables, func(t *policy.Table) bool { return t.View.Trusted })
 }
 
 // Inspect is described at Backend.
-func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, error) {
+func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
 	ctx, cancel := context.WithTimeout(ctx, defaultDeadline)
 	defer cancel()
-	findings := b.linkFindings()
+	findings, err := b.settingFindings(ctx, d)
+	if err != nil {
+		b.log.Warn("the private database's settings cannot be read", "cause", cause(err))
+		return nil, ErrUnavailable
+	}
+	findings = append(findings, b.linkFindings()...)
+	if fatal(findings) { // no query would run
+		return findings, nil
+	}
 	var have shape
-	err := b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
+	err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 		var version int
 		if err := tx.QueryRow(ctx, "SELECT pg_catalog.current_setting('server_version_num')::int4").Scan(&version); err != nil {
 			return err
@@ -85,11 +109,24 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 		if version < oldestVersion {
 			findings = append(findings, Finding{Fatal: true, Text: fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
 		}
+		var alone bool
+		if err := tx.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil {
+			return err
+		}
+		if !alone {
+			findings = append(findings, Finding{Note: true, Text: "the database is not PostgreSQL alone (Citus, or an engine that speaks as it does): " +
+				"no unique constraint is taken for a proof there, so that each query numbers a unit's rows, and units cannot be found through other tables"})
+		}
 		role, err := roleFindings(ctx, tx, d)
 		if err != nil {
 			return err
 		}
 		findings = append(findings, role...)
+		overlaps, err := overlapFindings(ctx, tx, p, d)
+		if err != nil {
+			return err
+		}
+		findings = append(findings, overlaps...)
 		if have, err = datasetShape(ctx, tx, d); err != nil {
 			return err
 		}
@@ -99,7 +136,7 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			}
 			single := false
 			if t.UnitColumn != "" {
-				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Column: t.UnitColumn}}); err != nil {
+				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}); err != nil {
 					return err
 				}
 			}
@@ -110,6 +147,11 @@ func (b *Postgres) Inspect(ctx context.Context, d *policy.Dataset) ([]Finding, e
 			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
 			findings = append(findings, boundFinding(t, single)...)
 			findings = append(findings, pathFinding(t, sound)...)
+			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
+			if err != nil {
+				return err
+			}
+			findings = append(findings, keys...)
 		}
 		return nil
 	})

@@ -18,6 +18,8 @@ type columnShape struct {
 	kindOf   string // the column's type: "integer", "DECIMAL(12,2)"
 	scale    int    // of a numeric column, −1: none
 	notNull  bool
+	secured  bool // the relation has row-level security
+	readable bool // by dpproxy's role
 }
 
 // shape is what the catalog says of the columns that a dataset's policy names. Columns that do not exist are absent.

@@ -41,11 +41,11 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 	}
 	for _, t := range d.Tables {
 		if t.Via != nil {
-			t.Via.Table.addKey(t.Via.Key)
-			t.addKey(t.Via.Column)
+			t.Via.Table.addKey(t.Via.Key, 0, -1)
+			t.addKey(t.Via.Column, 0, -1)
 		}
 		if t.UnitColumn != "" {
-			t.addKey(t.UnitColumn)
+			t.addKey(t.UnitColumn, 0, -1)
 			for _, k := range t.Keys {
 				k.Unit = k.Source == t.UnitColumn
 			}
@@ -56,6 +56,50 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 			t.sourceKey(t.Via.Column).Refers = t.Via.Table.sourceKey(t.Via.Key)
 		}
 	}
+}
+
+// twiceListed is a relation that a dataset lists as one more table.
+type twiceListed struct {
+	table, before *Table
+	at            place
+}
+
+// onePath refuses a relation that is listed as two tables whose rows name their units differently (privacy rule 9). A transfer
+// that one table counts as its sender's and another as its receiver's has two units: a person who is taken away takes others'
+// rows along, and no table's bound is about those.
+func (c *checker) onePath(d *Dataset) {
+	for _, l := range c.twice {
+		a, b := l.before, l.table
+		if b.Dataset != d || d.Unit.Row || a.UnitColumn == "" && a.Via == nil || b.UnitColumn == "" && b.Via == nil {
+			continue // a path that is missing has been told
+		}
+		if c.samePath(a, b) {
+			continue
+		}
+		l.at.problem("unit leads to a %s by %s, and in table %s, which reads the same relation, by %s: a row would belong to two %[1]ss, and the bounds of neither table would hold for both. "+
+			"Keep the table whose %[1]s is to be protected in each row, or give both tables one unit", d.Unit.Name, b.pathText(), a.Name, a.pathText())
+	}
+}
+
+// samePath tells whether the rows of two tables over one relation name their units alike.
+func (c *checker) samePath(a, b *Table) bool {
+	if a.Via == nil || b.Via == nil {
+		return a.Via == nil && b.Via == nil && c.sameName(a.UnitColumn, b.UnitColumn)
+	}
+	return a.Via.Table == b.Via.Table && c.sameName(a.Via.Column, b.Via.Column) && c.sameName(a.Via.Key, b.Via.Key)
+}
+
+// sameName compares names as the database does.
+func (c *checker) sameName(a, b string) bool {
+	return a == b || c.embedded() && strings.EqualFold(a, b)
+}
+
+// pathText is how a table's rows name their unit.
+func (t *Table) pathText() string {
+	if t.Via != nil {
+		return t.Via.Column + " (through " + t.Via.Table.Name + "." + t.Via.Key + ")"
+	}
+	return t.UnitColumn
 }
 
 // nullUnit reads what becomes of rows without a unit. Where units are found through another table, a row of that table
@@ -104,14 +148,14 @@ func (t Type) family() Type {
 	return t
 }
 
-// addKey makes a source column a join key, if it is not one.
-func (t *Table) addKey(source string) {
+// addKey makes a source column a join key, if it is not one. Its type is 0 where the policy does not say.
+func (t *Table) addKey(source string, kind Type, typmod int32) {
 	for _, k := range t.Keys {
 		if k.Source == source {
 			return
 		}
 	}
-	t.Keys = append(t.Keys, &Column{Table: t, Name: source, Source: source, Typmod: -1, Join: true, Hidden: true})
+	t.Keys = append(t.Keys, &Column{Table: t, Name: source, Source: source, Type: kind, Typmod: typmod, Join: true, Hidden: true})
 }
 
 // unitPath reads one table's path, its sides in either order.

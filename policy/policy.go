@@ -113,6 +113,7 @@ type Unit struct {
 	Name   string // "person"
 	Table  string // table and column that name a unit: people.person_id
 	Column string
+	Type   Type // of Column's values; 0: not said
 }
 
 // Allowance is an amount of budget: as written, and as it is spent.
@@ -163,6 +164,7 @@ type Table struct {
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column
+	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
 	Sessions       []*Release // online releases
@@ -310,6 +312,24 @@ func (t *Table) Key(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// UnitType is the type of the column that names the table's units, 0 where the policy does not say.
+func (t *Table) UnitType() Type {
+	for t.Via != nil {
+		t = t.Via.Table
+	}
+	for _, list := range [][]*Column{t.Keys, t.Columns} {
+		for _, c := range list {
+			if t.UnitColumn != "" && c.Source == t.UnitColumn && c.Type != 0 {
+				return c.Type
+			}
+		}
+	}
+	if t.Dataset == nil {
+		return 0
+	}
+	return t.Dataset.Unit.Type
 }
 
 // Grows tells whether range releases over a column are kept over time: days that close are added to them.

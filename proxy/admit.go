@@ -2,10 +2,12 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -70,24 +72,32 @@ func (a *Answerer) turn(ctx context.Context, s *Session) (err error) {
 }
 
 // admit has a statement wait for its place in the line, if it has none yet, and then looks whether the private database can run
-// queries. It fails before anything is charged for what follows; kept is what an analyst is told of that.
-func (a *Answerer) admit(ctx context.Context, s *Session, kept string) error {
+// queries, and would plan these. It fails before anything is charged for what follows; kept is what an analyst is told of that.
+func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Query, kept string) error {
 	p := placeOf(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.leave != nil {
+	leave := p.leave
+	if leave == nil {
+		var err error
+		if leave, err = a.backend.Admit(ctx, s.Policy.Server.Timing.Fresh); err != nil {
+			return err
+		}
+	} else if len(queries) == 0 {
 		return nil
 	}
-	leave, err := a.backend.Admit(ctx, s.Policy.Server.Timing.Fresh)
-	if err != nil {
-		return err
-	}
-	if err := a.backend.Ready(ctx); err != nil {
-		leave(time.Time{})
+	if err := a.backend.Ready(ctx, queries...); err != nil {
+		if p.leave == nil {
+			leave(time.Time{})
+		}
 		if ctx.Err() != nil {
 			return ctx.Err() // the client no longer waits: that says nothing of the database
 		}
 		a.log.Error("private database not ready", "error", err)
+		if errors.Is(err, backend.ErrUnplanned) {
+			return &Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
+				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge."}
+		}
 		return &Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
 	}
 	p.leave = leave
@@ -119,4 +129,15 @@ func (p *place) ran() time.Time {
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
 func (a *Answerer) runs(plan *planner.Plan, wanted []int) bool {
 	return a.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() })
+}
+
+// planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:
+// those of releases that grow too, which are rendered in their last step's form.
+func planned(plan *planner.Plan, queries []rewrite.Query, wanted []int) (list []rewrite.Query) {
+	for i := range queries {
+		if grows := plan.Measures[i].Growth != nil; queries[i].Valid() && (grows || slices.Contains(wanted, i)) {
+			list = append(list, queries[i])
+		}
+	}
+	return list
 }

@@ -139,9 +139,9 @@ const purchaseBurst = 10 * time.Second
 // mostPlans bounds how often a statement is planned anew because what it would refine was refined meanwhile.
 const mostPlans = 8
 
-// planContext is what the plan may depend on: the policy, her settings, her holdings.
-func (a *Answerer) planContext(s *Session) planner.Context {
-	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+// planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
+func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
+	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -149,15 +149,34 @@ func (a *Answerer) planContext(s *Session) planner.Context {
 	return c
 }
 
+// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
+// processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
+func planningLimits(p *policy.Policy) planner.Limits {
+	l := planner.DefaultLimits
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.Bytes = p.Server.Limits.StatementMemory
+	}
+	return l
+}
+
+// stepsPerSecond is how many steps of planning stand for a second of processor time.
+const stepsPerSecond = 20e6
+
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
-	return render(plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
+		if ctx.Err() != nil {
+			return nil, rewrite.OuterQuery{}, planner.RefuseEnded(context.Cause(ctx))
+		}
 		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
 		}
@@ -220,7 +239,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 		return p, err
 	}
 	if a.runs(plan, wanted) {
-		if err := a.admit(ctx, s, "nothing was charged"); err != nil {
+		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
 			return p, err
 		}
 	}
@@ -401,7 +420,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
-			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost, b.Spent, b.Limit)
+			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost.In(b.Limit), b.Spent.In(b.Limit), b.Limit)
 		}
 		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
 		if s.Settings.MaxError > 0 {

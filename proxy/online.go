@@ -119,7 +119,12 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id i
 	live.mu.Lock()
 	if live.asked == nil { // who waits in the line keeps nobody from the release: those who have their places may wait for it
 		live.mu.Unlock()
-		if err := a.admit(ctx, s, "the session was not asked, and what was paid for it stays good"); err != nil {
+		query, err := rewrite.Render(m, a.backend.Dialect())
+		if err != nil {
+			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			return nil, planner.RefuseUnrendered()
+		}
+		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
 		}
 		live.mu.Lock()

@@ -99,8 +99,10 @@ func leafTable(ctx context.Context, leaf *planner.Leaf, readings []saved, answer
 			return answers[run][0].Value != 0
 		case c.Type != 0 || run != nil && run.Pick != nil:
 			return picked(c, row, readings)
-		case run == nil || run.Measure < 0:
+		case run == nil:
 			return int64(0)
+		case run.Measure < 0:
+			return run.Known
 		case answers[run] != nil:
 			return answers[run][c.In(run, row)].Value
 		}

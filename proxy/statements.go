@@ -33,7 +33,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statem
 	case planner.KindShow:
 		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case planner.KindExplain:
-		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(s))
+		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
 		if refusal != nil {
 			return planner.Description{}, refusal
 		}
@@ -43,7 +43,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statem
 		}
 		return planner.Description{Params: d.Params, Columns: explainColumn(t)}, nil
 	}
-	c := a.planContext(s)
+	c := a.planContext(ctx, s)
 	d, ask, refusal := planner.Describe(stmt, given, c)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -165,7 +165,7 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 }
 
 func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
-	c := a.planContext(s)
+	c := a.planContext(ctx, s)
 	c.Alternatives = stmt.Explain.Alternatives
 	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)
 	if refusal != nil {

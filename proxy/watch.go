@@ -137,13 +137,13 @@ var errEnded = &Failure{SQLState: "40001", Message: "the run of alarms has just 
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {
-	if err := a.admit(ctx, s, "the run was not asked, and what was paid for it stays good"); err != nil {
-		return false, 0, err
-	}
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
 		return false, 0, planner.RefuseUnrendered()
+	}
+	if err := a.admit(ctx, s, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
+		return false, 0, err
 	}
 	live := a.watches.of(id)
 	live.mu.Lock()

@@ -43,7 +43,7 @@ func check(cmd *cobra.Command, path string) error {
 	defer b.Close()
 	fatal := 0
 	for _, d := range p.Datasets {
-		findings, err := b.Inspect(cmd.Context(), d)
+		findings, err := b.Inspect(cmd.Context(), p, d)
 		if err != nil {
 			return exitCode{3, fmt.Errorf("database: %w", err)}
 		}

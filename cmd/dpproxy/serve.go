@@ -205,7 +205,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
 	var fatal []error
 	for _, d := range p.Datasets {
-		findings, err := b.Inspect(ctx, d)
+		findings, err := b.Inspect(ctx, p, d)
 		if err != nil {
 			return fmt.Errorf("database: %w", err)
 		}

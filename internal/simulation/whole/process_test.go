@@ -174,7 +174,7 @@ type database struct {
 
 func (d *database) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 
-func (d *database) Ready(context.Context) error {
+func (d *database) Ready(context.Context, ...rewrite.Query) error {
 	if stream(d.w.seed, "ready", ledger.Digest{}).IntN(25) == 0 {
 		return backend.ErrUnavailable
 	}
@@ -206,7 +206,7 @@ func (d *database) ReadPublic(context.Context, *policy.Table) (privacy.Released[
 	return privacy.Released[[][]policy.Value]{}, errors.New("there are no public tables")
 }
 
-func (d *database) Inspect(context.Context, *policy.Dataset) ([]backend.Finding, error) {
+func (d *database) Inspect(context.Context, *policy.Policy, *policy.Dataset) ([]backend.Finding, error) {
 	return nil, nil
 }
 func (d *database) Close() error { return nil }

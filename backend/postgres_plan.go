@@ -1,0 +1,110 @@
+package backend
+
+import (
+	"context"
+	"errors"
+	"maps"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// What a database will not run is found before the charge: the very query that would run is planned, with its arguments and
+// under the settings that it would have, and not executed. EXPLAIN opens no row. What it reads of the rows are the planner's
+// statistics, and the ends of an index where a condition lies outside of these; they move a plan and its time, and fail
+// nothing, since every function in dpproxy's SQL is total. So whether it is accepted is for the schema, the rights and the
+// engine to say. What was planned is not remembered: the same user's same question is not asked again, and another user's
+// is not to show.
+
+// looked is what a look at the database before a charge found.
+type looked struct {
+	drifted   bool          // a schema is not the one that was inspected
+	limited   bool          // new sessions would have a limit that rows may exceed
+	unplanned error         // the database does not plan this query
+	of        rewrite.Query // of the error
+}
+
+// lookAgain holds the database against what was inspected, and plans queries: one round trip for all but trusted SELECTs.
+func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []rewrite.Query) (found looked, err error) {
+	var batch pgx.Batch
+	batch.Queue(keptSQL)
+	for _, s := range pinned {
+		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, rewrite.PostgreSQL))...)
+	}
+	for _, q := range queries {
+		for _, u := range q.Required() {
+			batch.Queue(uniqueSQL, uniqueArguments(u)...)
+		}
+		batch.Queue("EXPLAIN (COSTS false) "+q.SQL(), q.Args()...)
+	}
+	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), queries)
+	for i := range shapes {
+		if err == nil {
+			err = viewShapes(ctx, tx, pinned[i].dataset, shapes[i])
+		}
+		if err == nil || found.unplanned != nil && !hasTrusted(pinned[i].dataset) {
+			found.drifted = found.drifted || !maps.Equal(shapes[i], pinned[i].shape)
+		}
+	}
+	return found, err
+}
+
+// read takes the results of a batch in their order. Its error ends the transaction.
+func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewrite.Query) (shapes []shape, err error) {
+	defer func() {
+		if failed := results.Close(); err == nil {
+			err = failed
+		}
+	}()
+	rows, err := results.Query()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, err
+	}
+	found.limited = limited(kept)
+	for range datasets {
+		rows, err := results.Query()
+		if err != nil {
+			return nil, err
+		}
+		s, err := collectShape(rows)
+		if err != nil {
+			return nil, err
+		}
+		shapes = append(shapes, s)
+	}
+	for _, q := range queries {
+		for range q.Required() {
+			var unique bool
+			if err := results.QueryRow().Scan(&unique); err != nil {
+				return shapes, err
+			}
+			found.drifted = found.drifted || !unique
+		}
+		if _, err := results.Exec(); err != nil {
+			if refuses(err) {
+				found.unplanned, found.of = err, q
+			}
+			return shapes, err
+		}
+	}
+	return shapes, nil
+}
+
+// refuses tells an error that says no to a query from one that says that the database is away.
+func refuses(err error) bool {
+	var server *pgconn.PgError
+	if !errors.As(err, &server) || len(server.Code) != 5 {
+		return false
+	}
+	switch class(server.Code) {
+	case "08", "53", "57", "58":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,332 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/rewrite"
+)
+
+// settingsHouse is a PostgreSQL house whose role and database the test knows.
+func settingsHouse(t *testing.T, options string, statements ...string) (h *house, role, database string) {
+	t.Helper()
+	server := pgtest.Shared(t)
+	role, database = server.Role(t, ""), server.Database(t)
+	for _, s := range rowsSQL {
+		server.Exec(t, database, fmt.Sprintf(s, "public."))
+	}
+	server.Exec(t, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	for _, s := range statements {
+		server.Exec(t, database, strings.NewReplacer("ROLE_", role, "DATABASE_", database).Replace(s))
+	}
+	h = open(t, testPolicy(t, server.URLFor(role, database)+options))
+	h.change = func(s string) { server.Exec(t, database, s) }
+	return h, role, database
+}
+
+// TestEverySettingHasItsPlace (rule 24): what a session of this server could set is set by dpproxy, looked at, or known to decide
+// nothing.
+func TestEverySettingHasItsPlace(t *testing.T) {
+	conn, err := pgx.Connect(t.Context(), pgtest.Shared(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	places := map[string]int{}
+	for _, g := range givens {
+		places[g.name]++
+	}
+	for _, list := range [][]string{computed, refused} {
+		for _, name := range list {
+			places[name]++
+		}
+	}
+	for _, names := range idle {
+		for _, name := range names {
+			places[name]++
+		}
+	}
+	rows, err := conn.Query(t.Context(), "SELECT lower(name) FROM pg_settings WHERE context IN ('user', 'superuser') AND name NOT LIKE '%.%'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(all) < 150 {
+		t.Fatalf("%d settings: %v", len(all), err)
+	}
+	for _, name := range all {
+		if places[name] == 0 {
+			t.Errorf("%s has no place", name)
+		}
+	}
+	for name, n := range places {
+		if n != 1 {
+			t.Errorf("%s has %d places", name, n)
+		}
+	}
+}
+
+// strange are values that settings may have, each of which would decide something.
+var strange = map[string]string{
+	"client_encoding": "LATIN1", "standard_conforming_strings": "off", "datestyle": "German, DMY", "intervalstyle": "iso_8601", "timezone": "Pacific/Chatham",
+	"extra_float_digits": "-15", "bytea_output": "escape", "array_nulls": "off", "search_path": "public", "row_security": "off", "transform_null_equals": "on",
+	"gin_fuzzy_search_limit": "1", "lock_timeout": "1", "statement_timeout": "3000", "idle_in_transaction_session_timeout": "3000", "exit_on_error": "on",
+	"work_mem": "64kB", "hash_mem_multiplier": "1", "jit": "on", "jit_above_cost": "0", "plan_cache_mode": "force_generic_plan", "constraint_exclusion": "on",
+	"from_collapse_limit": "1", "join_collapse_limit": "1", "enable_seqscan": "off", "enable_hashagg": "off", "enable_sort": "off", "enable_nestloop": "off",
+	"enable_parallel_hash": "on", "default_transaction_isolation": "serializable", "default_transaction_read_only": "off", "client_min_messages": "debug5",
+	"quote_all_identifiers": "on", "backslash_quote": "off", "lc_monetary": "POSIX", "timezone_abbreviations": "Australia", "default_transaction_deferrable": "on",
+}
+
+// TestSettingsOfOthersAreNotFollowed (rule 24): with each of the strange settings at each place where one can stand, every value in
+// a transaction is dpproxy's, and the counts are the same.
+func TestSettingsOfOthersAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	plain, _, _ := settingsHouse(t, "")
+	want := counts(t, plain, render(t, measure(t, plain.policy, "visits", "clinic"), plain))
+	values := func(h *house) map[string]string {
+		out := map[string]string{}
+		err := h.Backend.(*Postgres).look(t.Context(), time.Minute, func(tx pgx.Tx) error {
+			rows, err := tx.Query(t.Context(), "SELECT lower(name), setting FROM pg_catalog.pg_settings")
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				var name, value string
+				if err := rows.Scan(&name, &value); err != nil {
+					return err
+				}
+				out[name] = value
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	usual := values(plain)
+	var role, database, both, url []string
+	for name, value := range strange {
+		role = append(role, fmt.Sprintf("ALTER ROLE ROLE_ SET %s = '%s'", name, value))
+		database = append(database, fmt.Sprintf("ALTER DATABASE DATABASE_ SET %s = '%s'", name, value))
+		both = append(both, fmt.Sprintf("ALTER ROLE ROLE_ IN DATABASE DATABASE_ SET %s = '%s'", name, value))
+		if name == "search_path" || name == "statement_timeout" || name == "lock_timeout" || name == "idle_in_transaction_session_timeout" {
+			continue // those that would end pgx's own log-in are tried below
+		}
+		url = append(url, "&"+name+"="+strings.ReplaceAll(strings.ReplaceAll(value, " ", "%20"), "/", "%2F"))
+	}
+	slices.Sort(url)
+	for name, h := range map[string]func() *house{
+		"role":     func() *house { h, _, _ := settingsHouse(t, "", role...); return h },
+		"database": func() *house { h, _, _ := settingsHouse(t, "", database...); return h },
+		"both":     func() *house { h, _, _ := settingsHouse(t, "", both...); return h },
+		"url":      func() *house { h, _, _ := settingsHouse(t, strings.Join(url, "")); return h },
+		"options": func() *house {
+			h, _, _ := settingsHouse(t, "&options=-cstatement_timeout%3D3000%20-clock_timeout%3D1%20-cgin_fuzzy_search_limit%3D1")
+			return h
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := h()
+			have := values(h)
+			for _, g := range givens {
+				if want, ok := usual[g.name]; ok && have[g.name] != want {
+					t.Errorf("%s is %q, want %q", g.name, have[g.name], want)
+				}
+			}
+			if got := counts(t, h, render(t, measure(t, h.policy, "visits", "clinic"), h)); !slices.Equal(got, want) {
+				t.Errorf("counts %v, want %v", got, want)
+			}
+			if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "dpproxy sets its own values in each transaction") {
+				t.Errorf("got\n%s", got)
+			}
+			if err := h.Ready(t.Context(), render(t, measure(t, h.policy, "people"), h)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWordsForSettings: what check says of each setting that it does not accept or follow.
+func TestWordsForSettings(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name       string
+		statements []string
+		fatal      bool
+	}{
+		{"temporary files of the role", []string{"ALTER ROLE ROLE_ SET temp_file_limit = '64MB'"}, true},
+		{"temporary files of the database", []string{"ALTER DATABASE DATABASE_ SET temp_file_limit = 1"}, true},
+		{"temporary files of the role, lifted again", []string{"ALTER ROLE ROLE_ SET temp_file_limit = 1", "ALTER ROLE ROLE_ IN DATABASE DATABASE_ SET temp_file_limit = -1"}, false},
+		{"connections of the role", []string{"ALTER ROLE ROLE_ CONNECTION LIMIT 4"}, true},
+		{"memory", []string{"ALTER ROLE ROLE_ SET work_mem = '8GB'"}, false},
+		{"another encoding of the client", []string{"ALTER ROLE ROLE_ SET client_encoding = 'LATIN1'"}, false},
+		{"a setting of an extension", []string{"ALTER ROLE ROLE_ SET plan_filter.statement_cost_limit = 1000"}, false},
+		{"row security", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY mine ON people FOR SELECT USING (1 / age > 0)"}, true},
+		{"row security without a policy", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY"}, true},
+		{"row security of all rows", []string{"ALTER TABLE people ENABLE ROW LEVEL SECURITY", "CREATE POLICY all_rows ON people FOR SELECT USING (true)"}, false},
+	}
+	var text strings.Builder
+	for _, c := range cases {
+		h, role, database := settingsHouse(t, "", c.statements...)
+		got := inspect(t, h)
+		if c.fatal != strings.Contains(got, "fatal=true") {
+			t.Errorf("%s: fatal must be %v:\n%s", c.name, c.fatal, got)
+		}
+		fmt.Fprintf(&text, "%s\n", c.name)
+		for line := range strings.Lines(got) {
+			if !strings.Contains(line, "constraint") {
+				text.WriteString("  " + strings.NewReplacer(role, "dpproxy", database, "prod").Replace(line))
+			}
+		}
+	}
+	golden(t, "settings.txt", text.String())
+}
+
+// golden holds a text against a file of testdata; UPDATE=1 writes it anew.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if os.Getenv("UPDATE") != "" {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != text {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// TestOtherEncodingsAreRefused: a database whose texts would have to be converted is refused at the start.
+func TestOtherEncodingsAreRefused(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	for _, encoding := range []string{"LATIN1", "SQL_ASCII", "WIN1252", "EUC_JP"} {
+		database, role := server.Database(t)+"_other", server.Role(t, "")
+		server.Exec(t, "postgres", fmt.Sprintf("CREATE DATABASE %s ENCODING '%s' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0", database, encoding))
+		p := testPolicy(t, server.URLFor(role, database))
+		b, err := Open(t.Context(), p, discard())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		findings, err := b.Inspect(t.Context(), p, p.Datasets[0])
+		if err != nil || !fatal(findings) || !strings.Contains(findings[0].Text, "the database's encoding is "+encoding) {
+			t.Errorf("%s: %v %v", encoding, findings, err)
+		}
+		if err := b.Ready(t.Context()); err != ErrSettings {
+			t.Errorf("%s: Ready says %v", encoding, err)
+		}
+	}
+}
+
+// TestLimitsThatComeLater: a limit that is set while dpproxy runs is found before the next charge, though the sessions that are
+// there do not have it yet.
+func TestLimitsThatComeLater(t *testing.T) {
+	t.Parallel()
+	h, role, database := settingsHouse(t, "")
+	inspect(t, h)
+	if err := h.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h.change(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET temp_file_limit = '1MB'", role, database))
+	if err := h.Ready(t.Context()); err != ErrSettings {
+		t.Errorf("Ready says %v", err)
+	}
+	h.change(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s RESET temp_file_limit", role, database))
+	if err := h.Ready(t.Context()); err != nil {
+		t.Errorf("Ready says %v", err)
+	}
+}
+
+// TestQueriesArePlannedBeforeTheCharge: what the database would not run is found without a row being read.
+func TestQueriesArePlannedBeforeTheCharge(t *testing.T) {
+	t.Parallel()
+	eachBackend(t, func(t *testing.T, h *house) {
+		good, grouped := render(t, measure(t, h.policy, "people"), h), render(t, measure(t, h.policy, "visits", "clinic", "minutes"), h)
+		if err := h.Ready(t.Context(), good, grouped); err != nil {
+			t.Fatal(err)
+		}
+		missing := *h.policy.Datasets[0].Tables[0]
+		missing.Source.Name = "nobody"
+		m := measure(t, h.policy, "people")
+		m.Table = &missing
+		if err := h.Ready(t.Context(), good, render(t, m, h), good); err != ErrUnplanned {
+			t.Errorf("a table that is not there: %v", err)
+		}
+		if err := h.Ready(t.Context(), good); err != nil {
+			t.Errorf("afterwards: %v", err)
+		}
+	})
+	h, role, _ := settingsHouse(t, "")
+	good := render(t, measure(t, h.policy, "people", "age"), h)
+	inspect(t, h)
+	if err := h.Ready(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	h.change("REVOKE SELECT ON people FROM " + role + "; GRANT SELECT (person_id, sex, income) ON people TO " + role)
+	if err := h.Ready(t.Context(), good); err != ErrDrift {
+		t.Errorf("without the right to read a column: %v", err)
+	}
+}
+
+// TestPlanningReadsNoRows: a query that would fail at its first row is planned all the same.
+func TestPlanningReadsNoRows(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	h.change(`CREATE FUNCTION fail(bigint) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'read'; END $$;
+		ALTER TABLE people RENAME TO base; CREATE VIEW people AS SELECT person_id, fail(person_id) AS age, sex, income, note FROM base; GRANT SELECT ON people TO PUBLIC`)
+	q := render(t, measure(t, h.policy, "people", "age"), h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Error(err)
+	}
+	if got := h.executor().settle(q, 0); len(got) != 0 || !strings.Contains(h.log.String(), "SQLSTATE class P0") {
+		t.Errorf("the query ran: %v", got)
+	}
+}
+
+func BenchmarkReady(b *testing.B) {
+	server := pgtest.Shared(b)
+	role, database := server.Role(b, ""), server.Database(b)
+	for _, s := range rowsSQL {
+		server.Exec(b, database, fmt.Sprintf(s, "public."))
+	}
+	server.Exec(b, database, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+role)
+	p := testPolicy(b, server.URLFor(role, database))
+	backend, err := Open(b.Context(), p, discard())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer backend.Close()
+	if _, err := backend.Inspect(b.Context(), p, p.Datasets[0]); err != nil {
+		b.Fatal(err)
+	}
+	q := render(b, measure(b, p, "visits", "clinic", "minutes"), backend)
+	for name, queries := range map[string][]rewrite.Query{"alone": nil, "a query": {q}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := backend.Ready(b.Context(), queries...); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	b.Run("executed", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := backend.(*Postgres).groups(b.Context(), q); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
