@@ -65,7 +65,7 @@ func (w *writer) oneOfKey(u planner.Unique) string {
 		}
 		j := "b.j" + strconv.Itoa(at+1)
 		nulls = append(nulls, j+" IS NULL")
-		by = append(by, w.compared(j))
+		by = append(by, w.joinable(j))
 	}
 	return "CASE WHEN " + strings.Join(nulls, " OR ") + " THEN 1 ELSE " + w.call("row_number") + " OVER (PARTITION BY " + strings.Join(by, ", ") + w.rowOrder("b") + ") END"
 }
@@ -217,11 +217,11 @@ func (w *writer) unitCounts() string {
 // equal compares two keys. They may be of different types in DuckDB, whose conversions can fail but for those to text;
 // in PostgreSQL the statement then fails when it is parsed, alike for any rows.
 func (w *writer) equal(a, b string) string {
-	return w.operate(w.compared(a), "=", w.compared(b))
+	return w.operate(w.joinable(a), "=", w.joinable(b))
 }
 
-// compared is a key as it is compared.
-func (w *writer) compared(key string) string {
+// joinable is a key as joins compare it.
+func (w *writer) joinable(key string) string {
 	if w.dialect == DuckDB {
 		return w.cast(key, "text")
 	}
