@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch attacks docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch attacks hostile docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -80,6 +80,9 @@ tpch: ## TPC-H's queries over a database of scale 0.1 with the customer as the u
 
 attacks: deps ## six attacks against PostgreSQL and against dpproxy in front of it: examples/attacks/README.md and its plot
 	$(GO) test ./examples/attacks -run '^TestAttacks$$' -attack-runs 5 -update -count=1 -timeout 60m -v
+
+hostile: deps ## a hostile analyst's hour beside another's dashboard: what she waits, what the process takes; LENGTH=1h
+	$(GO) test ./test/hostile -run '^TestHostileAnalyst$$' -hostile $(or $(LENGTH),1h) -count=1 -timeout 6h -v | grep -v '^=== '
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

@@ -201,7 +201,11 @@ func TestHostileAnalyst(t *testing.T) {
 	seed := uint64(26)
 	t.Logf("seed %d, %v", seed, *length)
 	s := open(t, "2s", "2GiB")
-	for i, list := range rounds(t, s, context.Background(), 1) { // buys, and fills the caches
+	first := rounds(t, s, context.Background(), 1) // buys, and fills the caches
+	if t.Failed() {
+		t.FailNow()
+	}
+	for i, list := range first {
 		t.Logf("%v at first: %s", list[0].Round(time.Millisecond), dashboard[i])
 	}
 	peak, watched := context.WithCancel(context.Background())
