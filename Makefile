@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch truth attacks docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch truth attacks hostile docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -83,6 +83,9 @@ truth: deps ## 20,000 generated statements over four schemas on both engines, at
 
 attacks: deps ## six attacks against PostgreSQL and against dpproxy in front of it: examples/attacks/README.md and its plot
 	$(GO) test ./examples/attacks -run '^TestAttacks$$' -attack-runs 5 -update -count=1 -timeout 60m -v
+
+hostile: deps ## a hostile analyst's hour beside another's dashboard: what she waits, what the process takes; LENGTH=1h
+	$(GO) test ./test/hostile -run '^TestHostileAnalyst$$' -hostile $(or $(LENGTH),1h) -count=1 -timeout 6h -v | grep -v '^=== '
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

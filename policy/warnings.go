@@ -110,7 +110,7 @@ func (p *Policy) limitNotes() []string {
 	if l.Memory > 0 {
 		whole = SizeText(l.Memory)
 	}
-	return []string{fmt.Sprintf("limits: one statement has %s of processor time to be planned and post-processed, and %s of memory; of one user %d at a time are worked on, and her cursors, prepared statements and unread answers may keep %s; the process and its children have %s",
+	return []string{fmt.Sprintf("limits: one statement has %s of processor time to be planned and post-processed, and %s of memory; of one user at most %d at a time are worked on, and her cursors, prepared statements and unread answers may keep %s; the process and its children have %s",
 		l.StatementCPU, SizeText(l.StatementMemory), l.UserWorked(), SizeText(l.UserMemory), whole)}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // Keys of columns whose values nobody declared are found first; then the statement is planned anew, with them.
@@ -21,12 +22,24 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement
 		if plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
 			return refusal
 		}
+		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(plan) > most {
+			return planner.RefuseInvalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
+				"Group by fewer or coarser keys.")
+		}
 		if queries, outer, refusal = a.render(ctx, plan); refusal != nil {
 			return refusal
 		}
 		return a.tryOuter(ctx, s, plan, outer)
 	})
 	return plan, queries, outer, refusal
+}
+
+// leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
+func leafBytes(plan *planner.Plan) (bytes int64) {
+	for _, leaf := range plan.Leaves {
+		bytes += int64(leaf.Rows) * int64(sandbox.RowSize(len(leaf.Keys)+len(leaf.Counts)))
+	}
+	return bytes
 }
 
 // find buys the keys that a plan needs, if the budget holds the whole of it.

@@ -39,12 +39,14 @@ var errMemory = &Failure{SQLState: "53200", Message: "out of memory: the proxy h
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
 // Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT where
-// that is lower.
-func (w *Workers) Bound(bytes int64) {
-	if own := w.memory.limit.Swap(bytes); own == 0 {
+// that is lower. It tells whether that is another bound than before.
+func (w *Workers) Bound(bytes int64) bool {
+	before := w.memory.limit.Swap(bytes)
+	if before == 0 {
 		w.memory.given = debug.SetMemoryLimit(-1)
 	}
 	debug.SetMemoryLimit(min(bytes, w.memory.given))
+	return bytes != before
 }
 
 // Watch keeps the process to its bound until ctx ends.

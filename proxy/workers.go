@@ -70,7 +70,7 @@ func exceeds(limit time.Duration) *Failure {
 // run does a part of a statement's work in one of its user's places, in the processor time that is left to the statement. A
 // context without a meter has no limit: the commands of the operator.
 func (w *Workers) run(ctx context.Context, user string, l policy.Limits, do func(context.Context) error) error {
-	done, err := w.whole.wait(ctx, user, w.whole.share(l.UserWorked()))
+	done, err := w.whole.wait(ctx, user, w.whole.share(ofOne(l)))
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,16 @@ func (w *Workers) run(ctx context.Context, user string, l policy.Limits, do func
 		return f
 	}
 	return err
+}
+
+// ofOne is how many places one user has: as many as her memory is enough for, and a processor fewer than there are, so that
+// another's statement finds one that is free.
+func ofOne(l policy.Limits) int {
+	processors := max(runtime.GOMAXPROCS(0)-1, 1)
+	if n := l.UserWorked(); n > 0 {
+		return min(n, processors)
+	}
+	return processors
 }
 
 // ask has the sandbox work on a statement, in one of the places that its user may have there. What is left of the statement's

@@ -112,9 +112,12 @@ func (r Rows) Size() (bytes int64) {
 	return bytes
 }
 
-// rowSize counts a slice and an interface a value, and what the larger values hold.
+// RowSize is about how many bytes a row of so many small values takes: a slice, and an interface and a word a value.
+func RowSize(columns int) int { return 24 + 24*columns }
+
+// rowSize counts what the larger values hold too.
 func rowSize(row []policy.Value) (bytes int64) {
-	bytes = 24 + 24*int64(len(row))
+	bytes = int64(RowSize(len(row)))
 	for _, v := range row {
 		switch v := v.(type) {
 		case string:
@@ -200,9 +203,6 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 		return Rows{}, context.Cause(ctx)
 	}
 	defer func() { e.idle <- c }()
-	if s.Took != nil {
-		defer func(begun time.Time) { s.Took(time.Since(begun)) }(time.Now())
-	}
 	rows, err := e.askChild(ctx, c, what, s, q, tables)
 	if errors.Is(err, errUnsent) { // the child had died while it was idle; another has taken its place
 		rows, err = e.askChild(ctx, c, what, s, q, tables)
@@ -231,22 +231,19 @@ func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session,
 		return Rows{}, limits.large()
 	}
 	if open != nil {
-		opened, err := c.ask(ctx, open, max(limits.time, furnishTime))
-		if err != nil {
+		if err := e.furnish(ctx, c, open, version); err != nil {
 			return Rows{}, e.failure(ctx, c, s, limits, err)
 		}
-		if opened.fault != nil {
-			e.options.Log.Error("sandbox cannot be furnished", "error", opened.log)
-			return Rows{}, errBroken
-		}
-		c.holds[s.Database] = version
 	}
 	answer, err := c.ask(ctx, r, limits.time)
+	if s.Took != nil {
+		s.Took(c.took)
+	}
 	if err != nil {
 		return Rows{}, e.failure(ctx, c, s, limits, err)
 	}
 	if answer.worn { // it kept so much of the last query's memory that the next one would have too little
-		e.renew(c)
+		e.renew(c, s.Database)
 	}
 	if answer.fault != nil {
 		if answer.log != "" {
@@ -261,8 +258,23 @@ func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session,
 	return answer.rows, nil
 }
 
-// furnishTime is what a child has at least to take the catalog and the public tables of a dataset, whoever's query comes first.
+// furnishTime is what a child has of the processor to take the catalog and the public tables of a dataset. No statement's time
+// counts for it, whoever's comes first.
 const furnishTime = 30 * time.Second
+
+// furnish brings a dataset up to date in a child.
+func (e *embedded) furnish(ctx context.Context, c *child, open *request, version int64) error {
+	opened, err := c.ask(ctx, open, furnishTime)
+	if err != nil {
+		return err
+	}
+	if opened.fault != nil {
+		e.options.Log.Error("sandbox cannot be furnished", "error", opened.log)
+		return errBroken
+	}
+	c.holds[open.dataset] = version
+	return nil
+}
 
 func sizeOf(tables []table) (bytes int64) {
 	for _, t := range tables {
@@ -288,8 +300,22 @@ func (e *embedded) open(c *child, dataset string) (*request, int64, limits, erro
 	return r, e.version, e.limits, nil
 }
 
-// renew puts another process in a child's place.
-func (e *embedded) renew(c *child) (closed bool) {
+// renew puts another process in a child's place, and furnishes it while the place is still that of who made it necessary.
+func (e *embedded) renew(c *child, dataset string) (closed bool) {
+	if e.restart(c) {
+		return true
+	}
+	open, version, _, err := e.open(c, dataset)
+	if err == nil && open != nil {
+		err = e.furnish(context.Background(), c, open, version)
+	}
+	if err != nil {
+		return e.restart(c)
+	}
+	return false
+}
+
+func (e *embedded) restart(c *child) (closed bool) {
 	c.stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -304,14 +330,14 @@ func (e *embedded) renew(c *child) (closed bool) {
 
 // failure starts a child anew after it died or was killed, and says what the analyst may know of it.
 func (e *embedded) failure(ctx context.Context, c *child, s Session, l limits, err error) error {
-	switch closed := e.renew(c); {
+	switch closed := e.renew(c, s.Database); {
 	case closed:
 		return errClosed
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errLate):
 		return l.late(s)
-	case errors.Is(err, errUnsent):
+	case errors.Is(err, errUnsent), errors.Is(err, errBroken):
 		return err
 	}
 	e.options.Log.Warn("sandbox child ended during a query", "error", err)

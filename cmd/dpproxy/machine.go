@@ -33,7 +33,9 @@ func (h *house) bound(p *policy.Policy, workers *proxy.Workers) {
 		h.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox children", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
 		own = leastProcess
 	}
-	workers.Bound(own)
+	if !workers.Bound(own) {
+		return
+	}
 	h.log.Info("memory", "limit", whole>>20, "proxy", own>>20, "unit", "MiB")
 }
 

@@ -36,7 +36,7 @@ func (w *wire) waits(n int) (list []time.Duration) {
 // 53400 and are not charged; what is charged is what was asked; another user is served meanwhile.
 func TestRetryStorm(t *testing.T) {
 	path := duckFixtureIn(t, t.TempDir(), budgets{"100000", "100000"}, 0)
-	edit(t, path, `server: {listen: "127.0.0.1:0"}`, `server: {listen: "127.0.0.1:0", limits: {user_connections: 100, user_statements: 16, user_purchases: 2, purchases_per_second: 20}}`)
+	edit(t, path, `server: {listen: "127.0.0.1:0"}`, `server: {listen: "127.0.0.1:0", limits: {user_connections: 40, user_statements: 16, user_purchases: 2, purchases_per_second: 20}}`)
 	p := serveProcess(t, path)
 	clients, tries := threats.Length(60, 500), threats.Length(5, 20)
 	bob := p.connect("bob", "lab")

@@ -131,6 +131,9 @@ type found struct {
 
 func (f found) cost() float64 { return f.took.Seconds() + float64(f.memory)/(100<<20) }
 
+// patience is how long the search waits for one message.
+const patience = 20 * time.Second
+
 // search tries statements and lets the dearest breed, until the time is over.
 func search(t *testing.T, s *shop, r *rand.Rand, long time.Duration) []found {
 	var all []found
@@ -150,15 +153,17 @@ func search(t *testing.T, s *shop, r *rand.Rand, long time.Duration) []found {
 		ctx, cancel := context.WithCancel(context.Background())
 		peak := s.watch(ctx)
 		begun := time.Now()
-		limit, stop := context.WithTimeout(context.Background(), 2*time.Minute)
+		limit, stop := context.WithTimeout(context.Background(), patience)
 		state := asked(limit, c, g.text())
-		late := limit.Err() != nil
+		if limit.Err() != nil { // many statements in one message, each within its limits
+			state, c = "late", connect(t, s, "mallory")
+		}
 		stop()
 		took := time.Since(begun)
 		cancel()
 		one := found{g, took, max(<-peak-before, 0), state}
-		if late || !s.alive() {
-			t.Fatalf("%s: no answer in 2 minutes, or the process died (alive: %v)\n%s", g, s.alive(), s.told())
+		if !s.alive() {
+			t.Fatalf("%s: the process died\n%s", g, s.told())
 		}
 		if state == "lost" || c.IsClosed() {
 			t.Errorf("%s: the connection was lost", g)
@@ -196,7 +201,11 @@ func TestHostileAnalyst(t *testing.T) {
 	seed := uint64(26)
 	t.Logf("seed %d, %v", seed, *length)
 	s := open(t, "2s", "2GiB")
-	for i, list := range rounds(t, s, context.Background(), 1) { // buys, and fills the caches
+	first := rounds(t, s, context.Background(), 1) // buys, and fills the caches
+	if t.Failed() {
+		t.FailNow()
+	}
+	for i, list := range first {
 		t.Logf("%v at first: %s", list[0].Round(time.Millisecond), dashboard[i])
 	}
 	peak, watched := context.WithCancel(context.Background())

@@ -1,0 +1,328 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// TestNobodyHoldsAllPlaces is threat T70: of places that all users share one user has all but one, however many statements she
+// has in line, and a place that is given back goes to who has the fewest.
+func TestNobodyHoldsAllPlaces(t *testing.T) {
+	places := fairTurns(2)
+	take := func(user string) func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		done, err := places.wait(ctx, user, places.share(0))
+		if err != nil {
+			t.Fatalf("%s: %v", user, err)
+		}
+		return done
+	}
+	first := take("mallory")
+	var order []string
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	queue := func(user string) {
+		ready := make(chan struct{})
+		wait.Go(func() {
+			close(ready)
+			done := take(user)
+			mu.Lock()
+			order = append(order, user)
+			mu.Unlock()
+			done()
+		})
+		<-ready
+		for before := true; before; time.Sleep(time.Millisecond) { // until it is in line
+			places.mu.Lock()
+			before = len(places.of(user).waiting) == 0
+			places.mu.Unlock()
+		}
+	}
+	for range 20 {
+		queue("mallory")
+	}
+	alice := take("alice") // at once, though twenty wait before her
+	queue("bob")
+	alice()
+	for begun, came := time.Now(), 0; came == 0; time.Sleep(time.Millisecond) {
+		mu.Lock()
+		came = len(order)
+		mu.Unlock()
+		if time.Since(begun) > 20*time.Second {
+			t.Fatal("a place is free, and nobody has it")
+		}
+	}
+	first()
+	wait.Wait()
+	if len(order) != 21 || slices.Index(order, "bob") != 0 {
+		t.Errorf("bob came after %d of mallory's statements: %v", slices.Index(order, "bob"), order)
+	}
+	if places.running != 0 || places.next() != nil {
+		t.Errorf("left behind: %d run", places.running)
+	}
+	threats.Reached(t, "T70", "with 20 statements in line a user holds 1 of 2 places; another's runs at once, a third's after %d of hers", slices.Index(order, "bob"))
+}
+
+// TestFairTurns: never more than all run, of none more than her share, and none is lost among those that give up.
+func TestFairTurns(t *testing.T) {
+	const all, each = 3, 60
+	places := fairTurns(all)
+	var mu sync.Mutex
+	running, most := map[string]int{}, 0
+	var wait sync.WaitGroup
+	for i := range 4 * each {
+		user := fmt.Sprint("user", i%4)
+		wait.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%5 == 0 {
+				time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
+			}
+			done, err := places.wait(ctx, user, places.share(0))
+			if err != nil {
+				return
+			}
+			defer done()
+			mu.Lock()
+			running[user]++
+			sum := 0
+			for _, n := range running {
+				sum += n
+			}
+			most = max(most, sum)
+			if running[user] > all-1 {
+				t.Errorf("%s has %d of %d places", user, running[user], all)
+			}
+			mu.Unlock()
+			time.Sleep(100 * time.Microsecond)
+			mu.Lock()
+			running[user]--
+			mu.Unlock()
+		})
+	}
+	wait.Wait()
+	if most > all || places.running != 0 {
+		t.Errorf("%d ran at a time of %d; %d are left behind", most, all, places.running)
+	}
+}
+
+// TestStatementEndsAtItsLimits: a statement that has taken its processor time, in one part or several, or that is ended for
+// want of memory, is told the limit.
+func TestStatementEndsAtItsLimits(t *testing.T) {
+	w, l := NewWorkers(0), policy.Limits{StatementCPU: 60 * time.Millisecond, StatementMemory: 64 << 20, UserMemory: 128 << 20}
+	spin := func(ctx context.Context) error {
+		for ctx.Err() == nil {
+		}
+		return ctx.Err()
+	}
+	ctx := metered(t.Context())
+	err := w.run(ctx, "alice", l, func(context.Context) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := time.Now()
+	for part := 0; err == nil && part < 50; part++ {
+		err = w.run(ctx, "alice", l, func(ctx context.Context) error {
+			for until := time.Now().Add(40 * time.Millisecond); time.Now().Before(until) && ctx.Err() == nil; {
+			}
+			return nil
+		})
+	}
+	var f *Failure
+	if !errors.As(err, &f) || f.SQLState != "57014" || !strings.Contains(f.Message, "60ms of processor time (server.limits.statement_cpu)") {
+		t.Errorf("parts that are too much together: %v after %v", err, time.Since(begun))
+	}
+	w.memory.limit.Store(100)
+	watching, stop := context.WithCancel(t.Context())
+	go w.memory.watch(watching, func() int64 { return 95 })
+	if err := w.run(metered(t.Context()), "alice", policy.Limits{StatementCPU: time.Hour}, spin); !errors.As(err, &f) || f.SQLState != "53200" {
+		t.Errorf("without memory: %v", err)
+	}
+	waiting, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errTimeout)
+	defer cancel()
+	if err := w.run(waiting, "bob", l, spin); !errors.Is(err, errTimeout) {
+		t.Errorf("while memory is short new work waits: %v", err)
+	}
+	stop()
+}
+
+// TestEveryUserHasAPlace: a user's statements that nothing can stop keep her own from running, and nobody else's.
+func TestEveryUserHasAPlace(t *testing.T) {
+	w, l := NewWorkers(2), policy.Limits{StatementCPU: time.Second, StatementMemory: 64 << 20, UserMemory: 128 << 20}
+	stuck := make(chan struct{})
+	var wait sync.WaitGroup
+	for range 10 {
+		wait.Go(func() {
+			_ = w.run(t.Context(), "mallory", l, func(context.Context) error { <-stuck; return nil })
+		})
+	}
+	for i := range 5 {
+		ran := false
+		if err := w.run(t.Context(), "alice", l, func(context.Context) error { ran = true; return nil }); err != nil || !ran {
+			t.Errorf("alice's statement %d: %v", i, err)
+		}
+	}
+	s := &Session{User: "mallory", Policy: &policy.Policy{}}
+	asked, done := make(chan struct{}), make(chan struct{})
+	for range 3 {
+		wait.Go(func() {
+			_ = w.ask(t.Context(), s, func(sandbox.Session) error {
+				asked <- struct{}{}
+				<-stuck
+				return nil
+			})
+		})
+	}
+	<-asked
+	go func() {
+		_ = w.ask(t.Context(), &Session{User: "alice", Policy: &policy.Policy{}}, func(sandbox.Session) error { return nil })
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-asked:
+		t.Error("one user holds both of the sandbox's places")
+		<-asked
+	}
+	close(stuck)
+	go func() {
+		for range asked {
+		}
+	}()
+	wait.Wait()
+	close(asked)
+}
+
+// TestKeptIsBounded: what a user's sessions keep counts, in all of them together, and what they give up no longer does.
+func TestKeptIsBounded(t *testing.T) {
+	b := start(t)
+	b.limit(t, policy.Limits{Connections: 100, UserConnections: 100, UserStatements: 64, UserMemory: 20 << 20})
+	login := func(user, password string) func(sql string) string {
+		c, err := pgconn.Connect(t.Context(), b.url(user, password, "census", "sslmode=disable"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close(context.Background()) })
+		return func(sql string) string {
+			var e *pgconn.PgError
+			switch err := c.Exec(t.Context(), sql).Close(); {
+			case err == nil:
+				return ""
+			case errors.As(err, &e):
+				return e.Code
+			default:
+				return err.Error()
+			}
+		}
+	}
+	one, two, other := login("alice", "wonderland"), login("alice", "wonderland"), login("grafana", "panel")
+	refused := ""
+	for i := range 20 {
+		if refused = one(fmt.Sprintf("DECLARE c%d CURSOR WITH HOLD FOR SELECT n FROM many", i)); refused != "" {
+			break
+		}
+	}
+	prepared := ""
+	for i := 0; i < 20 && prepared == ""; i++ {
+		prepared = other(fmt.Sprintf("/* %s */ PREPARE p%d AS SELECT 1", strings.Repeat("x", 40_000), i))
+	}
+	if got := other("DEALLOCATE ALL"); got != "" {
+		t.Error(got)
+	}
+	for _, c := range []struct {
+		what, got, want string
+	}{
+		{"cursors of 100,000 rows each", refused, "53200"},
+		{"another session of hers", two("SELECT n FROM many"), "53200"},
+		{"what takes little", two("SELECT 1"), ""},
+		{"another user", other("SELECT n FROM many"), ""},
+		{"CLOSE ALL", one("CLOSE ALL"), ""},
+		{"after it", two("SELECT n FROM many"), ""},
+		{"long prepared statements", prepared, "53200"},
+		{"a short one", two("PREPARE p AS SELECT 1"), ""},
+		{"DEALLOCATE ALL", two("DEALLOCATE ALL"), ""},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %q, want %q", c.what, c.got, c.want)
+		}
+	}
+	for user, bytes := range b.workers.kept.users {
+		t.Errorf("%s is said to keep %d bytes", user, bytes)
+	}
+}
+
+// TestLostClient: a statement whose client has gone ends.
+func TestLostClient(t *testing.T) {
+	b := start(t)
+	ended := make(chan error, 1)
+	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns,
+		answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
+			<-ctx.Done()
+			ended <- context.Cause(ctx)
+			return nil, ctx.Err()
+		}}
+	r := b.raw(t)
+	r.Send(query("select paid"))
+	r.flush()
+	time.Sleep(50 * time.Millisecond)
+	_ = r.conn.Close()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, errLost) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it runs on")
+	}
+}
+
+// TestFewestFirst: a free place goes to the user who has the fewest, though another's statement came before hers.
+func TestFewestFirst(t *testing.T) {
+	places := fairTurns(3)
+	take := func(ctx context.Context, user string) func() {
+		done, err := places.wait(ctx, user, 3)
+		if err != nil {
+			t.Errorf("%s: %v", user, err)
+			return func() {}
+		}
+		return done
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	first, second, carols := take(ctx, "mallory"), take(ctx, "mallory"), take(ctx, "carol")
+	came := make(chan string)
+	var wait sync.WaitGroup
+	for i, user := range []string{"mallory", "bob"} {
+		wait.Go(func() {
+			done := take(ctx, user)
+			came <- user
+			done()
+		})
+		for in := 0; in <= i; time.Sleep(time.Millisecond) {
+			places.mu.Lock()
+			in = int(places.came)
+			places.mu.Unlock()
+		}
+	}
+	carols()
+	if got := <-came; got != "bob" {
+		t.Errorf("%s has two of three places and was given the third before bob, who has none", got)
+	}
+	<-came
+	first()
+	second()
+	wait.Wait()
+}
