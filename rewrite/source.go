@@ -57,6 +57,9 @@ func (w *writer) enforced() (list []planner.Unique) {
 // rows. Rows with NULL in it share none.
 func (w *writer) oneOfKey(u planner.Unique) string {
 	by, nulls := []string{"b.u"}, []string{}
+	if w.table.NullEach { // rows that name no unit are units of their own, and must not move each other
+		nulls = append(nulls, "b.u IS NULL")
+	}
 	for _, k := range u.Keys {
 		at := slices.Index(w.table.Keys, k)
 		if at < 0 || k.Unit {
