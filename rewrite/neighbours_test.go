@@ -54,6 +54,7 @@ func variants(t *testing.T, d rewrite.Dialect) map[string]*policy.Policy {
 		"add-remove, other rules": ruled.Replace(neighbourPolicy), "replace-one, other rules": ruled.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, no units":         strings.Replace(neighbourPolicy, "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, no units, groups": strings.Replace(grouped.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
+		"add-remove, no units, unique": strings.Replace(shared.Replace(neighbourPolicy), "    accountant: pure\n", "    accountant: pure\n    null_unit: each\n", 1),
 		"add-remove, unique":           shared.Replace(neighbourPolicy), "replace-one, unique": composite.Replace(replaceOne.Replace(neighbourPolicy)),
 		"add-remove, groups": grouped.Replace(neighbourPolicy), "replace-one, groups": grouped.Replace(replaceOne.Replace(neighbourPolicy))} {
 		list[name] = parsedFor(t, text, d)

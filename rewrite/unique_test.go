@@ -27,7 +27,7 @@ var uniqueStatements = []string{
 func TestJoinBoundsHold(t *testing.T) {
 	const seed = 58
 	t.Logf("seed %d", seed)
-	names := []string{"add-remove, unique", "replace-one, unique"}
+	names := []string{"add-remove, unique", "replace-one, unique", "add-remove, no units, unique"}
 	for name, open := range map[string]func(*testing.T) database{"DuckDB": duckDatabase, "PostgreSQL": postgresDatabase} {
 		t.Run(name, func(t *testing.T) {
 			found := open(t).compare(t, rand.New(rand.NewPCG(seed, uint64(len(name)))), stattest.Length(24, 1200), uniqueStatements, sound, names)
