@@ -124,7 +124,7 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 func (s *solved) tellRules(said *notes) {
 	if unit := s.table.Dataset.Unit; !unit.Row {
 		groups := s.table.BoundsGroups(s.cells)
-		below := boundedIn(s.table)
+		below, leftOut := boundedIn(s.table), false
 		switch rows := s.table.MaxRowsPerUnit; {
 		case s.table.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
 		case rows == 1:
@@ -136,6 +136,10 @@ func (s *solved) tellRules(said *notes) {
 			if t == s.table || t.MaxRowsPerUnit > 1 {
 				said.add(boundTold(t, groups))
 			}
+			leftOut = leftOut || t.MaxRowsPerUnit > 1 || groups
+		}
+		if leftOut {
+			said.add("counts and sums are of the rows that are counted: ± does not cover what is left out")
 		}
 	}
 	columns, _ := s.columns()
@@ -157,16 +161,16 @@ func boundedIn(t *policy.Table) (list []*policy.Table) {
 	return list
 }
 
-// boundTold says how a table's rows are bounded and what that does to totals: noise is not all that an answer differs from
-// the table by. What is left out is a private number, so that no error can be shown for it.
+// boundTold says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what is left
+// out is a private number, so that no error can be shown for it.
 func boundTold(t *policy.Table, groups bool) string {
 	unit := t.Dataset.Unit.Name
 	if t.MaxRowsPerUnit == 1 && !groups {
 		return "one row of each " + unit + " is counted in " + t.Name
 	}
-	picked := ", picked by a hash where there are more: counts and sums are of these, and ± does not cover what is left out"
+	picked := ", picked by a hash where there are more"
 	if t.Appends != nil {
-		picked = ", the first by " + t.Appends.Column.Name + " where there are more: counts and sums are of these, and ± does not cover what is left out"
+		picked = ", the first by " + t.Appends.Column.Name + " where there are more"
 	}
 	if groups {
 		return "at most " + textOf(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + textOf(t.MaxPerGroup) + " rows in each" + picked

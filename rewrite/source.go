@@ -15,9 +15,10 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Where the bound of a join relies on a key that no two rows of a unit share (planner.Unique), and no constraint proves it, s
-// numbers those of them that share it too, and takes the first: a row stays if it is among the first of its unit and the
-// first of its key. If no two share it that leaves out nothing.
+// Where the bound of a join relies on a key that no two rows of a unit share (planner.Unique), and no constraint proves it, of
+// the rows in b that share it the first is taken before s numbers what is left. If no two share it that leaves out nothing.
+// One after the other: two numberings of the same rows side by side may tell rows apart that tie, each in its own way, and
+// then which of them are first in both depends on how they are stored.
 //
 // The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all else. A
 // derived table (derived.go) reads its inputs so.
@@ -36,11 +37,7 @@ func (w *writer) source() (from, bound string) {
 	case w.table.Dataset.Unit.Row || slices.Contains(w.proven, w.table):
 		return w.base(false), ""
 	}
-	bound = w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
-	for i := range w.enforced() {
-		bound += " AND " + w.alias + ".q" + strconv.Itoa(i+1) + " = 1"
-	}
-	return w.numbered(), bound
+	return w.numbered(), w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
 }
 
 // enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
@@ -57,6 +54,9 @@ func (w *writer) enforced() (list []planner.Unique) {
 // rows. Rows with NULL in it share none.
 func (w *writer) oneOfKey(u planner.Unique) string {
 	by, nulls := []string{"b.u"}, []string{}
+	if w.table.NullEach { // rows that name no unit are units of their own, and must not move each other
+		nulls = append(nulls, "b.u IS NULL")
+	}
 	for _, k := range u.Keys {
 		at := slices.Index(w.table.Keys, k)
 		if at < 0 || k.Unit {
@@ -193,11 +193,12 @@ func (w *writer) numbered() string {
 	if w.alias != "s" || w.depth > 1 {
 		unit = ", b.u"
 	}
-	keys := ""
+	base := w.base(true)
 	for i, u := range w.enforced() {
-		keys += ", " + w.oneOfKey(u) + " AS q" + strconv.Itoa(i+1)
+		q := "q" + strconv.Itoa(i+1)
+		base = "(SELECT * FROM (SELECT b.*, " + w.oneOfKey(u) + " AS " + q + "\n  FROM " + base + " AS b) AS b WHERE b." + q + " = 1)"
 	}
-	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + keys + unit + items + "\n  FROM " + w.base(true) + " AS b)"
+	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + unit + items + "\n  FROM " + base + " AS b)"
 }
 
 // countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit

@@ -7,11 +7,14 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
+
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 func initCommand() *cobra.Command {
@@ -64,6 +67,7 @@ func writeNew(stdout io.Writer, path, text string) error {
 type schemaTable struct {
 	schema, name, key string // key: the single-column primary key, if any
 	columns           []schemaColumn
+	unique            [][]string // the columns of primary keys and unique constraints that hold at once
 }
 
 type schemaColumn struct {
@@ -133,7 +137,16 @@ func readSchema(ctx context.Context, conn *pgx.Conn, name string) (schemaTable, 
 		}
 		t.columns = append(t.columns, c)
 	}
-	return t, rows.Err()
+	if err := rows.Err(); err != nil {
+		return t, err
+	}
+	keys, err := conn.Query(ctx, `SELECT ARRAY(SELECT a.attname::text FROM pg_catalog.pg_attribute a WHERE a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) ORDER BY a.attnum)
+		FROM pg_catalog.pg_constraint k WHERE k.conrelid = $1 AND k.contype IN ('p', 'u') AND NOT k.condeferrable ORDER BY k.contype, k.conname`, oid)
+	if err != nil {
+		return t, err
+	}
+	t.unique, err = pgx.CollectRows(keys, pgx.RowTo[[]string])
+	return t, err
 }
 
 // unitOf is the column of the first table that names the unit.
@@ -171,7 +184,7 @@ ledger:
 users: []                         # dpproxy user add NAME --policy this-file
 datasets:
   - id: %s
-    unit: {name: person, key: %s}   # EDIT: whom the budget protects
+    unit: {name: person, key: %s%s}   # EDIT: whom the budget protects
     neighbors: add-remove
     accountant: zcdp
     cap: {epsilon: 10, delta: 1e-6}          # EDIT: everybody together, for life
@@ -179,7 +192,7 @@ datasets:
       "*": {epsilon: 1, delta: 1e-7}         # EDIT: each user, for life
     defaults: {epsilon: 0.02, max_epsilon: 1, confidence: 0.95}   # EDIT: of one question; dpproxy check says how many fit
     tables:
-`, address(config), quoteYAML(id), quoteYAML(unit))
+`, address(config), quoteYAML(id), quoteYAML(unit), unitType(tables[0], unit))
 	for i, t := range tables {
 		writeTable(&b, t, i == 0, unit)
 	}
@@ -203,8 +216,14 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 		rows = 10
 		writeUnit(b, t, unit)
 	}
-	fmt.Fprintf(b, "        max_rows_per_unit: %d            # EDIT: more rows of one unit are left out\n        columns:\n", rows)
+	fmt.Fprintf(b, "        max_rows_per_unit: %d            # EDIT: more rows of one unit are left out\n", rows)
+	writeUnique(b, t, unit)
+	b.WriteString("        columns:\n")
 	for _, c := range t.columns {
+		if joins(t, c, unit) {
+			fmt.Fprintf(b, "          - {name: %s, type: %q, keys: join}   # rows are joined by it; it is never shown\n", quoteYAML(c.name), c.typ)
+			continue
+		}
 		if c.name == t.key || c.foreign != "" {
 			fmt.Fprintf(b, "          # %s: a key; not listed, so analysts do not see it\n", c.name)
 			continue
@@ -224,6 +243,52 @@ func writeTable(b *strings.Builder, t schemaTable, first bool, unit string) {
 			remark = "   #" + remark
 		}
 		fmt.Fprintf(b, "          - {name: %s, type: %q, domain: %s}%s\n", quoteYAML(c.name), typ, domain, remark)
+	}
+}
+
+// unitType says the type of the unit's key, where it is a whole number.
+func unitType(t schemaTable, unit string) string {
+	for _, c := range t.columns {
+		if t.name+"."+c.name == unit && slices.Contains([]string{"smallint", "integer", "bigint"}, c.typ) {
+			return ", type: " + c.typ
+		}
+	}
+	return ""
+}
+
+// joins tells a key that is not the unit's, of a type that a policy can declare.
+func joins(t schemaTable, c schemaColumn, unit string) bool {
+	_, _, err := policy.ParseType(c.typ)
+	return err == nil && c.domain == "" && t.name+"."+c.name != unit && c.foreign != unit && (c.name == t.key || c.foreign != "")
+}
+
+// writeUnique writes the keys that the schema says are unique and whose columns are listed, without the unit's.
+func writeUnique(b *strings.Builder, t schemaTable, unit string) {
+	own := unit // the column that names the unit, which rows of one unit share in any case
+	if i := slices.IndexFunc(t.columns, func(c schemaColumn) bool { return c.foreign == unit }); i >= 0 {
+		own = t.name + "." + t.columns[i].name
+	}
+	var keys []string
+	for _, columns := range t.unique {
+		var names []string
+		for _, c := range t.columns {
+			if !slices.Contains(columns, c.name) || t.name+"."+c.name == own {
+				continue
+			}
+			_, domain := firstDomain(c)
+			shown := domain != "" && c.domain == "" && len(c.labels) == 0 && c.name != t.key && c.foreign == ""
+			if !shown && !joins(t, c, unit) { // then fewer columns than the constraint's would be declared
+				names = nil
+				break
+			}
+			names = append(names, quoteYAML(c.name))
+		}
+		if len(names) > 0 {
+			keys = append(keys, "["+strings.Join(names, ", ")+"]")
+		}
+	}
+	if len(keys) > 0 {
+		fmt.Fprintf(b, "        unique: [%s]   # as constraints say: joins along them are bounded by the other side\n", strings.Join(keys, ", "))
 	}
 }
 
