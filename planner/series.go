@@ -120,7 +120,7 @@ func (b *binder) seriesBounded(f *pg.FuncCall) *Refusal {
 	quiet := &parameters{values: b.params.values, types: slices.Clone(b.params.types), describing: b.params.describing}
 	t := &translator{env: b.env, params: quiet, place: "generate_series"}
 	ends, _, refusal := t.all(f.Args)
-	if refusal != nil || b.params.describing {
+	if refusal != nil {
 		return nil
 	}
 	span, step := new(big.Rat), big.NewRat(1, 1)
@@ -156,7 +156,8 @@ func (b *binder) seriesBounded(f *pg.FuncCall) *Refusal {
 		return nil // PostgreSQL's error, or no rows
 	}
 	if span.Quo(span, step).Cmp(big.NewRat(mostSeriesRows-1, 1)) > 0 {
-		return seriesLong.at(int(f.Location), new(big.Int).Quo(span.Num(), span.Denom()), mostSeriesRows)
+		rows := new(big.Int).Quo(span.Num(), span.Denom())
+		return seriesLong.at(int(f.Location), rows.Add(rows, big.NewInt(1)), mostSeriesRows)
 	}
 	return nil
 }
