@@ -94,7 +94,7 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 			}
 		}
 		last = g.pickFor(mechanisms.Quantiles, arg, where, share, typ, between)
-		columns = append(columns, leafName(g.leaf)+"."+countName(last.counter))
+		columns = append(columns, leafName(g.leaf)+"."+g.q.columnName(last.counter))
 	}
 	if !array {
 		return last, nil
