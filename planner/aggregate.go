@@ -364,7 +364,7 @@ type formula struct {
 	number string // the type that is calculated in
 }
 
-func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + countName(n) }
+func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + w.g.q.columnName(n) }
 
 // clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
 // made it, and what is divided by it is anything (post-processing, as the error is public).

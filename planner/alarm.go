@@ -183,7 +183,7 @@ func (g *grouping) alarmFor(a alarmed, not bool) *found {
 		g.q.counters = append(g.q.counters, counter{alarm: &a, canon: canon})
 	}
 	if not {
-		tree, err := pg.Parse("SELECT NOT " + leafName(len(g.b.questions)) + "." + countName(at))
+		tree, err := pg.Parse("SELECT NOT " + leafName(len(g.b.questions)) + "." + g.q.columnName(at))
 		if err != nil {
 			return nil
 		}

@@ -8,6 +8,9 @@ import (
 // around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
 func (b *binder) around(refusal *Refusal) *Refusal {
+	if refusal != nil && refusal.ID == unknownFunction.ID && refusal.Hint == unknownFunction.Hint {
+		return b.otherwiseNamed(refusal)
+	}
 	if refusal == nil || refusal.Position == 0 || refusal.ID != unknownAlias.ID && refusal.ID != unknownColumn.ID {
 		return refusal
 	}
@@ -82,4 +85,29 @@ func (b *binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 		visit(n)
 	}
 	return shown
+}
+
+// otherNames are what PostgreSQL calls functions of other databases.
+var otherNames = map[string]string{
+	"var": "var_samp(x), which variance(x) is too, or var_pop(x)", "std": "stddev_samp(x) or stddev_pop(x)", "stdev": "stddev_samp(x)",
+	"stdevp": "stddev_pop(x)", "varp": "var_pop(x)", "mean": "avg(x)", "countif": "count(*) FILTER (WHERE …)",
+	"count_if": "count(*) FILTER (WHERE …)", "sumif": "sum(x) FILTER (WHERE …)", "ifnull": "coalesce(x, y)", "nvl": "coalesce(x, y)",
+	"isnull": "coalesce(x, y)", "iif": "CASE WHEN … THEN x ELSE y END", "if": "CASE WHEN … THEN x ELSE y END", "len": "length(x)",
+	"ucase": "upper(x)", "lcase": "lower(x)", "getdate": "now()", "year": "extract(year FROM x)", "month": "extract(month FROM x)",
+	"day": "extract(day FROM x)", "quarter": "extract(quarter FROM x)", "week": "extract(week FROM x)", "hour": "extract(hour FROM x)",
+	"approx_distinct": "count(DISTINCT x)", "approx_count_distinct": "count(DISTINCT x)", "percentile": "percentile_cont(0.5) WITHIN GROUP (ORDER BY x)",
+}
+
+// otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database.
+func (b *binder) otherwiseNamed(refusal *Refusal) *Refusal {
+	eachMessage(b.top.ProtoReflect(), func(m protoreflect.Message) {
+		f, ok := m.Interface().(*pg.FuncCall)
+		if !ok || int(f.Location) != refusal.Position-1 || len(f.Funcname) != 1 {
+			return
+		}
+		if name := otherNames[f.Funcname[0].GetString_().GetSval()]; name != "" {
+			refusal.Hint = "PostgreSQL's is " + name + "."
+		}
+	})
+	return refusal
 }

@@ -81,7 +81,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 // refuses it itself.
 func engineCan(refusal *Refusal) *Refusal {
 	switch refusal.ID {
-	case noForm.ID, unsupported.ID, unknownFunction.ID, notAllowed.ID, unknownType.ID, noOperator.ID, rowSubquery.ID:
+	case noForm.ID, unsupported.ID, unknownFunction.ID, notAllowed.ID, unknownType.ID, blankPadded.ID, noOperator.ID, rowSubquery.ID:
 		return nil
 	}
 	return refusal

@@ -216,7 +216,7 @@ func (f *fanned) turnedOver(flat *Leaf, at [][]int) *Leaf {
 		out.Keys = append(out.Keys, column)
 	}
 	for n := range f.g.q.counters {
-		column := CountColumn{Name: countName(n)}
+		column := CountColumn{Name: f.g.q.columnName(n)}
 		for i := range f.each {
 			if from := at[i][n]; from >= 0 {
 				column.Runs = append(column.Runs, flat.Counts[from].Runs...)

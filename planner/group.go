@@ -307,7 +307,7 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 // leafColumn resolves a column of the leaf in a formula.
 func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 	for i := range g.q.counters {
-		if fields[len(fields)-1] == countName(i) {
+		if fields[len(fields)-1] == g.q.columnName(i) {
 			if g.q.counters[i].alarm != nil {
 				return columnExpr(len(g.q.keys)+i, policy.Bool, -1, pos), nil
 			}

@@ -89,12 +89,12 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 			share.Num = share.Den - share.Num
 		}
 		if share.Num == 0 || share.Num == share.Den {
-			if refusal := g.permitted(name, arg, pos); refusal != nil {
+			if refusal := g.permitted(name, f, arg); refusal != nil {
 				return nil, refusal
 			}
 		}
 		last = g.pickFor(mechanisms.Quantiles, arg, where, share, typ, between)
-		columns = append(columns, leafName(g.leaf)+"."+countName(last.counter))
+		columns = append(columns, leafName(g.leaf)+"."+g.q.columnName(last.counter))
 	}
 	if !array {
 		return last, nil
@@ -184,11 +184,16 @@ func rankable(name string, arg *expr, pos int) *Refusal {
 	}
 }
 
-// permitted refuses extremes that the policy does not permit.
-func (g *grouping) permitted(name string, arg *expr, pos int) *Refusal {
+// permitted refuses extremes that the policy does not permit. A column is called as the statement calls it: that of a
+// sub-query has another name below.
+func (g *grouping) permitted(name string, f *pg.FuncCall, arg *expr) *Refusal {
 	for _, at := range arg.cols {
 		if c := g.rows.table.Columns[at]; !c.Extreme {
-			return noExtremes.at(pos, name, c.Name)
+			called := c.Name
+			if fields := stringsOf(firstColumn(f)); len(fields) > 0 {
+				called = strings.Join(fields, ".")
+			}
+			return noExtremes.at(int(f.Location), name, called)
 		}
 	}
 	g.b.said.add("min and max are extreme quantiles here: about where the outermost rows lie, never an outermost row itself")

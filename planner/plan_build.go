@@ -186,7 +186,7 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 		leaf.Keys = append(leaf.Keys, KeyColumn{Name: keyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
 	for n := range sh.counters {
-		leaf.Counts = append(leaf.Counts, CountColumn{Name: countName(n)})
+		leaf.Counts = append(leaf.Counts, CountColumn{Name: sh.columnName(n)})
 	}
 	for s, keys := range sh.sets {
 		order := sh.frames[s].rowOrder()

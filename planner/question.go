@@ -66,6 +66,20 @@ func (q *question) widthOf(n int) int {
 	return len(q.counters) - 1
 }
 
+// columnName is the name of a counter's column of the leaf: n1, n2, … for what is counted, w2 for the half-width of n2.
+func (q *question) columnName(n int) string {
+	if of := q.counters[n].width; of != nil {
+		return "w" + q.columnName(*of)[1:]
+	}
+	counted := 0
+	for _, c := range q.counters[:n] {
+		if c.width == nil {
+			counted++
+		}
+	}
+	return countName(counted)
+}
+
 // add returns the index of a counter, adding it at first use.
 func (q *question) add(c counter) int {
 	if c.canon = whereText(c.where); c.sum != nil || c.values != nil || c.units != nil {

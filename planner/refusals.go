@@ -100,6 +100,7 @@ var (
 	notAllowed      = &reason{"function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`}
 	systemColumn    = &reason{"system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`}
 	unknownType     = &reason{"unknown-type", "42704", `type "%s" does not exist`, "Use the types of the declared columns and their usual relatives.", `SELECT count(*) FROM people WHERE age::money > 3::money`}
+	blankPadded     = &reason{"blank-padded", "DP002", "a cast to char(n), whose values are padded with blanks, is not answered here", "x::varchar(2) and left(x, 2) cut a text without padding it.", `SELECT sex::char(2), count(*) FROM people GROUP BY 1`}
 	unknownParam    = &reason{"unknown-parameter", "42P02", "there is no parameter $%d", "Bind a value to each parameter.", ""}
 	badOrdinal      = &reason{"bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`}
 	columnCount     = &reason{"column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`}
@@ -175,14 +176,14 @@ func catalogue() []*reason {
 		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
 		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, notifies, twoPhase, intoTable, rowLocks, explained, explainArg,
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
-		systemColumn, unknownType, unknownParam, badOrdinal, columnCount, duplicateAlias,
+		systemColumn, unknownType, blankPadded, unknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
 		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
 		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
-		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, mixedValues, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
+		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong, mixedValues, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
 		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
 	}
 }

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"math/big"
+	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -47,7 +48,7 @@ func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refu
 		return nil, refusal
 	}
 	for _, e := range ends {
-		if e.Type() == policy.IntervalT || e.Type() == policy.DateType || e.Type() == policy.TimestampT || e.Type() == policy.TimestampTZ {
+		if isMoment(e.Type()) || e.Type() == policy.IntervalT {
 			return nil, timesSeries.at(int(f.Location), ends[0].Type().Name())
 		}
 	}
@@ -103,4 +104,85 @@ func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refu
 func (c *candidates) typed(t policy.Type) *candidates {
 	c.types = []policy.Type{t}
 	return c
+}
+
+// mostSeriesRows bounds what one generate_series of an outer query makes: a year of minutes has 527,040. Both engines make
+// all rows before any is used, so that LIMIT does not help.
+const mostSeriesRows = 1 << 20
+
+// seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
+// bounded by the sandbox's time and memory.
+func (b *binder) seriesBounded(f *pg.FuncCall) *Refusal {
+	name, refusal := functionName(f)
+	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
+		return nil
+	}
+	quiet := &parameters{values: b.params.values, types: slices.Clone(b.params.types), describing: b.params.describing}
+	t := &translator{env: b.env, params: quiet, place: "generate_series"}
+	ends, _, refusal := t.all(f.Args)
+	if refusal != nil {
+		return nil
+	}
+	span, step := new(big.Rat), big.NewRat(1, 1)
+	for i, e := range ends {
+		for _, of := range ends[:2] {
+			typ := of.Type()
+			if i == 2 {
+				typ = policy.IntervalT
+			}
+			if isMoment(of.Type()) && e.Type() == policy.Unknown {
+				if e, refusal = b.asType(e, typ); refusal != nil {
+					return nil
+				}
+			}
+		}
+		v, refusal := e.value(nil)
+		if refusal != nil {
+			return nil
+		}
+		x := stepsOf(v)
+		switch {
+		case x == nil:
+			return nil
+		case i == 0:
+			span.Neg(x)
+		case i == 1:
+			span.Add(span, x)
+		default:
+			step = x
+		}
+	}
+	if step.Sign() == 0 || span.Sign()*step.Sign() < 0 {
+		return nil // PostgreSQL's error, or no rows
+	}
+	if span.Quo(span, step).Cmp(big.NewRat(mostSeriesRows-1, 1)) > 0 {
+		rows := new(big.Int).Quo(span.Num(), span.Denom())
+		return seriesLong.at(int(f.Location), rows.Add(rows, big.NewInt(1)), mostSeriesRows)
+	}
+	return nil
+}
+
+// stepsOf is a number, or a moment or interval in microseconds, a month as its fewest days; nil for anything else.
+func stepsOf(v policy.Value) *big.Rat {
+	const day = 24 * 3600 * 1_000_000
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v)
+	case policy.Numeric:
+		return new(big.Rat).SetFrac(v.At(max(0, v.Scale)), power10(max(0, int(v.Scale)), 1).Num())
+	case policy.Date:
+		return new(big.Rat).SetInt64(int64(v) * day)
+	case policy.Timestamp:
+		return new(big.Rat).SetInt64(int64(v))
+	case policy.Timestamptz:
+		return new(big.Rat).SetInt64(int64(v))
+	case policy.Interval:
+		days := big.NewInt(int64(v.Months)*28 + int64(v.Days))
+		return new(big.Rat).SetInt(days.Add(days.Mul(days, big.NewInt(day)), big.NewInt(v.Micros)))
+	}
+	return nil
+}
+
+func isMoment(t policy.Type) bool {
+	return t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ
 }

@@ -108,7 +108,7 @@ func TestSQLDocument(t *testing.T) {
 		heads, rule = append(heads, v.title), append(rule, "---")
 	}
 	for _, d := range documented {
-		fmt.Fprintf(&b, "### %s\n\n| %s |\n| %s |\n", d.title, strings.Join(heads, " | "), strings.Join(rule, " | "))
+		fmt.Fprintf(&b, "### %s\n\n%s| %s |\n| %s |\n", d.title, sqlNotes[d.title], strings.Join(heads, " | "), strings.Join(rule, " | "))
 		for _, sql := range d.examples {
 			cells := []string{"`" + strings.ReplaceAll(sql, "|", "\\|") + "`"}
 			for _, c := range contexts {
@@ -246,6 +246,25 @@ groups, L2 grows with the root of their number. The neighbour tests (package rew
 databases that differ in one unit, on both engines.
 
 `
+
+// sqlNotes are what stands before the examples of a title.
+var sqlNotes = map[string]string{
+	"Counts and keys": `A GROUP BY over declared domains has a row for every key of the domain, NULL and 'other' too where the policy gives them a
+cell: a group that nobody is in has a count of 0, and noise. Which keys occur is private, so none is left out. PostgreSQL has
+only the keys that occur. Where such groups decide about what is shown without being shown themselves (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, a LIMIT that does not begin with the most, a window function, IN), the notice says
+so, and which condition leaves them out: HAVING count(*) > 0 where noise vanishes, else count(*) above its own error. With that
+condition the answer is plain SQL's, as far as the noise lets it be. Sums of counts need none, nor does an aggregate whose
+FILTER or argument leaves such groups out. In the policy ` + "`nulls: exclude` and `outside: exclude`" + ` take the two extra rows away
+(docs/adr/0055).
+
+`,
+	"Sums, averages and what is made of them": `An average is a sum divided by a count. Where that count is at most its own error, at the session's confidence, noise alone
+may have made it: avg, variance, stddev, corr, covar and regr of such a group are NULL, and the notice says how many rows that
+is. Divisions that you write yourself are as you write them. Where noise vanishes only groups without rows are NULL, as in
+PostgreSQL.
+
+`,
+}
 
 const sqlTypes = `## Expressions over private columns
 

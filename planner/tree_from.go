@@ -87,6 +87,9 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
 	if refusal := engineFunction(f); refusal != nil {
 		return nil, refusal
 	}
+	if refusal := t.b.seriesBounded(f); refusal != nil {
+		return nil, refusal
+	}
 	args, refusal := t.nodes(f.Args)
 	if refusal != nil {
 		return nil, refusal

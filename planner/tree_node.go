@@ -201,7 +201,7 @@ func (t *tree) leafColumn(f *found) *pg.Node {
 	if f.key >= 0 {
 		name = keyName(f.key)
 	} else {
-		name = countName(f.counter)
+		name = t.g.q.columnName(f.counter)
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(leafName(t.g.leaf)), pg.MakeStrNode(name)}, -1)
 	if f.counter >= 0 && f.typ != policy.Int8 {

@@ -28,6 +28,9 @@ var arrayTypes = map[policy.Type]policy.Type{
 func scalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *Refusal) {
 	name := typeNameText(t)
 	typ, ok := typeNames[strings.TrimPrefix(name, "pg_catalog.")]
+	if !ok && (name == "pg_catalog.bpchar" || name == "bpchar") {
+		return 0, 0, false, blankPadded.at(int(t.Location))
+	}
 	if !ok || t.Setof || t.PctType {
 		return 0, 0, false, unknownType.at(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
 	}

@@ -78,7 +78,9 @@ func (b *binder) literal(text string, t typed) expr {
 		wrong("22P02", "invalid input syntax for type json", 0)
 	case t.oid == typeBpchar && t.mod >= 4 && utf8.RuneCountInString(text) >= int(t.mod-4):
 		e.sql = "CAST(" + quoteText(string([]rune(text)[:t.mod-4])) + " AS VARCHAR)"
-	case t.oid == typeBpchar && t.mod >= 0, t.oid == typeBytea, t.oid == 1033:
+	case t.oid == typeBpchar && t.mod >= 0:
+		cannot("type character(n)")
+	case t.oid == typeBytea, t.oid == 1033:
 		cannot("a constant of type " + typeNameOf(t.oid))
 	default:
 		e.sql = "CAST(" + quoteText(text) + " AS VARCHAR)"

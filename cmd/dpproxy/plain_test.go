@@ -128,25 +128,31 @@ func TestAnswersAreThoseOfPlainSQL(t *testing.T) {
 			t.Errorf("%s\n  refused: %s\n  hint: %s", sql, got.err.Message, got.err.Hint)
 			continue
 		}
-		results, err := direct.PgConn().Exec(context.Background(), sql).ReadAll()
-		if err != nil {
-			t.Errorf("%s\n  the database: %v", sql, err)
-			continue
-		}
-		var want [][]string
-		for _, values := range results[len(results)-1].Rows {
-			row := make([]string, len(values))
-			for i, v := range values {
-				if row[i] = string(v); v == nil {
-					row[i] = "NULL"
-				}
-			}
-			want = append(want, row)
-		}
+		want := plainRows(t, direct, sql)
 		if text := differs(got.rows, want); text != "" {
 			t.Errorf("%s\n  %s\n  notes %q", sql, text, got.notes)
 		}
 	}
+}
+
+// plainRows is the database's own answer.
+func plainRows(t *testing.T, direct *pgx.Conn, sql string) (rows [][]string) {
+	t.Helper()
+	results, err := direct.PgConn().Exec(context.Background(), sql).ReadAll()
+	if err != nil {
+		t.Errorf("%s\n  the database: %v", sql, err)
+		return nil
+	}
+	for _, values := range results[len(results)-1].Rows {
+		row := make([]string, len(values))
+		for i, v := range values {
+			if row[i] = string(v); v == nil {
+				row[i] = "NULL"
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // differs says what is wrong with an answer, row by row in any order: numbers may differ in the sixth digit. Rows that are

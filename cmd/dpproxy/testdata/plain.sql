@@ -121,3 +121,9 @@ SELECT ward, rank() OVER (ORDER BY count(*) DESC) FROM visits GROUP BY ward HAVI
 SELECT ward, sum(minutes) / NULLIF(count(*), 0) FROM visits GROUP BY ward;
 SELECT width_bucket(cost, 0, 100, 4) AS b, count(*) FROM visits GROUP BY 1;
 SELECT count(*) FROM visits WHERE ward = 'A' AND minutes = 3 OR ward = 'B' AND minutes > 10;
+SELECT avg(n), min(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward HAVING count(*) > 0) t;
+SELECT avg(n), min(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t WHERE n > 0;
+SELECT sum(n), max(n), count(*) FILTER (WHERE n > 10), round(avg(nullif(n, 0)), 6) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t;
+SELECT count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND ward = 'A' AND sex = 'f';
+SELECT (SELECT 1 UNION SELECT 2 ORDER BY 1 LIMIT 1), (SELECT count(*) FROM people);
+SELECT count(*) FROM generate_series(1, 1000)
