@@ -106,4 +106,7 @@ var Faults = []Fault{
 	{"the database's text is logged", "backend/execute.go", "\"cause\", cause(fault))", "\"cause\", fault)", "cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer", true},
 	{"an unknown commit is taken for done", "ledger/shared.go", "durable, err = s.wrote(u.request)", "durable, err = true, nil", "ledger.TestSharedSimulated", false},
 	{"a claim stays with who could not give it up", "ledger/shared.go", "if waits {", "if waits && f.store != nil {", "ledger.TestSharedSimulated", false},
+	{"a summed constant is lost", "planner/aggregate.go", "n, c := w.counter(rows), w.written(x)", "n, c := w.counter(rows), \"1\"", "planner.TestConstantSums", false},
+	{"a term loses its sign", "rewrite/sum.go", "return w.operate(w.whole(t.Times), \"*\", product)", "return w.operate(w.whole(max(t.Times, -t.Times)), \"*\", product)", "rewrite.TestTermsAreAddedUp", false},
+	{"a move in steps is rounded down", "mechanisms/step.go", "sum.Bound = Bound{Low: -((down + step - 1) / step), High: (up + step - 1) / step}", "sum.Bound = Bound{Low: -(down / step), High: up / step}", "mechanisms.TestMoneyIsNeverRefused", false},
 }
