@@ -121,3 +121,17 @@ SELECT ward, rank() OVER (ORDER BY count(*) DESC) FROM visits GROUP BY ward HAVI
 SELECT ward, sum(minutes) / NULLIF(count(*), 0) FROM visits GROUP BY ward;
 SELECT width_bucket(cost, 0, 100, 4) AS b, count(*) FROM visits GROUP BY 1;
 SELECT count(*) FROM visits WHERE ward = 'A' AND minutes = 3 OR ward = 'B' AND minutes > 10;
+SELECT sum(2) FROM visits;
+SELECT sum(-3), count(*), sum(2.50), sum(1.0) FROM visits;
+SELECT sum(CASE WHEN ward = 'A' THEN 5 END), sum(CASE WHEN ward = 'A' THEN 5 ELSE 0 END) FROM visits;
+SELECT sum(7) FILTER (WHERE ward = 'B') FROM visits;
+SELECT ward, sum(2), sum(minutes), avg(3) FROM visits WHERE ward IN ('A', 'B') GROUP BY ward HAVING sum(2) > 10;
+SELECT avg(2), avg(2.5), stddev(2), variance(2), sum(minutes / 1000) FROM visits;
+SELECT sum(2) FROM visits JOIN people ON who = person_id;
+SELECT sum(n), count(n), count(*) FROM (SELECT who, sum(CASE WHEN ward = 'A' THEN 1 END) AS n FROM visits GROUP BY who) t;
+SELECT sum(n), count(n) FROM (SELECT who, sum(5) FILTER (WHERE ward = 'A') AS n FROM visits GROUP BY who) t;
+SELECT sum(n) FROM (SELECT who, sum(2) AS n FROM visits GROUP BY who) t;
+SELECT sum(2 * minutes + 3), sum(minutes - 2 * minutes) FROM visits;
+SELECT sum(joined - DATE '2020-01-01') FROM people;
+SELECT sum(DATE '2020-12-31' - joined - age) FROM people;
+SELECT sum(kind - n), sum(kind * n - 2 * n) FROM items;
