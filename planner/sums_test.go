@@ -44,14 +44,14 @@ var moneyQuestions = []string{"sum(price)", "avg(price)", "sum(price * (1 - disc
 func TestMoneyIsPlanned(t *testing.T) {
 	for _, accountant := range []string{"pure", "zcdp"} {
 		for _, rows := range []int{40, 1000} {
-			for most, step := range map[string]string{"100000": "100", "10000000": "10000", "1000000000": "1000000"} {
+			for most, step := range map[string]string{"10000000": "100000", "1000000000": "10000000"} {
 				delta := map[string]string{"pure": "0", "zcdp": "1e-6"}[accountant]
 				p, err := policy.Parse(fmt.Appendf(nil, moneyPolicy, accountant, delta, delta, rows, most, step, most, step), "policy.yaml")
 				if err != nil {
 					t.Fatal(err)
 				}
 				c := testContext(t, p)
-				for _, e := range []string{"0.0001", "1", "1000"} {
+				for _, e := range []string{"0.0001", "1000"} {
 					c.Settings.Epsilon = epsilon(t, e)
 					for _, q := range moneyQuestions {
 						parsed, _ := Parse("SELECT " + q + " FROM orders")

@@ -53,7 +53,7 @@ func power(s *planner.Sum) int64 {
 // row in which one operand is NULL adds nothing.
 func TestTermsAreAddedUp(t *testing.T) {
 	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
-		"{name: a, type: integer, domain: {min: -9, max: 9}}, {name: d, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}, {name: e, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}, {name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 100}}", 1)
+		"{name: a, type: integer, domain: {min: -9, max: 9}}\n          - {name: d, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}\n          - {name: e, type: date, domain: {min: 2024-01-01, max: 2024-12-31}}\n          - {name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 100, step: 1}}", 1)
 	p, err := policy.Parse([]byte(text), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
