@@ -40,6 +40,8 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 		firstSpec,
 		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: firstSpec.Noise}}},
 		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: count, Noise: laplace, Values: 12}}},
+		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace},
+			{Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3, Step: 127}}}},
 		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}, Weights: []int64{9, 7}}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},

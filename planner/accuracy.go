@@ -58,6 +58,8 @@ func (ch *chooser) bound(s *solved, counter int) int64 {
 	}
 	if sum := s.sums[counter]; sum != nil && sum.unit != nil {
 		most.Quo(most, sum.unit)
+	} else if sum == nil && counter < len(s.worths) && s.worths[counter] != nil && s.worths[counter].Sign() > 0 {
+		most.Quo(most, s.worths[counter])
 	}
 	whole := new(big.Int).Quo(most.Num(), most.Denom())
 	if !whole.IsInt64() {

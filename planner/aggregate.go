@@ -55,7 +55,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	}
 	w := &formula{g: g, number: number}
 	if x.isConstant() {
-		return g.ofConstant(name, x, w, w.counter(g.q.counterFor(present)), typ)
+		return g.ofConstant(name, x, w, present, typ)
 	}
 	s := w.counter(g.q.sumFor(present, x.sum(1)))
 	if name != "sum" && g.q.untold == nil {
@@ -109,19 +109,20 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 
 // ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
 // avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
-func (g *grouping) ofConstant(name string, x *value, w *formula, n string, typ policy.Type) (*found, *Refusal) {
-	c := w.written(x)
-	switch name {
-	case "sum":
+func (g *grouping) ofConstant(name string, x *value, w *formula, present []*expr, typ policy.Type) (*found, *Refusal) {
+	if name == "sum" {
+		rows := g.q.add(counter{where: present, worth: new(big.Rat).Abs(x.most)})
+		n, c := w.counter(rows), w.written(x)
 		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
-	case "avg":
-		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", n, w.number, c), typ)
 	}
-	least := 1
+	rows, least := g.q.counterFor(present), 1
+	if name == "avg" {
+		return w.found(fmt.Sprintf("CASE WHEN %[4]s THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", w.counter(rows), w.number, w.written(x), w.clear(rows, 0)), typ)
+	}
 	if strings.HasSuffix(name, "_pop") {
 		least = 0
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN 0::%s END", n, least, w.number), typ)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN 0::%s END", w.clear(rows, least), w.number), typ)
 }
 
 // pair binds corr, covar_* and regr_* of y and x.

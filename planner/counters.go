@@ -41,7 +41,9 @@ func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
 			if len(residual) > 0 {
 				only[at] = residual
 			}
+			v.s.worths = append(v.s.worths, c.worth)
 		}
+		v.s.worths[at] = moreWorth(v.s.worths[at], c.worth)
 		v.s.counting = append(v.s.counting, at)
 	}
 	return only, nil
@@ -131,6 +133,7 @@ func (s *solved) orderCounters() {
 		}
 	}
 	s.counts, s.sums, s.values = pick(s.counts, kept), pick(s.sums, kept), pick(s.values, kept)
+	s.worths = pick(s.worths, kept)
 	for _, p := range s.parts {
 		p.masks, p.weights, p.shows = pick(p.masks, kept), pick(p.weights, kept), pick(p.shows, kept)
 	}

@@ -60,7 +60,7 @@ func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 		return nil, nil, refusal
 	}
 	if d != nil {
-		return &Outer{Direct: d, shown: &shown{d.Leaf, d.counts}}, columns, nil
+		return &Outer{Direct: d, shown: &shown{d.Leaf, d.counts, d.linear}}, columns, nil
 	}
 	tree, refusal := b.engineTree(sel)
 	if refusal != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"math/big"
 	"slices"
 	"sync/atomic"
 )
@@ -44,6 +45,7 @@ type OutColumn struct {
 	Type   policy.Type
 	Typmod int32
 	Error  *mechanisms.Error // the largest error over rows where the column is a count read from one leaf; nil: computed
+	Off    *big.Rat          // the largest half-width over rows where the column is computed from counts and sums by constants alone
 	Noisy  bool              // the column depends on released counts, not on keys and constants alone
 }
 
@@ -143,6 +145,7 @@ type KeyColumn struct {
 type CountColumn struct {
 	Name string
 	Type policy.Type // of what is chosen; 0: counts, which are bigint
+	Unit *big.Rat    // what one of a sum's whole numbers is worth in the answer; nil: rows are counted
 	Runs []Run
 }
 
@@ -256,9 +259,10 @@ type Direct struct {
 	Limit  int64 // −1: none
 	Offset int64
 
-	exprs  []*expr // by item, with their structure
-	rest   []*expr // of Having and Sort
-	counts []int   // by item, see shown
+	exprs  []*expr          // by item, with their structure
+	rest   []*expr          // of Having and Sort
+	counts []int            // by item, see shown
+	linear [][]weighedCount // the same
 }
 
 // SortKey is one ORDER BY expression.

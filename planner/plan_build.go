@@ -186,7 +186,7 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 		leaf.Keys = append(leaf.Keys, KeyColumn{Name: keyName(k), Type: e.Type(), Typmod: e.Typmod()})
 	}
 	for n := range sh.counters {
-		leaf.Counts = append(leaf.Counts, CountColumn{Name: sh.columnName(n)})
+		leaf.Counts = append(leaf.Counts, CountColumn{Name: sh.columnName(n), Unit: unitOf(sh.counters[n].sum)})
 	}
 	for s, keys := range sh.sets {
 		order := sh.frames[s].rowOrder()
@@ -327,6 +327,11 @@ func (p *Plan) tellErrors() {
 		return
 	}
 	leaf := p.Leaves[from.leaf]
+	for i, linear := range from.linear {
+		if i < len(p.Columns) && from.counts[i] < 0 && p.Columns[i].Noisy {
+			p.Columns[i].Off = p.offBy(leaf, linear)
+		}
+	}
 	for i, source := range from.counts {
 		if source < 0 || i >= len(p.Columns) || leaf.Counts[source].Type != 0 {
 			continue

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +39,7 @@ type counter struct {
 	where []*expr // FILTER and the argument's NOT NULL; empty: every row
 	sum   *summand
 	canon string
+	worth *big.Rat // of rows: what one of them is worth in the answer at most; nil: one
 
 	values *values  // of which different ones are counted; nil: rows are
 	units  *units   // of which different ones are counted
@@ -87,11 +89,30 @@ func (q *question) add(c counter) int {
 	}
 	for i, have := range q.counters {
 		if have.canon == c.canon && !q.apart {
+			q.counters[i].worth = moreWorth(have.worth, c.worth)
 			return i
 		}
 	}
 	q.counters = append(q.counters, c)
 	return len(q.counters) - 1
+}
+
+// moreWorth is the larger of two, of which nil is one, and nil for one.
+func moreWorth(a, b *big.Rat) *big.Rat {
+	one := big.NewRat(1, 1)
+	if a == nil {
+		a = one
+	}
+	if b == nil {
+		b = one
+	}
+	if a.Cmp(b) < 0 {
+		a = b
+	}
+	if a.Cmp(one) == 0 {
+		return nil
+	}
+	return a
 }
 
 // whereText names a conjunction.
@@ -110,6 +131,7 @@ type solved struct {
 	filter    Pred
 	counts    []Pred     // by measured counter
 	sums      []*summand // by measured counter: nil counts rows
+	worths    []*big.Rat // by measured counter, none for other questions than those of statements
 	values    []*values  // by measured counter: nil counts rows, or adds up
 	counting  []int      // question's counter → measured counter, −1: it can count nothing
 	grain     []int      // column positions, by name

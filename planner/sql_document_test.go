@@ -32,6 +32,9 @@ var documented = []struct {
 		`SELECT sex, avg(income), stddev(age), variance(age) FROM people GROUP BY sex`,
 		`SELECT sum(CASE WHEN active THEN income ELSE 0 END) FROM people`,
 		`SELECT sum(income * (1 - score)) FROM people`,
+		`SELECT sum(2), sum(CASE WHEN active THEN 5 END) FROM people`,
+		`SELECT sum(age - 2 * kids + 3) FROM people`,
+		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 	}},
 	{"Values in the order of a column", []string{

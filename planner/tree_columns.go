@@ -10,6 +10,7 @@ import (
 type shown struct {
 	leaf   int
 	counts []int // by output column: the leaf's count column, or −1
+	linear [][]weighedCount
 }
 
 // windowTypes are the types of window functions that do not depend on their arguments.

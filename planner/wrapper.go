@@ -131,6 +131,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 func (d *Direct) show(b *binder, e *expr) {
 	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))
+	d.linear = append(d.linear, b.linearShown(d.Leaf, e))
 }
 
 // countShown is the leaf's count column that an expression is, or −1.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -88,8 +89,8 @@ func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQ
 	}
 	for _, c := range plan.Columns {
 		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
-		if c.Error != nil {
-			column.Error = fmt.Sprintf("±%d a value, noise alone", c.Error.HalfWidth)
+		if off := offBy(c); off != nil {
+			column.Error = fmt.Sprintf("±%s a value, noise alone", figure(off))
 		}
 		e.Columns = append(e.Columns, column)
 	}
@@ -223,16 +224,39 @@ func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
 		if widest < 0 {
 			continue
 		}
-		line := fmt.Sprintf("%s: ±%d a value at %s", c.Name, widest, percent(confidence))
+		unit := c.Unit
+		if unit == nil {
+			unit = big.NewRat(1, 1)
+		}
+		in := func(n int64) string { return figure(new(big.Rat).Mul(unit, new(big.Rat).SetInt64(n))) }
+		line := fmt.Sprintf("%s: ±%s a value at %s", c.Name, in(widest), percent(confidence))
 		if sum := summedIn(c, measure, plan.Measures[measure]); sum != (mechanisms.Bound{Low: 0, High: 1}) {
-			line += fmt.Sprintf(", of a sum of whole numbers from %d to %d", sum.Low, sum.High)
+			line += fmt.Sprintf(", of a sum of %s from %s to %s", numbersOf(unit), scaled(unit, sum.Low), scaled(unit, sum.High))
 		}
 		if rows > 1 {
-			line += fmt.Sprintf(", ±%d for all %d values together", together, rows)
+			line += fmt.Sprintf(", ±%s for all %d values together", in(together), rows)
 		}
 		lines = append(lines, line)
 	}
 	return together(lines)
+}
+
+// numbersOf names what is added up.
+func numbersOf(unit *big.Rat) string {
+	if unit.Cmp(big.NewRat(1, 1)) == 0 {
+		return "whole numbers"
+	}
+	return "numbers"
+}
+
+// scaled is n units.
+func scaled(unit *big.Rat, n int64) string {
+	x := new(big.Rat).Mul(unit, new(big.Rat).SetInt64(n))
+	if x.IsInt() {
+		return x.Num().String()
+	}
+	text := strings.TrimRight(x.FloatString(12), "0")
+	return strings.TrimSuffix(text, ".")
 }
 
 // together gives what is said of several columns once: "n1: …" and "n2: …" become "n1, n2: …".

@@ -3,7 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
-	"math"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,29 +198,59 @@ func ofSums(plan *planner.Plan) bool {
 	})
 }
 
-// errorText gives the half-widths of the counts in the answer.
+// errorText gives the half-widths of the counts in the answer, and of sums in its units.
 func errorText(plan *planner.Plan) string {
-	var low, high int64 = math.MaxInt64, -1
-	names := map[int64]string{}
+	var low, high *big.Rat
+	names := map[string]string{}
 	for _, c := range plan.Columns {
-		if c.Error == nil {
+		own := offBy(c)
+		if own == nil {
 			continue
 		}
-		low, high = min(low, c.Error.HalfWidth), max(high, c.Error.HalfWidth)
-		if names[c.Error.HalfWidth] == "" {
-			names[c.Error.HalfWidth] = c.Name
+		if low == nil || own.Cmp(low) < 0 {
+			low = own
+		}
+		if high == nil || own.Cmp(high) > 0 {
+			high = own
+		}
+		if names[figure(own)] == "" {
+			names[figure(own)] = c.Name
 		}
 	}
 	at := "at " + percent(plan.Confidence)
-	switch {
-	case high < 0:
+	if high == nil {
 		return leafErrorText(plan, at)
-	case low == high && computedText(plan) != "":
-		return fmt.Sprintf("error ±%d a value (%s) %s", high, names[high], at) + computedText(plan)
-	case low == high:
-		return fmt.Sprintf("error ±%d a value %s", high, at)
 	}
-	return fmt.Sprintf("error ±%d (%s) to ±%d (%s) a value %s", low, names[low], high, names[high], at) + computedText(plan)
+	switch least, most := figure(low), figure(high); {
+	case least == most && computedText(plan) != "":
+		return fmt.Sprintf("error ±%s a value (%s) %s", most, names[most], at) + computedText(plan)
+	case least == most:
+		return fmt.Sprintf("error ±%s a value %s", most, at)
+	default:
+		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, names[least], most, names[most], at) + computedText(plan)
+	}
+}
+
+// offBy is a column's half-width in its own units; nil: it is computed otherwise than by constants.
+func offBy(c planner.OutColumn) *big.Rat {
+	if c.Error != nil {
+		return new(big.Rat).SetInt64(c.Error.HalfWidth)
+	}
+	return c.Off
+}
+
+// figure writes a half-width, rounded up: whole numbers as they are, others with as many digits as matter.
+func figure(x *big.Rat) string {
+	if x.IsInt() {
+		return x.Num().String()
+	}
+	decimals, scaled, ten := 0, new(big.Rat).Set(x), big.NewRat(10, 1)
+	for ; scaled.Cmp(big.NewRat(1000, 1)) < 0 && !scaled.IsInt() && decimals < 30; decimals++ {
+		scaled.Mul(scaled, ten)
+	}
+	up := new(big.Int).Add(scaled.Num(), new(big.Int).Sub(scaled.Denom(), big.NewInt(1)))
+	up.Quo(up, scaled.Denom())
+	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
 }
 
 // computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
@@ -228,7 +258,7 @@ func errorText(plan *planner.Plan) string {
 func computedText(plan *planner.Plan) string {
 	computed := 0
 	for _, c := range plan.Columns {
-		if c.Noisy && c.Error == nil {
+		if c.Noisy && offBy(c) == nil {
 			computed++
 		}
 	}

@@ -143,4 +143,7 @@ var Faults = []Fault{
 	{"a quote of one line takes the lines after it", "backend/csv.go", "		if err != nil {\n			return 0, badQuote{begins}", "		if err != nil {\n			return 0, nil", "backend.TestBrokenFilesAreRefusedWithoutTheirContents", false},
 	{"a unit's rows fill the memory", "backend/duckdb.go", `"SET GLOBAL temp_directory = " + quoteText(directory)`, `"SET GLOBAL temp_directory = ''"`, "backend.TestSortsGoToFiles", true},
 	{"a constraint is believed whose rows lie elsewhere", "backend/proof.go", " AND NOT EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')", "", "backend.TestProofsOfOtherEngines", false},
+	{"a summed constant is lost", "planner/aggregate.go", "n, c := w.counter(rows), w.written(x)", "n, c := w.counter(rows), \"1\"", "planner.TestConstantSums", false},
+	{"a term loses its sign", "rewrite/sum.go", "return w.operate(w.whole(t.Times), \"*\", product)", "return w.operate(w.whole(max(t.Times, -t.Times)), \"*\", product)", "rewrite.TestTermsAreAddedUp", false},
+	{"a move in steps is rounded down", "mechanisms/step.go", "sum.Bound = Bound{Low: -((down + step - 1) / step), High: (up + step - 1) / step}", "sum.Bound = Bound{Low: -(down / step), High: up / step}", "mechanisms.TestMoneyIsNeverRefused", false},
 }

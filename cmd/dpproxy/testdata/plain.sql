@@ -126,4 +126,18 @@ SELECT avg(n), min(n), count(*) FROM (SELECT ward, count(*) AS n FROM visits GRO
 SELECT sum(n), max(n), count(*) FILTER (WHERE n > 10), round(avg(nullif(n, 0)), 6) FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t;
 SELECT count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND ward = 'A' AND sex = 'f';
 SELECT (SELECT 1 UNION SELECT 2 ORDER BY 1 LIMIT 1), (SELECT count(*) FROM people);
-SELECT count(*) FROM generate_series(1, 1000)
+SELECT count(*) FROM generate_series(1, 1000);
+SELECT sum(2) FROM visits;
+SELECT sum(-3), count(*), sum(2.50), sum(1.0) FROM visits;
+SELECT sum(CASE WHEN ward = 'A' THEN 5 END), sum(CASE WHEN ward = 'A' THEN 5 ELSE 0 END) FROM visits;
+SELECT sum(7) FILTER (WHERE ward = 'B') FROM visits;
+SELECT ward, sum(2), sum(minutes), avg(3) FROM visits WHERE ward IN ('A', 'B') GROUP BY ward HAVING sum(2) > 10;
+SELECT avg(2), avg(2.5), stddev(2), variance(2), sum(minutes / 1000) FROM visits;
+SELECT sum(2) FROM visits JOIN people ON who = person_id;
+SELECT sum(n), count(n), count(*) FROM (SELECT who, sum(CASE WHEN ward = 'A' THEN 1 END) AS n FROM visits GROUP BY who) t;
+SELECT sum(n), count(n) FROM (SELECT who, sum(5) FILTER (WHERE ward = 'A') AS n FROM visits GROUP BY who) t;
+SELECT sum(n) FROM (SELECT who, sum(2) AS n FROM visits GROUP BY who) t;
+SELECT sum(2 * minutes + 3), sum(minutes - 2 * minutes) FROM visits;
+SELECT sum(joined - DATE '2020-01-01') FROM people;
+SELECT sum(DATE '2020-12-31' - joined - age) FROM people;
+SELECT sum(kind - n), sum(kind * n - 2 * n) FROM items;
