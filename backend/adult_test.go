@@ -84,10 +84,12 @@ func copyIn(t *testing.T, server *pgtest.Server, database, role, file string, ta
 		t.Fatal(err)
 	}
 	defer f.Close()
-	names, err := csvHeader(file)
+	header, err := openCSV(file)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer header.file.Close()
+	names := header.names
 	for i, n := range names {
 		names[i] = pgx.Identifier{n}.Sanitize()
 	}

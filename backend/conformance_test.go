@@ -60,6 +60,30 @@ func TestProofReplacesTheBound(t *testing.T) {
 	}
 }
 
+// TestProofsOfOtherEngines (rule 25): where Citus keeps the rows no constraint proves a bound, and check says so.
+func TestProofsOfOtherEngines(t *testing.T) {
+	t.Parallel()
+	h := postgresHouse(t)
+	h.policy.Datasets[0].Tables[1].UnitColumn, h.policy.Datasets[0].Tables[1].Via = "", &policy.Via{Column: "person_id", Table: h.policy.Datasets[0].Tables[0], Key: "person_id"}
+	if got := inspect(t, h); strings.Contains(got, "fatal=true") || !strings.Contains(got, "a unique constraint on person_id proves") {
+		t.Errorf("PostgreSQL itself:\n%s", got)
+	}
+	q := render(t, measure(t, h.policy, "visits"), h)
+	if err := h.Ready(t.Context(), q); err != nil {
+		t.Error(err)
+	}
+	h.change(`SET allow_system_table_mods = on; INSERT INTO pg_extension (oid, extname, extowner, extnamespace, extrelocatable, extversion) VALUES (99999, 'citus', 10, 11, false, '12')`)
+	if err := h.Ready(t.Context(), q); err != ErrDrift {
+		t.Errorf("a path that nothing proves any more: %v", err)
+	}
+	got := inspect(t, h)
+	for _, want := range []string{"the database is not PostgreSQL alone", "table people: no constraint proves one row per person", "fatal=true table visits: its persons are found through people.person_id, which no unique"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no finding %q in\n%s", want, got)
+		}
+	}
+}
+
 func TestFaultsGiveNoGroupsAndAnAlert(t *testing.T) {
 	check := func(t *testing.T, h *house, got []string, cause string) {
 		t.Helper()

@@ -25,22 +25,40 @@ import (
 // tables lie in the catalog rewrite.Catalog, outside the search path. Once they are there the engine is locked: no file,
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
-	db       *sql.DB
-	aside    *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
-	executor executor
-	log      *slog.Logger
-	unique   map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
+	db        *sql.DB
+	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	executor  executor
+	log       *slog.Logger
+	directory string      // of what does not fit in memory
+	leftOut   []leftOut   // of the files
+	unique    []uniqueKey // what constraints prove; the schema cannot change any more
 }
 
 var _ Backend = (*DuckDB)(nil)
 
-// lockdown is run once the data are there. Rows are never spilled to disk: temp_directory is empty.
+// settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
+// directory of this process's own, which is gone with it: without one, a unit with enough rows would decide whether a query
+// ends (privacy rule 24). The files are encrypted with a key that nobody keeps; DuckDB calls the randomness of the module that
+// is built in unsafe, so this is no more than a help against what a crash leaves behind. The other values are DuckDB's own
+// defaults: nothing but a new version of it could change them.
+func settled(directory string) []string {
+	return []string{
+		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
+		"SET GLOBAL temp_directory = " + quoteText(directory),
+		"SET GLOBAL force_mbedtls_unsafe = true",
+		"SET GLOBAL temp_file_encryption = true",
+		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
+		"SET GLOBAL default_collation = ''", "SET GLOBAL default_null_order = 'NULLS_LAST'", "SET GLOBAL default_order = 'ASCENDING'",
+		"SET GLOBAL integer_division = false", "SET GLOBAL ieee_floating_point_ops = true", "SET GLOBAL old_implicit_casting = false",
+		"SET GLOBAL preserve_insertion_order = true", "SET GLOBAL scalar_subquery_error_on_multiple_rows = true",
+		"SET GLOBAL autoload_known_extensions = false",
+		"SET GLOBAL autoinstall_known_extensions = false",
+		"SET GLOBAL allow_community_extensions = false",
+	}
+}
+
+// lockdown is run once the data are there.
 var lockdown = []string{
-	"SET GLOBAL TimeZone = 'UTC'",
-	"SET GLOBAL temp_directory = ''",
-	"SET GLOBAL autoload_known_extensions = false",
-	"SET GLOBAL autoinstall_known_extensions = false",
-	"SET GLOBAL allow_community_extensions = false",
 	"SET GLOBAL enable_external_access = false",
 	"SET GLOBAL lock_configuration = true",
 }
@@ -50,35 +68,48 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	if err != nil {
 		return nil, errors.New("the embedded DuckDB does not start")
 	}
-	b := &DuckDB{db: sql.OpenDB(connector), log: log}
+	directory, err := os.MkdirTemp("", "dpproxy-sorts-")
+	if err != nil {
+		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
+	}
+	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
+	if err := b.run(ctx, settled(directory)); err != nil {
+		b.Close()
+		return nil, err
+	}
 	if err := b.fill(ctx, p, file); err != nil {
 		b.Close()
 		return nil, err
 	}
-	for _, s := range lockdown {
-		if _, err := b.db.ExecContext(ctx, s); err != nil {
-			b.Close()
-			return nil, errors.New("DuckDB cannot be locked down")
-		}
+	if err := b.run(ctx, lockdown); err != nil {
+		b.Close()
+		return nil, err
 	}
 	if b.aside, err = b.db.Conn(ctx); err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
-	if b.unique, err = b.uniqueColumns(ctx); err != nil {
+	if b.unique, err = b.uniqueKeys(ctx); err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
 	return b, nil
 }
 
+// run runs statements that settle the engine.
+func (b *DuckDB) run(ctx context.Context, statements []string) error {
+	for _, s := range statements {
+		if _, err := b.db.ExecContext(ctx, s); err != nil {
+			return errors.New("DuckDB cannot be locked down")
+		}
+	}
+	return nil
+}
+
 // fill attaches the file, or reads the policy's files into memory.
 func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error {
 	if file == "" {
-		if _, err := b.db.ExecContext(ctx, "SET GLOBAL TimeZone = 'UTC'"); err != nil { // text without a zone is UTC's
-			return ErrUnavailable
-		}
 		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+rewrite.Catalog); err != nil {
 			return ErrUnavailable
 		}
@@ -109,12 +140,12 @@ func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") 
 // Dialect is described at Backend.
 func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
 
-// Close frees the embedded database.
+// Close frees the embedded database, and removes what it left in files.
 func (b *DuckDB) Close() error {
 	if b.aside != nil {
 		_ = b.aside.Close() // closed before, or for good
 	}
-	return b.db.Close()
+	return errors.Join(b.db.Close(), os.RemoveAll(b.directory))
 }
 
 // Admit is described at Backend.
@@ -156,12 +187,12 @@ func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
 
 // groups runs a query.
 func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
-	text, args := query.SQL(), query.Args()
 	if !b.proven(query.Required()) {
 		return nil, errUnproven
 	}
-	if shorter, same, ok := query.Proven(); ok && b.proven(query.Provable()) {
-		text, args = shorter, same
+	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return b.proven(needs), nil })
+	if err != nil {
+		return nil, err
 	}
 	rows, err := b.db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -271,8 +302,14 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 			continue
 		}
 		found := compareTable(t, have, rewrite.DuckDB)
-		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
-		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
+		for _, l := range b.leftOut {
+			if l.source == t.Source && t.File != "" {
+				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
+			}
+		}
+		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
+		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
+		found = append(found, keys...)
 		found = append(found, pathFinding(t, b.proven(rewrite.Required(t)))...)
 		if !t.Public && !fatal(found) {
 			found = append(found, b.probe(ctx, t)...)

@@ -2,13 +2,15 @@ package backend
 
 import (
 	"context"
-	"encoding/csv"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -16,8 +18,8 @@ import (
 
 // Files are read once, at the start, with the policy's declared types: every CSV field as text, then TRY_CAST. Nothing is
 // sniffed, neither types nor the file's dialect, because then one person's cell could change how all others are read
-// (privacy rule 12). A field that is no value of its column's type is NULL. Columns that the policy does not name are not
-// read into the database at all.
+// (privacy rule 12). A text that is no value of its column's type is NULL, in CSV and Parquet alike. Columns that the policy
+// does not name are not read into the database at all.
 
 // load reads the files of all tables; two tables may share one.
 func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
@@ -45,38 +47,119 @@ func (b *DuckDB) load(ctx context.Context, p *policy.Policy) error {
 	return nil
 }
 
-// lineNumber finds the line of a CSV error, the only part of its text that is not the file's own.
-var lineNumber = regexp.MustCompile(`(?m)^Invalid Input Error: CSV Error on Line: (\d+)$`)
-
 func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy.Table) error {
 	file := tables[0].File
-	reader, header, err := fileReader(file)
-	if err != nil {
-		return err
-	}
 	columns, err := fileColumns(tables)
 	if err != nil {
 		return err
 	}
-	var items []string
-	for _, c := range columns {
-		if header != nil && !header[strings.ToLower(c.name)] {
-			return fmt.Errorf("has no column %s", c.name)
-		}
-		items = append(items, "TRY_CAST("+quoteName(c.name)+" AS "+c.kind+") AS "+quoteName(c.name))
-	}
 	schema, name := rewrite.Relation(s, rewrite.DuckDB)
-	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+rewrite.Catalog+"."+quoteName(schema)); err != nil {
+	within := rewrite.Catalog + "." + quoteName(schema)
+	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")
 	}
-	create := "CREATE TABLE " + rewrite.Catalog + "." + quoteName(schema) + "." + quoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM " + reader
-	if _, err := b.db.ExecContext(ctx, create); err != nil {
-		if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
-			return fmt.Errorf("line %s is not well-formed CSV with the header's number of fields", m[1])
+	var items []string
+	for _, c := range columns {
+		items = append(items, "TRY_CAST("+quoteName(c.name)+" AS "+c.kind+") AS "+quoteName(c.name))
+	}
+	create := "CREATE TABLE " + within + "." + quoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
+	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
+		reader, err := parquetReader(file)
+		if err != nil {
+			return err
 		}
-		return errors.New("cannot be read with the policy's columns")
+		if _, err := b.db.ExecContext(ctx, create+reader); err != nil {
+			return errors.New("cannot be read with the policy's columns")
+		}
+		return nil
+	}
+	staged, err := b.stage(ctx, file, schema, columns)
+	if err != nil {
+		return err
+	}
+	if staged.all > 0 {
+		b.leftOut = append(b.leftOut, leftOut{tables[0].Source, staged})
+	}
+	for _, sql := range []string{create + within + "." + quoteName(staging), "DROP TABLE " + within + "." + quoteName(staging)} {
+		if _, err := b.db.ExecContext(ctx, sql); err != nil {
+			return errors.New("cannot be read with the policy's columns")
+		}
 	}
 	return nil
+}
+
+// staging is the table that holds the texts of a CSV file until they are values.
+const staging = "dpproxy: texts of a file"
+
+// leftOut are the lines of a relation's file that are not in it.
+type leftOut struct {
+	source policy.Source
+	lines  ragged
+}
+
+// stage copies the texts of a CSV file's columns into the database. It returns the lines that it leaves out.
+func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileColumn) (out ragged, err error) {
+	c, err := openCSV(path)
+	if err != nil {
+		return out, err
+	}
+	defer c.file.Close()
+	var at []int
+	var items []string
+	for _, column := range columns {
+		i := slices.Index(c.names, strings.ToLower(column.name))
+		if i < 0 {
+			return out, fmt.Errorf("has no column %s", column.name)
+		}
+		at, items = append(at, i), append(items, quoteName(column.name)+" VARCHAR")
+	}
+	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+rewrite.Catalog+"."+quoteName(schema)+"."+quoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
+		return out, errors.New("its texts cannot be stored")
+	}
+	conn, err := b.db.Conn(ctx)
+	if err != nil {
+		return out, ErrUnavailable
+	}
+	defer conn.Close()
+	err = conn.Raw(func(inner any) (err error) {
+		into, err := duckdb.NewAppender(inner.(driver.Conn), rewrite.Catalog, schema, staging)
+		if err != nil {
+			return errors.New("its texts cannot be stored")
+		}
+		defer func() {
+			if closed := into.Close(); err == nil && closed != nil {
+				err = errors.New("its texts cannot be stored")
+			}
+		}()
+		out, err = c.appendTo(ctx, into, at)
+		return err
+	})
+	return out, err
+}
+
+// appendTo copies the fields with these numbers of each line.
+func (c *csvFile) appendTo(ctx context.Context, into *duckdb.Appender, at []int) (out ragged, err error) {
+	row := make([]driver.Value, len(at))
+	for n := 0; ; n++ {
+		fields, err := c.read()
+		switch {
+		case err == io.EOF:
+			return out, nil
+		case err != nil:
+			return out, err
+		case n%4096 == 0 && ctx.Err() != nil:
+			return out, ctx.Err()
+		case len(fields) != len(c.names):
+			out.add(c.line)
+			continue
+		}
+		for i, k := range at {
+			row[i] = fields[k].value()
+		}
+		if err := into.AppendRow(row...); err != nil {
+			return out, errors.New("its texts cannot be stored")
+		}
+	}
 }
 
 // fileColumn is one column to read.
@@ -127,48 +210,15 @@ func storedType(c *policy.Column) (string, error) {
 	return rewrite.ColumnType(c)
 }
 
-// fileReader writes the table function that reads a file, and returns the names in a CSV file's header.
-func fileReader(file string) (reader string, header map[string]bool, err error) {
+// parquetReader writes the table function that reads a Parquet file.
+func parquetReader(file string) (string, error) {
 	if strings.ContainsAny(file, "*?[]{}") {
-		return "", nil, errors.New("its path must not contain * ? [ ] { or }, which DuckDB takes for a pattern")
+		return "", errors.New("its path must not contain * ? [ ] { or }, which DuckDB takes for a pattern")
 	}
-	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
-		if _, err := os.Stat(file); err != nil {
-			return "", nil, err
-		}
-		return "read_parquet(" + quoteText(file) + ", hive_partitioning = false)", nil, nil
+	if _, err := os.Stat(file); err != nil {
+		return "", err
 	}
-	names, err := csvHeader(file)
-	if err != nil {
-		return "", nil, err
-	}
-	header = map[string]bool{}
-	var columns []string
-	for _, name := range names {
-		if low := strings.ToLower(name); name == "" || header[low] {
-			return "", nil, errors.New("its header has an empty name, or one twice")
-		} else {
-			header[low] = true
-		}
-		columns = append(columns, quoteText(name)+": 'VARCHAR'")
-	}
-	return "read_csv(" + quoteText(file) + `, auto_detect = false, header = true, delim = ',', quote = '"', escape = '"', nullstr = '',
-  allow_quoted_nulls = false, columns = {` + strings.Join(columns, ", ") + "})", header, nil
-}
-
-// csvHeader reads the first line of a CSV file.
-func csvHeader(file string) ([]string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	names, err := csv.NewReader(io.LimitReader(f, 1<<20)).Read()
-	if err != nil {
-		return nil, errors.New("has no header line of CSV")
-	}
-	names[0] = strings.TrimPrefix(names[0], "\ufeff")
-	return names, nil
+	return "read_parquet(" + quoteText(file) + ", hive_partitioning = false)", nil
 }
 
 func quoteName(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

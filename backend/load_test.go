@@ -2,7 +2,11 @@ package backend
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,7 +14,10 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -37,12 +44,17 @@ func TestFilesAreReadWithDeclaredTypes(t *testing.T) {
 		text string
 		want []string // people by sex, and by age where it is 34 or NULL
 	}{
-		"plain":                  {rows, []string{"[0]: [1]", "[1]: [1]"}},
-		"one cell is no number":  {rows + "abc,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
-		"one cell is a date":     {rows + "2020-01-01,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
-		"semicolons in a cell":   {rows + "1,a;b;c;d;e;f;g,3,p3,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]"}},
-		"empty and quoted empty": {rows + ",,,p3,\r\n1,\"\",3,p4,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]", "[3]: [1]"}},
-		"a unit twice and none":  {rows + "1,Male,3,p2,\r\n1,Male,3,,\r\n", []string{"[0]: [1]", "[1]: [1]"}},
+		"plain":                          {rows, []string{"[0]: [1]", "[1]: [1]"}},
+		"one cell is no number":          {rows + "abc,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
+		"one cell is a date":             {rows + "2020-01-01,Male,3,p3,\r\n", []string{"[0]: [1]", "[1]: [2]"}},
+		"semicolons in a cell":           {rows + "1,a;b;c;d;e;f;g,3,p3,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]"}},
+		"empty and quoted empty":         {rows + ",,,p3,\r\n1,\"\",3,p4,\r\n", []string{"[0]: [1]", "[1]: [1]", "[2]: [1]", "[3]: [1]"}},
+		"too many fields, too few, none": {"1,Male,2,p0,x,y\n\n\r\n2\n" + rows, []string{"[0]: [1]", "[1]: [1]"}},
+		"another line's end":             {rows + "1,Male,3,p3,\n2,Male\r,3,p4,\r\n3,Male,3,p5,", []string{"[0]: [1]", "[1]: [3]", "[2]: [1]"}},
+		"a NUL, and no UTF-8":            {rows + "1,Ma\x00le,3,p3,\r\n1,Ma\xffle,3,p\xff,\r\n1,Female,3,p\xfe,\r\n\xff,Male,3,p6,\r\n", []string{"[0]: [2]", "[1]: [2]", "[2]: [2]"}},
+		"a very long cell":               {rows + "1," + strings.Repeat("x", 3*mostField) + ",3,p3,\r\n2,Male,3,p4,\r\n", []string{"[0]: [1]", "[1]: [2]", "[2]: [1]"}},
+		"quotes in a cell":               {rows + "1,Ma\"le,3,p3,\r\n2,Male,3,\"p\"\"4\",\"\r\n\"\r\n", []string{"[0]: [1]", "[1]: [2]", "[2]: [1]"}},
+		"a unit twice and none":          {rows + "1,Male,3,p2,\r\n1,Male,3,,\r\n", []string{"[0]: [1]", "[1]: [1]"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := open(t, filePolicy(t, "people.csv", header+c.text))
@@ -62,13 +74,14 @@ func TestFilesAreReadWithDeclaredTypes(t *testing.T) {
 
 func TestBrokenFilesAreRefusedWithoutTheirContents(t *testing.T) {
 	for name, c := range map[string]struct{ file, text, want string }{
-		"too many fields": {"people.csv", "age,sex,income,person_id\n1,Male,2,p1\n2,Male,2,p2," + canary + "\n", "line 3"},
-		"too few fields":  {"people.csv", "age,sex,income,person_id\n1,Male,2,p1\n" + canary + "\n", "line 3"},
-		"missing column":  {"people.csv", "age,sex,person_id\n" + canary + ",Male,p1\n", "no column income"},
-		"double column":   {"people.csv", "age,sex,income,person_id,Age\n" + canary + ",Male,1,p1,2\n", "one twice"},
-		"empty":           {"people.csv", "", "header"},
-		"no parquet":      {"people.parquet", canary, "cannot be read"},
-		"pattern":         {"p*.csv", "age,sex,income,person_id\n", "pattern"},
+		"open quote":         {"people.csv", "age,sex,income,person_id\n1,Male,2,p1\n2,\"" + canary + ",2,p2\n3,Male,2,p3\n", "line 3 has a quote that is not closed"},
+		"text after a quote": {"people.csv", "age,sex,income,person_id\n1,Male,2,p1\n2,\"" + canary + "\"x,2,p2\n", "line 3 has a quote that is not closed, or not at the end"},
+		"a quote over lines": {"people.csv", "age,sex,income,person_id\n1,\"Ma\nle\",2,p1\n2,\"" + canary + ",2,p2\n3,\"Male\",2,p3\n", "line 4 has a quote"},
+		"missing column":     {"people.csv", "age,sex,person_id\n" + canary + ",Male,p1\n", "no column income"},
+		"double column":      {"people.csv", "age,sex,income,person_id,Age\n" + canary + ",Male,1,p1,2\n", "one twice"},
+		"empty":              {"people.csv", "", "header"},
+		"no parquet":         {"people.parquet", canary, "cannot be read"},
+		"pattern":            {"p*.parquet", canary, "pattern"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Open(context.Background(), filePolicy(t, c.file, c.text), discard())
@@ -77,6 +90,61 @@ func TestBrokenFilesAreRefusedWithoutTheirContents(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLinesThatAreLeftOut: a line without the header's number of fields is left out and named, by its number alone.
+func TestLinesThatAreLeftOut(t *testing.T) {
+	text := "age,sex,income,person_id\n1,Male,2,p1\n" + canary + "\n2,\"Ma\nle\",2,p2\n\n3,Male,2,p3," + canary + "\n"
+	for range 7 {
+		text += canary + "\n"
+	}
+	h := open(t, filePolicy(t, "people.csv", text+"4,Male,2,p4"))
+	if got := counts(t, h, render(t, measure(t, h.policy, "people"), h)); !slices.Equal(got, []string{"[]: [3]"}) {
+		t.Errorf("got %v", got)
+	}
+	got := inspect(t, h)
+	if !strings.Contains(got, "fatal=false table people: lines 3, 7, 8, 9, 10 and 4 more of its file have another number of fields than the header, and are left out") || strings.Contains(got, canary) {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// TestEachLineIsReadByItself (rule 12): whatever one line holds, all others are read as without it, or the file is refused.
+func TestEachLineIsReadByItself(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.SliceOfN(rapid.SampledFrom([]byte{'a', ',', '"', '\n', '\r', 0, 0xff, ' '}), 0, 12).Draw(t, "line")
+		head, tail := "a,b\n1,x\n", "\n2,\"y\nz\"\r\n3,\n"
+		read := func(text string) (rows []string, err error) {
+			for r := newCSVReader(strings.NewReader(text)); ; {
+				fields, err := r.read()
+				if err == io.EOF {
+					return rows, nil
+				} else if err != nil {
+					return nil, err
+				}
+				row := ""
+				for _, f := range fields {
+					row += fmt.Sprintf("%q|", f.value())
+				}
+				rows = append(rows, row)
+			}
+		}
+		without, err := read(head + tail)
+		if err != nil {
+			t.Fatal(err)
+		}
+		with, err := read(head + string(line) + tail)
+		var bad badQuote
+		if err != nil {
+			if !errors.As(err, &bad) {
+				t.Fatal(err)
+			}
+			return
+		}
+		if n := len(with); n < len(without) || !slices.Equal(with[:2], without[:2]) || !slices.Equal(with[n-2:], without[2:]) {
+			t.Fatalf("%q\nwith %v\nwithout %v", line, with, without)
+		}
+	})
 }
 
 // TestLockdown: nothing outside the loaded tables can be reached from SQL.
@@ -97,6 +165,44 @@ func TestLockdown(t *testing.T) {
 	for _, statement := range []string{"DELETE FROM private.main.people", "CREATE TABLE private.main.t (a integer)", "CREATE MACRO private.main.list_position(a, b) AS 0"} {
 		if _, err := h.Backend.(*DuckDB).db.Exec(statement); err == nil {
 			t.Errorf("%s is allowed", statement)
+		}
+	}
+}
+
+// TestSortsGoToFiles (rule 24): a unit with more rows than fit in memory takes files, not the query's end; they are gone with the
+// process's backend.
+func TestSortsGoToFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sorts two million rows: left out by -short")
+	}
+	h := duckHouseWith(t, "INSERT INTO visits SELECT 1, 'north' || i, i % 60 FROM generate_series(1, 2000000) AS s(i)")
+	b := h.Backend.(*DuckDB)
+	files := b.directory
+	if info, err := os.Stat(files); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("its directory: %v %v", info, err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(files); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its directory is still there: %v", err)
+	}
+	q := render(t, measure(t, h.policy, "visits", "minutes"), h)
+	for directory, works := range map[string]bool{"": false, t.TempDir(): true} {
+		small, err := sql.Open("duckdb", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer small.Close()
+		file := quoteText(strings.TrimPrefix(h.policy.Backend.URL, "duckdb:"))
+		for _, s := range slices.Concat([]string{"SET GLOBAL memory_limit = '40MB'", "ATTACH " + file + " AS " + rewrite.Catalog + " (TYPE duckdb, READ_ONLY)"}, settled(directory), lockdown) {
+			if _, err := small.Exec(s); err != nil {
+				t.Fatal(s, err)
+			}
+		}
+		groups, err := (&DuckDB{db: small, log: discard()}).groups(t.Context(), q)
+		if (err == nil && len(groups) > 0) != works {
+			t.Errorf("directory %q: %d groups, %v", directory, len(groups), err)
 		}
 	}
 }

@@ -109,6 +109,14 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		if version < oldestVersion {
 			findings = append(findings, Finding{Fatal: true, Text: fmt.Sprintf("the database is PostgreSQL %d; dpproxy needs %d or later", version/10000, oldestVersion/10000)})
 		}
+		var alone bool
+		if err := tx.QueryRow(ctx, "SELECT "+onlyPostgres).Scan(&alone); err != nil {
+			return err
+		}
+		if !alone {
+			findings = append(findings, Finding{Note: true, Text: "the database is not PostgreSQL alone (Citus, or an engine that speaks as it does): " +
+				"no unique constraint is taken for a proof there, so that each query numbers a unit's rows, and units cannot be found through other tables"})
+		}
 		role, err := roleFindings(ctx, tx, d)
 		if err != nil {
 			return err
@@ -128,7 +136,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			}
 			single := false
 			if t.UnitColumn != "" {
-				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Column: t.UnitColumn}}); err != nil {
+				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}); err != nil {
 					return err
 				}
 			}
@@ -139,6 +147,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
 			findings = append(findings, boundFinding(t, single)...)
 			findings = append(findings, pathFinding(t, sound)...)
+			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
+			if err != nil {
+				return err
+			}
+			findings = append(findings, keys...)
 		}
 		return nil
 	})

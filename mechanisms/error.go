@@ -26,8 +26,10 @@ type Errors struct {
 	cells  int
 	reader ranges.Strategy // nil for Identity
 	kind   StrategyKind
-	noise  noise.Distribution
-	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
+	law    Noise
+	noise  noise.Distribution // in the law's steps
+	seen   int                // observations
+	smooth bool               // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
 	prefix []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
 	asked  *Error // of a session: that of every answer
@@ -66,7 +68,7 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	}
 	own := s.noise(0)
 	d, _ := own.distribution()
-	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
+	e := &Errors{cells: s.Cells, law: own, noise: d, seen: s.observed(), alpha: noise.Probability(1 - confidence.p)}
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
@@ -83,6 +85,20 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.asked != nil {
 		return e.ofSession(spans)
 	}
+	own := e.inSteps(spans)
+	if e.law.step() == 1 {
+		return own
+	}
+	squares := own.Variance / e.noise.Variance()
+	weight := math.Sqrt(squares * float64(e.seen)) // of the terms in size, by Cauchy and Schwarz
+	if e.reader == nil {
+		weight = squares // each is 1
+	}
+	return Error{Variance: squares * e.law.variance(), HalfWidth: e.law.halfWidth(own.HalfWidth, weight)}
+}
+
+// inSteps is the error of the sum of the noise, in its steps.
+func (e *Errors) inSteps(spans []Span) Error {
 	if e.reader == nil {
 		count := countOf(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
@@ -109,9 +125,9 @@ func (e *Errors) Variance(spans []Span) float64 {
 		return e.ofSession(spans).Variance
 	}
 	if e.reader == nil {
-		return float64(countOf(spans)) * e.noise.Variance()
+		return float64(countOf(spans)) * e.law.variance()
 	}
-	return e.reader.Variance(sameSpans(spans)) * e.noise.Variance()
+	return e.reader.Variance(sameSpans(spans)) * e.law.variance()
 }
 
 // Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that it

@@ -38,10 +38,14 @@ func MixedError(parts []Weighted, confidence Confidence) Error {
 			}
 			rounding += math.Abs(p.Weight) / 2
 		}
-		list = append(list, noise.Part{Of: errors.noise, Terms: terms})
 		law := own.noise(0)
 		_, told := keyOfTerms(terms)
-		key = append(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), told...)
+		key = append(binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(append(key, byte(law.Kind)), law.Num), law.Den), law.step()), told...)
+		for i := range terms {
+			rounding += math.Abs(terms[i].Weight) * float64(terms[i].Count) * float64(law.step()-1) / 2
+			terms[i].Weight *= float64(law.step())
+		}
+		list = append(list, noise.Part{Of: errors.noise, Terms: terms})
 	}
 	e.HalfWidth = widths.remembered(binary.BigEndian.AppendUint64(key, math.Float64bits(rounding)), func() int64 {
 		width := noise.HalfWidthOfParts(list, noise.Probability(1-confidence.p))

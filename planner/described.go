@@ -126,19 +126,21 @@ func (m *heldMeasure) readSums(r *reader) {
 		}
 		before := r.b
 		sum := &summand{}
-		if r.byte() != 's' {
+		switch r.byte() {
+		case 's':
+			if factors := r.factors(); len(factors) > 0 {
+				sum.terms = one(factors)
+			}
+		case 'l':
+			for n := r.number(); n > 0 && !r.failed; n-- {
+				sum.terms = append(sum.terms, SumTerm{Times: r.signed(), Factors: r.factors()})
+			}
+		default:
 			r.failed = true
 			return
 		}
-		for n := r.number(); n > 0 && !r.failed; n-- {
-			f := Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
-			if r.failed = r.failed || f.Column == nil; !r.failed {
-				sum.factors = append(sum.factors, f)
-			}
-		}
-		r.signed()
-		r.signed()
-		if len(sum.factors) == 0 { // weights by cells
+		sum.bound = mechanisms.Bound{Low: r.signed(), High: r.signed()}
+		if len(sum.terms) == 0 { // weights by cells
 			for i := range m.adds {
 				m.adds[i] = "?"
 			}

@@ -147,6 +147,7 @@ var large = []string{
 	"SELECT width_bucket(price, 0, 100, 10), count(*) FROM orders GROUP BY 1",
 	"SELECT CASE WHEN price < 5 THEN 'small' WHEN price < 100 THEN 'middle' ELSE 'large' END, count(*) FROM orders GROUP BY 1",
 	"SELECT count(*) FROM orders WHERE shipped > at",
+	"SELECT status, sum(CASE WHEN price < 5 THEN 2 WHEN id > 70 THEN 7.5 END), avg(width_bucket(price, 0, 100, 10)) FROM orders GROUP BY 1",
 	"SELECT count(*) FILTER (WHERE CASE WHEN status = 'new' THEN price > 3 ELSE id < 9 END) FROM orders",
 }
 

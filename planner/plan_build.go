@@ -68,6 +68,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellFew(plan.Leaves[i], &said)
 	}
 	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	plan.tellEmptyGroups(b, &said)
 	if c.Alternatives {
 		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
 	}

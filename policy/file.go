@@ -160,10 +160,14 @@ type tableT struct {
 	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
 	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         string     `yaml:"null_unit" jsonschema:"enum=exclude,enum=each" jsonschema_description:"Rows of this table whose unit is NULL: left out, or each a unit of its own (assumed). Without it what the dataset says."`
+	Unique           []uniqueT  `yaml:"unique" jsonschema_description:"Keys of which no two rows of a unit have the same value: a column, or a list of columns. A join that equates one meets at most one row. A constraint proves it, or of rows that share a key one is taken in joins."`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
 }
+
+// uniqueT is a column's name or a list of names; see its schema.
+type uniqueT []string
 
 // appendsT is a column's name or a mapping; see its schema.
 type appendsT struct {
@@ -181,7 +185,7 @@ type columnT struct {
 	Nulls    string  `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
 	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
 	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
-	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column, which has no domain and is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
+	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
 	Extremes *bool   `yaml:"extremes" jsonschema_description:"min and max of this column are answered, as extreme quantiles. Without it what the table says."`
 }
 

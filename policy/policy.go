@@ -164,6 +164,7 @@ type Table struct {
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column
+	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
 	Sessions       []*Release // online releases

@@ -420,7 +420,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
-			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost, b.Spent, b.Limit)
+			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost.In(b.Limit), b.Spent.In(b.Limit), b.Limit)
 		}
 		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
 		if s.Settings.MaxError > 0 {

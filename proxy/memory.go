@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,6 +14,8 @@ import (
 // limit new work waits, and is refused where that does not pass; where it comes closer still, the work that has run longest,
 // of the user with the most of it, is ended. The collector is told of the same limit.
 type memory struct {
+	limit   atomic.Int64 // 0: none
+	given   int64        // the operator's own, by GOMEMLIMIT
 	mu      sync.Mutex
 	running map[*work]bool
 	short   chan struct{} // closed when memory is no longer short; nil: it is not
@@ -35,11 +38,17 @@ const (
 var errMemory = &Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
-// Bound keeps the process to so many bytes of memory until ctx ends.
-func (w *Workers) Bound(ctx context.Context, bytes int64) {
-	debug.SetMemoryLimit(bytes)
-	go w.memory.watch(ctx, bytes, reachable)
+// Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT where
+// that is lower.
+func (w *Workers) Bound(bytes int64) {
+	if own := w.memory.limit.Swap(bytes); own == 0 {
+		w.memory.given = debug.SetMemoryLimit(-1)
+	}
+	debug.SetMemoryLimit(min(bytes, w.memory.given))
 }
+
+// Watch keeps the process to its bound until ctx ends.
+func (w *Workers) Watch(ctx context.Context) { w.memory.watch(ctx, reachable) }
 
 // reachable is how much the last collection found in use.
 func reachable() int64 {
@@ -49,7 +58,7 @@ func reachable() int64 {
 }
 
 // watch looks at what is in use, again and again.
-func (m *memory) watch(ctx context.Context, limit int64, used func() int64) {
+func (m *memory) watch(ctx context.Context, used func() int64) {
 	tick := time.NewTicker(memoryTick)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -59,7 +68,10 @@ func (m *memory) watch(ctx context.Context, limit int64, used func() int64) {
 			return
 		case <-tick.C:
 		}
-		now := used()
+		now, limit := used(), m.limit.Load()
+		if limit == 0 {
+			continue
+		}
 		short := now > limit/4*3
 		m.set(short)
 		if now > limit/10*9 {

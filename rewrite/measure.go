@@ -80,9 +80,9 @@ func checkGroups(m *planner.Measure) error {
 }
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
-// tables in proven.
-func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+// tables in proven; the keys in unique are enforced.
+func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
+	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -113,8 +113,8 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 			filter = " FILTER (WHERE " + w.predicate(p) + ")"
 		}
 		count := w.call("count", "*") + filter
-		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Factors) > 0 {
-			count = w.sum(m.Sums[i].Factors, filter)
+		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
+			count = w.sum(m.Sums[i].Terms, filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
@@ -256,6 +256,7 @@ type writer struct {
 type composed struct {
 	dialect Dialect
 	proven  []*policy.Table
+	unique  []planner.Unique
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int

@@ -35,7 +35,7 @@ const (
 
 // tallies tells whether rows are counted by their stored values first.
 func (w *writer) tallies(m *planner.Measure) bool {
-	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Factors) > 0 }) {
+	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Terms) > 0 }) {
 		return false
 	}
 	product := uint64(1)

@@ -106,4 +106,11 @@ var Faults = []Fault{
 	{"the database's text is logged", "backend/execute.go", "\"cause\", cause(fault))", "\"cause\", fault)", "cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer", true},
 	{"an unknown commit is taken for done", "ledger/shared.go", "durable, err = s.wrote(u.request)", "durable, err = true, nil", "ledger.TestSharedSimulated", false},
 	{"a claim stays with who could not give it up", "ledger/shared.go", "if waits {", "if waits && f.store != nil {", "ledger.TestSharedSimulated", false},
+	{"the weight of a row in a sum is dropped", "planner/sums.go", "				weight = w[at]\n", "				_ = w[at]\n", "test/truth.TestTruth", true},
+	{"a join forgets its keys and multiplies rows", "rewrite/derived.go", "equals(a, b, p.On)...)", "equals(a, b, p.On)[:0]...)", "test/truth.TestTruth", true},
+	{"an outer join is an inner one", "rewrite/derived.go", "join = \"LEFT JOIN\"", "join = \"JOIN\"", "test/truth.TestTruth", true},
+	{"the second arm of a CASE is lost", "planner/scalar/conditional.go", "		if v == true {\n			return c.arms[i+1].Eval(row)", "		if v == true && i == 0 {\n			return c.arms[i+1].Eval(row)", "test/truth.TestTruth", true},
+	{"NOT of NULL is true", "planner/scalar/logic.go", "		if v == nil {\n			return nil\n		}\n		return !v.(bool)", "		return v == nil || !v.(bool)", "test/truth.TestTruth", true},
+	{"the upper end of BETWEEN is left out", "planner/translate_call.go", "t.apply(\"<=\", pos, a.Lexpr, high)", "t.apply(\"<\", pos, a.Lexpr, high)", "test/truth.TestTruth", true},
+	{"the last value of a domain lies outside it", "rewrite/column.go", "w.operate(raw, \"<=\", most)", "w.operate(raw, \"<\", most)", "test/truth.TestTruth", true},
 }
