@@ -241,3 +241,72 @@ func parse(t testing.TB, sql string) []Statement {
 	}
 	return list
 }
+
+// TestWeightsOfPieces: where a part is made of pieces, what an expression adds is still that of each row's own cell.
+func TestWeightsOfPieces(t *testing.T) {
+	const seed = 12
+	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	age, kids := slices.IndexFunc(people.Columns, func(c *policy.Column) bool { return c.Name == "age" }), slices.IndexFunc(people.Columns, func(c *policy.Column) bool { return c.Name == "kids" })
+	pieced := 0
+	for _, k := range []struct {
+		sum string
+		of  func(age, kids policy.Value) int64
+	}{
+		{"CASE WHEN age < 20 THEN 3 WHEN kids > 2 THEN 10 ELSE 1 END", func(age, kids policy.Value) int64 {
+			if a, ok := age.(int64); ok && a < 20 {
+				return 3
+			}
+			if k, ok := kids.(int64); ok && k > 2 {
+				return 10
+			}
+			return 1
+		}},
+		{"kids % 4 + 1", func(_, kids policy.Value) int64 {
+			if k, ok := kids.(int64); ok {
+				return k%4 + 1
+			}
+			return 0
+		}},
+		{"age / 10", func(age, _ policy.Value) int64 {
+			if a, ok := age.(int64); ok {
+				return a / 10
+			}
+			return 0
+		}},
+	} {
+		for _, where := range []string{"", " WHERE age > 30 OR kids > 3", " WHERE CASE WHEN kids > 3 THEN age > 50 ELSE hired > '2010-01-01' END"} {
+			sql := "SELECT sum(" + k.sum + ") FROM people" + where
+			for maxCells = 1 << 5; maxCells <= 1<<20; maxCells *= 4 {
+				mostPlain = maxCells / 2
+				p := planOrRefusal(t, c, sql)
+				if p == nil || where != "" && maxCells > 1<<12 {
+					continue
+				}
+				m := p.Measures[0]
+				if m.Weigh == nil {
+					continue
+				}
+				if m.Cuts != nil {
+					pieced++
+				}
+				for _, row := range randomRows(r, people, 50) {
+					cells := make([]int32, len(m.Grain))
+					for i, g := range m.Grain {
+						cell, _ := g.Domain.Cell(row[columnIndex(people, g)])
+						cells[i] = int32(m.Piece(i, cell))
+					}
+					grid, counter := m.Sums, slices.IndexFunc(m.Sums, func(s *Sum) bool { return s != nil })
+					if got, want := m.Weigh(cells, counter), k.of(row[age], row[kids]); got != want && len(grid) == 1 {
+						t.Fatalf("%s with %d cells: a row with age %v and kids %v adds %d, want %d", sql, maxCells, row[age], row[kids], got, want)
+					}
+				}
+			}
+		}
+	}
+	if pieced < 3 {
+		t.Errorf("%d plans in pieces", pieced)
+	}
+}
