@@ -5,7 +5,7 @@ GO ?= go
 BIN := bin/dpproxy
 DEMO_FLAGS ?=
 
-.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online clients dashboard audit safety safety-full tpch truth attacks hostile docs deps clean
+.PHONY: help build demo test lint race simulate fuzz bench bench-answers bench-bounds bench-error bench-samplers bench-online bench-planning clients dashboard audit safety safety-full tpch truth attacks hostile docs deps clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ bench-samplers: ## ns and random words a sample: ours, the entropy source's floo
 
 bench-answers: ## what a budget buys on the published set-ups of Turbo and DProvDB, through the planner
 	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBench(Turbo|Ranges)$$' -count=1 -timeout 60m -v | grep -v '^=== '
+
+bench-planning: ## what planning takes by the cells of the columns, 10^3 to 10^9, and by the releases held
+	DPPROXY_BENCH=1 $(GO) test ./planner -run '^TestBenchPlanning$$' -count=1 -timeout 60m -v | grep -v '^=== '
 
 bench-online: ## multiplicative weights and median on the Covid-like set-up, beside the plain histogram
 	$(GO) test -run '^$$' -bench CovidLike -benchtime 1x -timeout 2h ./mechanisms/online

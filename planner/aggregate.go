@@ -249,6 +249,9 @@ type value struct {
 	largest     int64
 }
 
+// bytesOfRat is about what a fraction takes.
+const bytesOfRat = 128
+
 // isConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
 // to ask the database for.
 func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
@@ -288,21 +291,33 @@ func (g *grouping) weigh(v *value) *Refusal {
 	if refusal := closed(t, v.arg); refusal != nil {
 		return refusal
 	}
-	sizes := make([]int, len(v.arg.cols))
+	var pieces *part
+	box, between := newBox(t, g.b.env), false
+	sizes, tooMany := make([]int, len(v.arg.cols)), false
 	for i, c := range v.arg.cols {
 		sizes[i] = t.Columns[c].Domain.Size()
-		if combinations *= sizes[i]; combinations > maxCells {
-			return tooManyCells.at(v.arg.pos, textOf(int64(combinations)), maxCells)
+		tooMany = tooMany || sizes[i] > maxCells/combinations
+		combinations = min(combinations*sizes[i], maxCells)
+	}
+	if tooMany {
+		if pieces = box.cutFor(v.arg); pieces == nil {
+			return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
+		}
+		sizes, combinations = pieces.sizes, 1
+		for _, size := range sizes {
+			combinations *= size
 		}
 	}
-	box, values, cells, between := newBox(t, g.b.env), make([]*big.Rat, combinations), make([]int, len(sizes)), false
+	box.env.Work.Take(combinations, bytesOfRat)
+	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
 	exponent := 0
 	for at := range values {
 		decode(at, sizes, cells)
 		for i, c := range v.arg.cols {
-			box.set(c, cells[i])
+			box.set(c, pieces.firstOf(i, cells[i]))
 		}
 		between = between || box.isWide(v.arg)
+		box.env.Work.Step(max(v.arg.nodes, 1))
 		var refusal *Refusal
 		if values[at], refusal = box.middle(v.arg); refusal != nil {
 			return refusal
@@ -316,6 +331,7 @@ func (g *grouping) weigh(v *value) *Refusal {
 	}
 	v.least, v.most = extremes(values)
 	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
+	v.weights.pieces = pieces
 	v.grid = v.weights.grid
 	return nil
 }

@@ -128,7 +128,7 @@ func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *tra
 	switch {
 	case refusal != nil || one == nil:
 		return nil, false, refusal
-	case one.isConstant() && mustConstant(one) == false:
+	case one.isConstant() && mustConstant(one) != true: // NULL is not 1 either
 		return out, true, nil
 	case !one.isConstant():
 		if taken, refusal = t.joined(formAnd, pos, taken, one); refusal != nil {

@@ -80,3 +80,21 @@ func TestTwinSum(t *testing.T) {
 		t.Errorf("seed %d: only %d of 300 answered", seed, answered)
 	}
 }
+
+// TestIndicatorOfUnknown: a CASE whose only conditions are NULL is never 1.
+func TestIndicatorOfUnknown(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, sql := range []string{
+		"SELECT sum(CASE WHEN active THEN CASE WHEN NULL::boolean THEN 1 END ELSE 0 END) FROM people",
+		"SELECT sum(CASE WHEN age > 30 THEN CASE WHEN 'a' = 'a' THEN CASE WHEN NULL::boolean THEN 1 WHEN false THEN 1 END ELSE kids END WHEN false THEN 1 END) FROM people",
+	} {
+		p := planOrRefusal(t, c, sql)
+		if p == nil {
+			t.Fatalf("%s is refused", sql)
+		}
+		rows := randomRows(rand.New(rand.NewSource(1)), c.Dataset.Tables[0], 40)
+		if got := answer(p.Leaves[0], trueVectors(t, p, rows))[""]; got[0] != 0 {
+			t.Errorf("%s is %v", sql, got)
+		}
+	}
+}

@@ -22,7 +22,7 @@ func (v *solver) classify(p *part) *Refusal {
 		product.Mul(product, big.NewInt(int64(d.Size())))
 	}
 	p.within = v.within(p)
-	sizes, tooMany := slices.Clone(p.sizes), product.Cmp(big.NewInt(maxCells)) > 0
+	sizes, tooMany := slices.Clone(p.sizes), product.Cmp(big.NewInt(int64(maxCells))) > 0
 	if !v.cut(p, tooMany) {
 		return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
 	}

@@ -35,6 +35,9 @@ func (v *sheeter) choices(sheets []*sheet) ([]*sheet, *Refusal) {
 				own.keys = append(own.keys, from.arg)
 				own.counterFor(nil)
 				s, refusal := solve(own, v.b.env, v.notes)
+				if refusal != nil && refusal.ID == tooManyCells.ID && len(own.keys) == 1 {
+					refusal = refusal.hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
+				}
 				if refusal != nil {
 					return nil, refusal
 				}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"math/big"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -198,7 +199,7 @@ func (p *part) pieced() bool {
 
 // firstOf is the first cell of a piece of the i-th column.
 func (p *part) firstOf(i, piece int) int {
-	if i < len(p.cuts) && p.cuts[i] != nil {
+	if p != nil && i < len(p.cuts) && p.cuts[i] != nil {
 		return p.cuts[i][piece]
 	}
 	return piece
@@ -364,6 +365,33 @@ func written[T any](of []T, from []int32) []T {
 		out[at] = of[n]
 	}
 	return out
+}
+
+// cutFor cuts the columns of an expression that is added up into pieces; nil: it has too many.
+func (b *box) cutFor(e *expr) *part {
+	p, combinations := &part{columns: e.cols}, 1
+	for _, at := range e.cols {
+		c := b.table.Columns[at]
+		starts, ok := b.pieces(at, over(at, []*expr{e}, nil), nil, maxCells)
+		if size := c.Domain.Size(); ok {
+			p.sizes, p.cuts = append(p.sizes, len(starts)), append(p.cuts, starts)
+		} else {
+			p.sizes, p.cuts = append(p.sizes, size), append(p.cuts, nil)
+		}
+		if combinations *= p.sizes[len(p.sizes)-1]; combinations > maxCells {
+			return nil
+		}
+	}
+	return p
+}
+
+// combinationsText is how many combinations of cells columns have.
+func combinationsText(t *policy.Table, columns []int) string {
+	product := big.NewInt(1)
+	for _, c := range columns {
+		product.Mul(product, big.NewInt(int64(t.Columns[c].Domain.Size())))
+	}
+	return product.String()
 }
 
 // evened are pieces that the SQL can tell apart: few, or all of one length but for the first and the last. Others are cut

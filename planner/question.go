@@ -11,7 +11,7 @@ import (
 )
 
 // maxCells bounds the cells of a question and the combinations of cells that a plan evaluates expressions on.
-const maxCells = 1 << 20
+var maxCells = policy.MaxCells // tests set it
 
 // question is one aggregation over the rows of one private table, as the binder found it: what a leaf answers.
 type question struct {

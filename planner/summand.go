@@ -185,6 +185,7 @@ type weights struct {
 	grid   grid
 	values []int64
 	bound  mechanisms.Bound
+	pieces *part // whose combinations they are of; nil: of cells
 }
 
 // extremes are the least and the largest of values, of which some may be nil.
@@ -223,7 +224,7 @@ func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, 
 // squared are the weights' squares.
 func (w weights) squared() weights {
 	most := max(-w.bound.Low, w.bound.High)
-	out := weights{grid: w.grid, values: make([]int64, len(w.values)), bound: mechanisms.Bound{Low: 0, High: most * most}}
+	out := weights{pieces: w.pieces, grid: w.grid, values: make([]int64, len(w.values)), bound: mechanisms.Bound{Low: 0, High: most * most}}
 	for i, v := range w.values {
 		out.values[i] = v * v
 	}

@@ -75,7 +75,13 @@ func (v *solver) spread(sum *summand, p *part) []int64 {
 		decode(at, p.sizes, cells)
 		own := 0
 		for _, c := range sum.expr.cols {
-			own = own*v.table.Columns[c].Domain.Size() + cells[slices.Index(p.columns, c)]
+			i := slices.Index(p.columns, c)
+			cell, size := p.firstOf(i, cells[i]), v.table.Columns[c].Domain.Size()
+			if of := sum.weights.pieces; of != nil {
+				k := slices.Index(of.columns, c)
+				cell, size = of.pieceOf(k, cell), of.sizes[k]
+			}
+			own = own*size + cell
 		}
 		out[at] = sum.weights.values[own]
 	}

@@ -62,9 +62,37 @@ func withRandom(t *testing.T) []feature {
 		for _, at := range r.Perm(len(table.Columns))[:r.IntN(3)] {
 			m.Grain = append(m.Grain, table.Columns[at])
 		}
+		if i%4 != 0 {
+			m.Cuts = randomCuts(r, m.Grain)
+		}
 		list = append(list, feature{fmt.Sprintf("random_%d", i), m})
 	}
 	return list
+}
+
+// randomCuts cuts the ordered columns of a grain into pieces: a few of any lengths, or many of one.
+func randomCuts(r *rand.Rand, grain []*policy.Column) [][]int {
+	cuts := make([][]int, len(grain))
+	for i, c := range grain {
+		d := c.Domain
+		if !d.Ordered() || c.Open != nil || d.Regular < 4 {
+			continue
+		}
+		cuts[i] = []int{0}
+		if r.IntN(2) == 0 {
+			for length, at := 1+r.IntN(1+d.Regular/80), 1+r.IntN(2); at < d.Regular; at += length {
+				cuts[i] = append(cuts[i], at)
+			}
+		} else {
+			for at := 1 + r.IntN(d.Regular); at < d.Regular; at += 1 + r.IntN(1+d.Regular/3) {
+				cuts[i] = append(cuts[i], at)
+			}
+		}
+		if d.Null >= 0 {
+			cuts[i] = append(cuts[i], d.Null)
+		}
+	}
+	return cuts
 }
 
 func compareAll(t *testing.T, d rewrite.Dialect, engines map[rewrite.Dialect]engine, peopleRows, visitsRows []stored) {

@@ -187,8 +187,8 @@ func twin(t testing.TB, m *planner.Measure, rows []stored) map[string][]int64 {
 			continue
 		}
 		var key []string
-		for _, c := range m.Grain {
-			key = append(key, fmt.Sprint(cellOf(t, c, row[slices.Index(m.Table.Columns, c)])))
+		for i, c := range m.Grain {
+			key = append(key, fmt.Sprint(m.Piece(i, cellOf(t, c, row[slices.Index(m.Table.Columns, c)]))))
 		}
 		at := strings.Join(key, ",")
 		if answer[at] == nil {

@@ -1,0 +1,312 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// TestTwinPieces plans random statements as if a plan could look at a few cells only, so that their parts are made of pieces,
+// and holds what is counted against the twin. What a release of pieces answers is held against the twin too.
+func TestTwinPieces(t *testing.T) {
+	const seed = 31
+	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	keys := []string{"", " GROUP BY date_trunc('month', hired)", " GROUP BY age / 10, extract(dow FROM hired)", " GROUP BY CASE WHEN age < 18 THEN 'child' WHEN income >= 50000 THEN 'rich' END",
+		" GROUP BY age IN (1, 2, 50), income = 1000", " GROUP BY width_bucket(age, 0, 100, 7), sex", " GROUP BY extract(hour FROM seen) < 12"}
+	answered, pieced, held := 0, 0, 0
+	for n := range 600 {
+		sql := "SELECT count(*), count(*) FILTER (WHERE " + condition(r, 1) + ") FROM people WHERE " + condition(r, 1) + keys[r.Intn(len(keys))]
+		if n%3 == 0 {
+			sql = randomSQL(r)
+		}
+		maxCells = 1 << (6 + r.Intn(6))
+		mostPlain = maxCells / 2
+		p := planOrRefusal(t, c, sql)
+		if p == nil {
+			continue
+		}
+		answered++
+		rows := randomRows(r, people, 60)
+		if slices.ContainsFunc(p.Measures, func(m *Measure) bool { return m.Cuts != nil }) {
+			pieced++
+		}
+		got := answer(p.Leaves[0], trueVectors(t, p, rows))
+		agree(t, sql, got, naive(t, c, sql, rows))
+		own := c
+		shelf := &shelf{}
+		own.Holdings = shelf
+		shelf.buy(p)
+		again := planOrRefusal(t, own, sql)
+		if again == nil || !again.Cost.IsZero() {
+			t.Fatalf("%s: bought, and planned again at %v", sql, again)
+		}
+		if coarser := planOrRefusal(t, own, "SELECT count(*) FROM people"); coarser != nil && coarser.Cost.IsZero() {
+			held++
+			agree(t, "after "+sql, answer(coarser.Leaves[0], trueVectors(t, coarser, rows)), naive(t, c, "SELECT count(*) FROM people", rows))
+		}
+	}
+	if answered < 250 || pieced < 80 {
+		t.Errorf("seed %d: %d of 600 statements were answered, %d in pieces, %d read from what was held", seed, answered, pieced, held)
+	}
+}
+
+// TestPiecesAreCells: where a part's cells can all be looked at, its classes are the same found piece by piece and cell by
+// cell.
+func TestPiecesAreCells(t *testing.T) {
+	const seed = 8
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	env := scalar.Env{Now: c.Now, Zone: c.Settings.Zone}
+	b := newBinder(c, &parameters{})
+	for range 200 {
+		text := condition(r, 2)
+		s := parse(t, "SELECT count(*) FROM people WHERE "+text)[0]
+		b.text, b.top = s.Text, s.node.GetSelectStmt()
+		from, _ := b.fromRows(b.top, nil)
+		e, refusal := (&translator{env: b.env, params: b.params, columns: from.column}).expr(b.top.WhereClause)
+		if refusal != nil || len(e.cols) != 1 {
+			continue
+		}
+		box, column := newBox(people, env), e.cols[0]
+		d := people.Columns[column].Domain
+		starts, ok := box.pieces(column, []*expr{e}, nil, d.Size())
+		if !ok {
+			continue
+		}
+		piece := -1
+		for cell := range d.Size() {
+			if i := slices.Index(starts, cell); i >= 0 {
+				piece = i
+			}
+			box.set(column, starts[piece])
+			want, wantSteady, _ := box.value(e)
+			box.set(column, cell)
+			got, steady, _ := box.value(e)
+			if steady != wantSteady || steady && !same(policy.Bool, got, want) {
+				t.Fatalf("%s: cell %d is %v (%t), the first of its piece %d is %v (%t)", text, cell, got, steady, starts[piece], want, wantSteady)
+			}
+		}
+	}
+}
+
+// vastContext is a session over orders of a shop whose columns have about so many cells each.
+func vastContext(t testing.TB, cells int64) Context {
+	t.Helper()
+	text := fmt.Sprintf(`
+version: 1
+backend: {url: "postgres://dpproxy@127.0.0.1/shop"}
+ledger: {url: "sqlite:x.ledger"}
+users: [{name: alice, password: "SCRAM-SHA-256$4096:AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}]
+datasets:
+  - id: shop
+    unit: {name: customer, key: orders.customer}
+    accountant: pure
+    cap: {epsilon: 1000}
+    budgets: {alice: {epsilon: 100}}
+    tables:
+      - name: orders
+        expected_rows: 1000000
+        max_rows_per_unit: 10
+        columns:
+          - {name: id, type: bigint, domain: {min: 1, max: %[1]d, step: 1}}
+          - {name: at, type: timestamptz, domain: {min: "2015-01-01 00:00:00+00", max: %[2]q, step: %[3]s}}
+          - {name: shipped, type: timestamptz, domain: {min: "2015-01-01 00:00:00+00", max: %[2]q, step: %[3]s}, nulls: exclude}
+          - {name: price, type: "numeric(15,2)", domain: {min: 0, max: %[4]s, step: 0.01}}
+          - {name: weight, type: double precision, domain: {min: 0, max: %[1]d, step: 1}}
+          - {name: status, type: text, domain: {values: [new, paid, sent]}}
+`, cells, time.Date(2015, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(min(cells, 315_360_000))*time.Second).Format("2006-01-02 15:04:05+00"), "1 second", big.NewRat(cells, 100).FloatString(2))
+	p, err := policy.Parse([]byte(text), "shop.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Context{Policy: p, Dataset: p.Datasets[0], User: "alice", Now: time.Date(2024, 6, 1, 0, 0, 0, 0, time.UTC), Holdings: &shelf{}}
+	c.Settings = Settings{Epsilon: epsilon(t, "1"), Confidence: c.Dataset.Defaults.Confidence, Zone: time.UTC}
+	return c
+}
+
+// large are statements over it that go over no cells one by one.
+var large = []string{
+	"SELECT count(*) FROM orders",
+	"SELECT count(*) FROM orders WHERE at BETWEEN '2015-01-01 00:05:00+00' AND '2015-01-01 00:10:00+00'",
+	"SELECT count(*) FROM orders WHERE id = 77 OR id IN (3, 5, 8) OR price < 1.23 OR weight >= 17",
+	"SELECT sum(price), avg(price), sum(weight) FROM orders WHERE status = 'paid'",
+	"SELECT date_trunc('month', at), count(*) FROM orders GROUP BY 1",
+	"SELECT extract(year FROM at), status, count(*), sum(price) FROM orders GROUP BY 1, 2",
+	"SELECT width_bucket(price, 0, 100, 10), count(*) FROM orders GROUP BY 1",
+	"SELECT CASE WHEN price < 5 THEN 'small' WHEN price < 100 THEN 'middle' ELSE 'large' END, count(*) FROM orders GROUP BY 1",
+	"SELECT count(*) FROM orders WHERE shipped > at",
+	"SELECT status, sum(CASE WHEN price < 5 THEN 2 WHEN id > 70 THEN 7.5 END), avg(width_bucket(price, 0, 100, 10)) FROM orders GROUP BY 1",
+	"SELECT count(*) FILTER (WHERE CASE WHEN status = 'new' THEN price > 3 ELSE id < 9 END) FROM orders",
+}
+
+// TestLargeDomains: a policy of 10^9 cells a column loads, and statements over it are planned in as many steps as over 10^6;
+// what enumerates is refused, quickly.
+func TestLargeDomains(t *testing.T) {
+	small, c := vastContext(t, 2_000_000), vastContext(t, 1_000_000_000)
+	steps := func(c Context, sql string) (*Plan, *Refusal, int64) {
+		c.Work = NewWork(context.Background(), DefaultLimits)
+		p, refusal := Build(parse(t, sql)[0], nil, c)
+		return p, refusal, c.Work.Taken().Steps
+	}
+	for _, sql := range large {
+		_, refusal, before := steps(small, sql)
+		p, refused, taken := steps(c, sql)
+		if refusal != nil || refused != nil {
+			t.Errorf("%s: %v, %v", sql, refusal, refused)
+			continue
+		}
+		if taken > 2*before+200_000 || c.Work.Taken().Bytes > 1<<24 {
+			t.Errorf("%s: %d steps over 10^9 cells, %d over 10^6", sql, taken, before)
+		}
+		for _, m := range p.Measures {
+			if m.Spec.Cells > 1<<12 {
+				t.Errorf("%s: %d cells", sql, m.Spec.Cells)
+			}
+		}
+	}
+	for _, sql := range []string{"SELECT id, count(*) FROM orders GROUP BY 1", "SELECT count(*) FROM orders WHERE id % 7 = 3", "SELECT price + 1, count(*) FROM orders GROUP BY 1",
+		"SELECT count(DISTINCT id) FROM orders", "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY price) FROM orders", "SELECT sum(price * weight + 1) FROM orders", "SELECT count(*) FROM orders WHERE at - shipped > interval '1 day'"} {
+		_, refusal, taken := steps(c, sql)
+		if refusal == nil || refusal.ID != tooManyCells.ID && refusal.ID != offGrid.ID || taken > 200_000 {
+			t.Errorf("%s: %v after %d steps", sql, refusal, taken)
+		}
+	}
+}
+
+// TestWorkEnds: a cancel ends planning after at most a few steps more, and what takes too many is refused.
+func TestWorkEnds(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	s := parse(t, "SELECT count(*) FROM people WHERE (hired - date '2000-01-01') % 7 > kids")[0]
+	c.Work = NewWork(context.Background(), DefaultLimits)
+	Build(s, nil, c)
+	whole := c.Work.Taken()
+	if whole.Steps < 100_000 {
+		t.Fatalf("the statement takes %d steps only", whole.Steps)
+	}
+	cancelled := errors.New("cancelled")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	counted := &countingContext{Context: ctx, after: 5, cancel: func() { cancel(cancelled) }}
+	c.Work = NewWork(counted, DefaultLimits)
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningEnded.ID || refusal.SQLState != "57014" {
+		t.Errorf("cancelled planning gives %v", refusal)
+	}
+	if taken := c.Work.Taken().Steps; taken > 20_000 {
+		t.Errorf("%d steps were taken, though it was cancelled after some thousand", taken)
+	}
+	c.Work = NewWork(context.Background(), Limits{Steps: 50_000, Bytes: 1 << 30})
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningSteps.ID {
+		t.Errorf("too many steps give %v", refusal)
+	}
+	c.Work = NewWork(context.Background(), Limits{Steps: 1 << 40, Bytes: 10_000})
+	if _, refusal := Build(s, nil, c); refusal == nil || refusal.ID != planningMemory.ID {
+		t.Errorf("too many bytes give %v", refusal)
+	}
+	c.Work = nil
+	if _, refusal := Build(s, nil, c); refusal != nil {
+		t.Errorf("without limits it is refused: %v", refusal)
+	}
+}
+
+// countingContext is cancelled when it has been looked at so often.
+type countingContext struct {
+	context.Context
+	after  int
+	cancel func()
+}
+
+func (c *countingContext) Err() error {
+	if c.after--; c.after == 0 {
+		c.cancel()
+	}
+	return c.Context.Err()
+}
+
+func parse(t testing.TB, sql string) []Statement {
+	t.Helper()
+	list, refusal := Parse(sql)
+	if refusal != nil {
+		t.Fatalf("%s: %v", sql, refusal)
+	}
+	return list
+}
+
+// TestWeightsOfPieces: where a part is made of pieces, what an expression adds is still that of each row's own cell.
+func TestWeightsOfPieces(t *testing.T) {
+	const seed = 12
+	defer func(most, plain int) { maxCells, mostPlain = most, plain }(maxCells, mostPlain)
+	r := rand.New(rand.NewSource(seed))
+	c := testContext(t, testPolicy(t))
+	people := c.Dataset.Tables[0]
+	age, kids := slices.IndexFunc(people.Columns, func(c *policy.Column) bool { return c.Name == "age" }), slices.IndexFunc(people.Columns, func(c *policy.Column) bool { return c.Name == "kids" })
+	pieced := 0
+	for _, k := range []struct {
+		sum string
+		of  func(age, kids policy.Value) int64
+	}{
+		{"CASE WHEN age < 20 THEN 3 WHEN kids > 2 THEN 10 ELSE 1 END", func(age, kids policy.Value) int64 {
+			if a, ok := age.(int64); ok && a < 20 {
+				return 3
+			}
+			if k, ok := kids.(int64); ok && k > 2 {
+				return 10
+			}
+			return 1
+		}},
+		{"kids % 4 + 1", func(_, kids policy.Value) int64 {
+			if k, ok := kids.(int64); ok {
+				return k%4 + 1
+			}
+			return 0
+		}},
+		{"age / 10", func(age, _ policy.Value) int64 {
+			if a, ok := age.(int64); ok {
+				return a / 10
+			}
+			return 0
+		}},
+	} {
+		for _, where := range []string{"", " WHERE age > 30 OR kids > 3", " WHERE CASE WHEN kids > 3 THEN age > 50 ELSE hired > '2010-01-01' END"} {
+			sql := "SELECT sum(" + k.sum + ") FROM people" + where
+			for maxCells = 1 << 5; maxCells <= 1<<20; maxCells *= 4 {
+				mostPlain = maxCells / 2
+				p := planOrRefusal(t, c, sql)
+				if p == nil || where != "" && maxCells > 1<<12 {
+					continue
+				}
+				m := p.Measures[0]
+				if m.Weigh == nil {
+					continue
+				}
+				if m.Cuts != nil {
+					pieced++
+				}
+				for _, row := range randomRows(r, people, 50) {
+					cells := make([]int32, len(m.Grain))
+					for i, g := range m.Grain {
+						cell, _ := g.Domain.Cell(row[columnIndex(people, g)])
+						cells[i] = int32(m.Piece(i, cell))
+					}
+					grid, counter := m.Sums, slices.IndexFunc(m.Sums, func(s *Sum) bool { return s != nil })
+					if got, want := m.Weigh(cells, counter), k.of(row[age], row[kids]); got != want && len(grid) == 1 {
+						t.Fatalf("%s with %d cells: a row with age %v and kids %v adds %d, want %d", sql, maxCells, row[age], row[kids], got, want)
+					}
+				}
+			}
+		}
+	}
+	if pieced < 3 {
+		t.Errorf("%d plans in pieces", pieced)
+	}
+}
