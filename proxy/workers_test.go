@@ -187,6 +187,14 @@ func TestEveryUserHasAPlace(t *testing.T) {
 		})
 	}
 	<-asked
+	for all := false; !all; time.Sleep(time.Millisecond) { // until her three have come
+		w.children.mu.Lock()
+		l := w.children.of("mallory")
+		if all = l.running+len(l.waiting) == 3; l.running > 1 {
+			t.Errorf("one user holds %d of the sandbox's 2 places", l.running)
+		}
+		w.children.mu.Unlock()
+	}
 	go func() {
 		_ = w.ask(t.Context(), &Session{User: "alice", Policy: &policy.Policy{}}, func(sandbox.Session) error { return nil })
 		close(done)
