@@ -21,11 +21,6 @@ func (p *Plan) mixedRow(w *way, counter int, cells []int) []Term {
 	return row
 }
 
-// RowError is the expected error of a row that is read from several measures.
-func (p *Plan) RowError(row []Term, confidence mechanisms.Confidence) mechanisms.Error {
-	return mechanisms.MixedError(p.weighted(row), confidence)
-}
-
 // weighted are the parts of a row for package mechanisms.
 func (p *Plan) weighted(row []Term) []mechanisms.Weighted {
 	parts := make([]mechanisms.Weighted, len(row))
