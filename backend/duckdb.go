@@ -29,9 +29,9 @@ type DuckDB struct {
 	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor  executor
 	log       *slog.Logger
-	directory string         // of what does not fit in memory
-	leftOut   []leftOut      // of the files
-	unique    map[place]bool // columns that a constraint proves unique and NOT NULL; the schema cannot change any more
+	directory string      // of what does not fit in memory
+	leftOut   []leftOut   // of the files
+	unique    []uniqueKey // what constraints prove; the schema cannot change any more
 }
 
 var _ Backend = (*DuckDB)(nil)
@@ -90,7 +90,7 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 		b.Close()
 		return nil, ErrUnavailable
 	}
-	if b.unique, err = b.uniqueColumns(ctx); err != nil {
+	if b.unique, err = b.uniqueKeys(ctx); err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
@@ -187,12 +187,12 @@ func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
 
 // groups runs a query.
 func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error) {
-	text, args := query.SQL(), query.Args()
 	if !b.proven(query.Required()) {
 		return nil, errUnproven
 	}
-	if shorter, same, ok := query.Proven(); ok && b.proven(query.Provable()) {
-		text, args = shorter, same
+	text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return b.proven(needs), nil })
+	if err != nil {
+		return nil, err
 	}
 	rows, err := b.db.QueryContext(ctx, text, args...)
 	if err != nil {
@@ -302,13 +302,14 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 			continue
 		}
 		found := compareTable(t, have, rewrite.DuckDB)
-		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
 		for _, l := range b.leftOut {
 			if l.source == t.Source && t.File != "" {
 				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
 			}
 		}
-		found = append(found, boundFinding(t, b.unique[folded(schema, name, t.UnitColumn)])...)
+		found = append(found, boundFinding(t, t.UnitColumn != "" && b.proven([]rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}))...)
+		keys, _ := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return b.proven([]rewrite.Unique{u}), nil })
+		found = append(found, keys...)
 		found = append(found, pathFinding(t, b.proven(rewrite.Required(t)))...)
 		if !t.Public && !fatal(found) {
 			found = append(found, b.probe(ctx, t)...)

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -37,22 +38,36 @@ func (b *DuckDB) shape(ctx context.Context, places []place) (shape, error) {
 	return s, err
 }
 
-// uniqueColumns are those that are alone in a PRIMARY KEY or UNIQUE constraint, and NOT NULL.
-func (b *DuckDB) uniqueColumns(ctx context.Context) (map[place]bool, error) {
-	const text = `SELECT k.schema_name, k.table_name, k.constraint_column_names[1]
+// uniqueKeys are the columns of each PRIMARY KEY and UNIQUE constraint.
+func (b *DuckDB) uniqueKeys(ctx context.Context) ([]uniqueKey, error) {
+	const text = `SELECT k.schema_name, k.table_name, c.column_name, k.constraint_index::VARCHAR, c.is_nullable::VARCHAR, len(k.constraint_column_names)::VARCHAR
 FROM duckdb_constraints() k
 JOIN duckdb_columns() c ON c.database_name = k.database_name AND c.schema_name = k.schema_name AND c.table_name = k.table_name
-  AND c.column_name = k.constraint_column_names[1]
-WHERE k.database_name = $1 AND k.constraint_type IN ('PRIMARY KEY', 'UNIQUE') AND len(k.constraint_column_names) = 1 AND NOT c.is_nullable`
-	unique := map[place]bool{}
+  AND list_contains(k.constraint_column_names, c.column_name)
+WHERE k.database_name = $1 AND k.constraint_type IN ('PRIMARY KEY', 'UNIQUE')
+ORDER BY 1, 2, k.constraint_index`
+	var keys []uniqueKey
+	last, wide := [3]string{}, []string{}
 	err := b.eachRow(ctx, text, func(row []*string) error {
-		if row[0] == nil || row[1] == nil || row[2] == nil {
-			return errResult
+		for _, text := range row {
+			if text == nil {
+				return errResult
+			}
 		}
-		unique[folded(*row[0], *row[1], *row[2])] = true
+		if at := [3]string{*row[0], *row[1], *row[3]}; len(keys) == 0 || at != last {
+			keys, last, wide = append(keys, uniqueKey{notNull: true}), at, append(wide, *row[5])
+		}
+		k := &keys[len(keys)-1]
+		k.columns = append(k.columns, folded(*row[0], *row[1], *row[2]))
+		k.notNull = k.notNull && *row[4] == "false"
 		return nil
 	}, rewrite.Catalog)
-	return unique, err
+	for i := range keys { // a column that was not found would make the rest of its key look unique
+		if strconv.Itoa(len(keys[i].columns)) != wide[i] {
+			return nil, errResult
+		}
+	}
+	return keys, err
 }
 
 // probe has DuckDB bind, without running it, a query that uses the table as measures can.

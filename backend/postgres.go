@@ -172,18 +172,12 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 		limit = time.Until(deadline)
 	}
 	err := transaction(ctx, b.pool, limit, func(tx pgx.Tx) error {
-		text, args := query.SQL(), query.Args()
 		if sound, err := proven(ctx, tx, query.Required()); err != nil || !sound {
 			return cmp.Or(err, errUnproven)
 		}
-		if shorter, same, ok := query.Proven(); ok {
-			unique, err := proven(ctx, tx, query.Provable())
-			if err != nil {
-				return err
-			}
-			if unique {
-				text, args = shorter, same
-			}
+		text, args, err := shortest(query, func(needs []rewrite.Unique) (bool, error) { return proven(ctx, tx, needs) })
+		if err != nil {
+			return err
 		}
 		rows, err := tx.Query(ctx, text, args...)
 		if err != nil {

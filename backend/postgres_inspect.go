@@ -136,7 +136,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			}
 			single := false
 			if t.UnitColumn != "" {
-				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Column: t.UnitColumn}}); err != nil {
+				if single, err = proven(ctx, tx, []rewrite.Unique{{Table: t, Columns: []string{t.UnitColumn}}}); err != nil {
 					return err
 				}
 			}
@@ -147,6 +147,11 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
 			findings = append(findings, boundFinding(t, single)...)
 			findings = append(findings, pathFinding(t, sound)...)
+			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
+			if err != nil {
+				return err
+			}
+			findings = append(findings, keys...)
 		}
 		return nil
 	})

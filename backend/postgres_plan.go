@@ -35,8 +35,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 	}
 	for _, q := range queries {
 		for _, u := range q.Required() {
-			schema, name := rewrite.Relation(u.Table.Source, rewrite.PostgreSQL)
-			batch.Queue(uniqueSQL, schema, name, u.Column)
+			batch.Queue(uniqueSQL, uniqueArguments(u)...)
 		}
 		batch.Queue("EXPLAIN (COSTS false) "+q.SQL(), q.Args()...)
 	}

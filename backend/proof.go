@@ -3,6 +3,8 @@ package backend
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -10,50 +12,88 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
-// uniqueSQL asks whether a unit has at most one row: the relation is a plain table without children, its unit column is
-// NOT NULL and alone in a unique index that is valid, immediate, total, and compares as PARTITION BY would. It runs with an
-// empty search_path, so that its operators are pg_catalog's. It is believed of PostgreSQL itself alone, whose snapshot holds the
+// uniqueSQL asks whether no two rows share the values of some columns: the relation is a plain table without children, and has
+// a unique index that is valid, immediate, total, on some of the columns ($3) or of them and the unit's ($4), and compares as
+// PARTITION BY would. Unless rows with NULL do not matter ($5), all of its columns are NOT NULL. It runs with an empty
+// search_path, so that its operators are pg_catalog's. It is believed of PostgreSQL itself alone, whose snapshot holds the
 // constraint and the rows: where Citus or another engine keeps the rows, each part of the table has a moment of its own
 // (privacy rule 25).
 const uniqueSQL = `SELECT EXISTS (
   SELECT FROM pg_catalog.pg_class c
   JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace
-  JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid
   JOIN pg_catalog.pg_index i ON i.indrelid = c.oid
-  JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[0]
-  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name
-    AND a.attname = $3::pg_catalog.name AND c.relkind = 'r' AND a.attnotnull
+  WHERE s.nspname = $1::pg_catalog.name AND c.relname = $2::pg_catalog.name AND c.relkind = 'r'
     AND NOT EXISTS (SELECT FROM pg_catalog.pg_inherits h WHERE h.inhparent = c.oid)
     AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
     AND ` + onlyPostgres + `
-    AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts = 1
-    AND i.indkey[0] = a.attnum AND i.indcollation[0] = a.attcollation AND o.opcdefault)`
+    AND i.indpred IS NULL AND i.indexprs IS NULL AND i.indnkeyatts > 0
+    AND NOT EXISTS (SELECT FROM pg_catalog.generate_series(0, i.indnkeyatts - 1) k
+      WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a
+        JOIN pg_catalog.pg_opclass o ON o.oid = i.indclass[k]
+        WHERE a.attrelid = c.oid AND a.attnum = i.indkey[k] AND i.indcollation[k] = a.attcollation AND o.opcdefault
+          AND (a.attname::pg_catalog.text = ANY ($3::pg_catalog.text[]) OR a.attname::pg_catalog.text = $4::pg_catalog.text)
+          AND (a.attnotnull OR $5::pg_catalog.bool))))`
 
 // onlyPostgres tells whether the rows lie in PostgreSQL's own storage, and not in that of an engine that speaks as it does.
 const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.version() NOT LIKE '%-YB-%' AND pg_catalog.version() NOT LIKE '%Greenplum%'
     AND pg_catalog.version() NOT LIKE '%Redshift%' AND NOT EXISTS (SELECT FROM pg_catalog.pg_extension x WHERE x.extname = 'citus')`
 
-// proven tells whether constraints prove, in tx's snapshot, that no two rows share a value of any of the columns.
-func proven(ctx context.Context, tx pgx.Tx, columns []rewrite.Unique) (bool, error) {
-	for _, u := range columns {
-		schema, name := rewrite.Relation(u.Table.Source, rewrite.PostgreSQL)
+// uniqueArguments are those of uniqueSQL.
+func uniqueArguments(u rewrite.Unique) []any {
+	schema, name := rewrite.Relation(u.Table.Source, rewrite.PostgreSQL)
+	unit := u.Columns[0]
+	if u.Nullable && u.Table.UnitColumn != "" { // rows are joined within a unit
+		unit = u.Table.UnitColumn
+	}
+	return []any{schema, name, u.Columns, unit, u.Nullable}
+}
+
+// proven tells whether constraints prove, in tx's snapshot, all that is needed.
+func proven(ctx context.Context, tx pgx.Tx, needs []rewrite.Unique) (bool, error) {
+	for _, u := range needs {
 		var unique bool
-		if err := tx.QueryRow(ctx, uniqueSQL, schema, name, u.Column).Scan(&unique); err != nil || !unique {
+		if err := tx.QueryRow(ctx, uniqueSQL, uniqueArguments(u)...).Scan(&unique); err != nil || !unique {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// proven tells whether constraints prove that no two rows share a value of any of the columns.
-func (b *DuckDB) proven(columns []rewrite.Unique) bool {
-	for _, u := range columns {
-		schema, name := rewrite.Relation(u.Table.Source, rewrite.DuckDB)
-		if !b.unique[folded(schema, name, u.Column)] {
-			return false
+// shortest is the text of a query and its arguments, the shortest of those whose needs the snapshot proves.
+func shortest(query rewrite.Query, proven func([]rewrite.Unique) (bool, error)) (text string, args []any, err error) {
+	for _, s := range query.Proven() {
+		unique, err := proven(s.Needs)
+		if err != nil {
+			return "", nil, err
+		}
+		if unique {
+			return s.SQL(), s.Args(), nil
 		}
 	}
-	return true
+	return query.SQL(), query.Args(), nil
+}
+
+// uniqueKey is what a constraint of DuckDB says: no two rows share the values of its columns.
+type uniqueKey struct {
+	columns []place
+	notNull bool // all of them
+}
+
+// proven tells whether constraints prove all that is needed. In DuckDB they hold in every snapshot: the schema cannot change.
+func (b *DuckDB) proven(needs []rewrite.Unique) bool {
+	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool {
+		schema, name := rewrite.Relation(u.Table.Source, rewrite.DuckDB)
+		var columns []place
+		for _, c := range u.Columns {
+			columns = append(columns, folded(schema, name, c))
+		}
+		if u.Nullable && u.Table.UnitColumn != "" {
+			columns = append(columns, folded(schema, name, u.Table.UnitColumn))
+		}
+		return u.Table.View.Text != "" || !slices.ContainsFunc(b.unique, func(k uniqueKey) bool {
+			return (k.notNull || u.Nullable) && !slices.ContainsFunc(k.columns, func(p place) bool { return !slices.Contains(columns, p) })
+		})
+	})
 }
 
 // pathFinding says what a table whose units are found through another lacks.
@@ -63,4 +103,22 @@ func pathFinding(t *policy.Table, proven bool) []Finding {
 	}
 	return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: its %ss are found through %s.%s, which no unique, NOT NULL constraint proves different in each row; one %[2]s's new row could move another's",
 		t.Name, t.Dataset.Unit.Name, t.Via.Table.Name, t.Via.Key)}}
+}
+
+// uniqueFindings says of each key that the policy declares unique whether a constraint proves it.
+func uniqueFindings(t *policy.Table, proven func(rewrite.Unique) (bool, error)) (list []Finding, err error) {
+	for _, columns := range t.Unique {
+		sound, err := proven(rewrite.Unique{Table: t, Columns: columns, Nullable: true})
+		if err != nil {
+			return nil, err
+		}
+		key := strings.Join(columns, ", ")
+		if sound {
+			list = append(list, Finding{Note: true, Text: fmt.Sprintf("table %s: a constraint proves that %s is unique, so joins along it need no more numbering", t.Name, key)})
+			continue
+		}
+		list = append(list, Finding{Text: fmt.Sprintf("table %s: no constraint proves that (%s) is unique; in joins that rely on it, of the rows of one %s that share it one is taken, which each query sorts for",
+			t.Name, key, t.Dataset.Unit.Name)})
+	}
+	return list, nil
 }

@@ -74,6 +74,7 @@ func (e *encoder) cost(c privacy.Cost) {
 const (
 	specFull   int64 = -2
 	specValues int64 = -3 // the second form, with the values of each sum: written where a sum has some
+	specSteps  int64 = -6 // before another form: the step of each sum's noise, 0 for none; written where one has some
 )
 
 func (e *encoder) spec(s mechanisms.Spec) {
@@ -90,6 +91,13 @@ func (e *encoder) spec(s mechanisms.Spec) {
 	case s.Synthetic != nil:
 		e.syntheticSpec(s)
 		return
+	}
+	if slices.ContainsFunc(s.Sums, func(sum mechanisms.Sum) bool { return sum.Noise.Step != 0 }) {
+		e.i64(specSteps)
+		e.i64(int64(len(s.Sums)))
+		for _, sum := range s.Sums {
+			e.i64(sum.Noise.Step)
+		}
 	}
 	if s.Strategy.IsCube() {
 		e.cubeSpec(s)
@@ -223,6 +231,18 @@ func (d *decoder) spec() mechanisms.Spec {
 	}
 	if first == specCube {
 		return d.cubeSpec()
+	}
+	if first == specSteps {
+		steps := d.list()
+		s := d.spec()
+		if len(steps) != len(s.Sums) || slices.ContainsFunc(s.Sums, func(sum mechanisms.Sum) bool { return sum.Noise.Step != 0 }) {
+			d.err = errBody
+			return s
+		}
+		for i, step := range steps {
+			s.Sums[i].Noise.Step = step
+		}
+		return s
 	}
 	values := first == specValues
 	full := values || first == specFull

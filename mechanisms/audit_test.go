@@ -24,11 +24,11 @@ var (
 func audited(t *testing.T, s Spec, one, other []privacy.Group, delta float64, answers int) float64 {
 	t.Helper()
 	silentSpec := s
-	silentSpec.Noise = Noise{DiscreteLaplace, 1, 1_000_000}
+	silentSpec.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
 	if s.Sums != nil {
 		silentSpec.Noise, silentSpec.Sums = Noise{}, nil
 		for _, sum := range s.Sums {
-			silentSpec.Sums = append(silentSpec.Sums, Sum{sum.Bound, Noise{DiscreteLaplace, 1, 1_000_000}, sum.Values})
+			silentSpec.Sums = append(silentSpec.Sums, Sum{sum.Bound, Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}, sum.Values})
 		}
 	}
 	a, b := mustRelease(t, silentSpec, one, seeded(20)).Value().Observations, mustRelease(t, silentSpec, other, seeded(20)).Value().Observations

@@ -216,7 +216,7 @@ func TestChoicesRefused(t *testing.T) {
 	if _, err := NewEstimate(s, mustRelease(t, s, groupsOf(1, 2), seeded(1))); err == nil {
 		t.Error("chosen cells were read as counts")
 	}
-	s.Noise = Noise{DiscreteLaplace, 1, 1}
+	s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}
 	if err := s.check(); err == nil {
 		t.Error("a choice with noise passed")
 	}

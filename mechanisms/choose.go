@@ -95,18 +95,18 @@ func (s Spec) RMSE(w Workload) float64 {
 
 // mean returns the expected mean squared error over a workload.
 func (s Spec) mean(w Workload) float64 {
-	d, err := s.noise(0).distribution()
-	if err != nil {
+	if _, err := s.noise(0).distribution(); err != nil {
 		panic("mechanisms: error of a Spec that was not planned: " + err.Error())
 	}
+	variance := s.noise(0).variance()
 	cells := float64(s.Cells)
 	if r := s.reader(); r != nil {
-		return d.Variance() * r.MeanVariance(w)
+		return variance * r.MeanVariance(w)
 	}
 	if w == AllPrefixes {
-		return d.Variance() * (cells + 1) / 2
+		return variance * (cells + 1) / 2
 	}
-	return d.Variance() * (cells + 2) / 3
+	return variance * (cells + 2) / 3
 }
 
 // LinearVariance returns the variance of the reading of Σ query[i]·cell[i] of the first counter: what any linear answer
@@ -126,20 +126,19 @@ func (s Spec) LinearVariance(query []float64) (float64, error) {
 			return 0, fmt.Errorf("coefficient %d is %g, must be finite", i+1, q)
 		}
 	}
-	own := s.noise(0)
-	d, _ := own.distribution()
+	variance := s.noise(0).variance()
 	if o, ok := s.reader().(*openStrategy); ok {
 		l, ok := o.Strategy.(interface{ LinearVariance(query []float64) float64 })
 		if !ok {
 			return 0, fmt.Errorf("strategy is %s, must be one that tells the variance of any linear answer", s.Strategy.Kind)
 		}
-		return d.Variance() * l.LinearVariance(query), nil
+		return variance * l.LinearVariance(query), nil
 	}
 	sum := 0.0
 	for _, q := range query {
 		sum += q * q
 	}
-	return d.Variance() * sum, nil
+	return variance * sum, nil
 }
 
 // chosen remembers choices for the whole process: each is a function of its question alone, and the search takes

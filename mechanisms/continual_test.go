@@ -42,7 +42,7 @@ func anySteps(t *rapid.T, cells int) (steps []Step) {
 
 // quietly is a Spec whose noise is 0 but once in e^1,000,000 draws: what is released is what is observed.
 func quietly(s Spec) Spec {
-	s.Noise = Noise{DiscreteLaplace, 1, 1_000_000}
+	s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
 	return s
 }
 

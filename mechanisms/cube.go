@@ -102,11 +102,10 @@ func (q Cube) candidates(c Contribution, cost privacy.Cost, quick bool) ([]Candi
 
 // unitVariance is that of the noise of an observation.
 func (s Spec) unitVariance() float64 {
-	d, err := s.noise(0).distribution()
-	if err != nil {
+	if _, err := s.noise(0).distribution(); err != nil {
 		return math.Inf(1)
 	}
-	return d.Variance()
+	return s.noise(0).variance()
 }
 
 // adding adds a candidate whose expected error is known.

@@ -79,7 +79,7 @@ func (d Discovery) Noise() string { return d.rule.Kind().String() }
 // Laplace noise that it is cut from, whose errors are no smaller.
 func (d Discovery) Spec(cells int) Spec {
 	num, den := d.rule.Parameter()
-	s := Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, num, den}}
+	s := Spec{Counters: 1, Cells: cells, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: num, Den: den}}
 	if d.rule.Kind() == keys.Gaussian {
 		s.Noise.Kind = DiscreteGaussian
 	}

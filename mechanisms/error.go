@@ -19,16 +19,17 @@ func (s Spec) Error(spans []Span, confidence Confidence) Error { return s.Errors
 // Errors tells the expected errors of sums read from a release of one Spec, at one confidence.
 //
 // The variance is the exact one of the least-squares reading before it is rounded; for Identity the half-width is exact,
-// for others it is certified and within a few percent of the least (HalfWidthOf of package noise and, where the terms are
-// many, smoothHalfWidth and denseHalfWidth). The isotonic step is part
-// of neither: it lowers the error on the whole, by how much depends on the counts.
+// for others it is certified and within a few percent of the least (HalfWidthOf of package noise, and smoothHalfWidth). The
+// isotonic step is part of neither: it lowers the error on the whole, by how much depends on the counts.
 // It is safe for concurrent use.
 type Errors struct {
 	cells  int
 	reader ranges.Strategy // nil for Identity
 	kind   StrategyKind
-	noise  noise.Distribution
-	smooth bool // the noise is Gaussian and wide: its sums are as good as continuous
+	law    Noise
+	noise  noise.Distribution // in the law's steps
+	seen   int                // observations
+	smooth bool               // the noise is Gaussian and wide: its sums are as good as continuous
 	alpha  noise.Probability
 	prefix []byte // of the keys in widths: the noise, the confidence, and the strategy but for trees
 	asked  *Error // of a session: that of every answer
@@ -67,7 +68,7 @@ func (s Spec) Errors(confidence Confidence) *Errors {
 	}
 	own := s.noise(0)
 	d, _ := own.distribution()
-	e := &Errors{cells: s.Cells, noise: d, alpha: noise.Probability(1 - confidence.p)}
+	e := &Errors{cells: s.Cells, law: own, noise: d, seen: s.observed(), alpha: noise.Probability(1 - confidence.p)}
 	e.smooth = own.Kind == DiscreteGaussian && own.Num/own.Den >= wideVariance
 	e.prefix = append(binary.AppendVarint(binary.AppendVarint(nil, own.Num), own.Den), byte(own.Kind))
 	e.prefix = binary.BigEndian.AppendUint64(e.prefix, math.Float64bits(confidence.p))
@@ -84,6 +85,20 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.asked != nil {
 		return e.ofSession(spans)
 	}
+	own := e.inSteps(spans)
+	if e.law.step() == 1 {
+		return own
+	}
+	squares := own.Variance / e.noise.Variance()
+	weight := math.Sqrt(squares * float64(e.seen)) // of the terms in size, by Cauchy and Schwarz
+	if e.reader == nil {
+		weight = squares // each is 1
+	}
+	return Error{Variance: squares * e.law.variance(), HalfWidth: e.law.halfWidth(own.HalfWidth, weight)}
+}
+
+// inSteps is the error of the sum of the noise, in its steps.
+func (e *Errors) inSteps(spans []Span) Error {
 	if e.reader == nil {
 		count := countOf(spans)
 		width := e.remembered(binary.AppendVarint([]byte{0}, int64(count)), func() int64 { return e.noise.HalfWidthOfSum(count, e.alpha) })
@@ -99,26 +114,8 @@ func (e *Errors) Of(spans []Span) Error {
 	if e.smooth {
 		return Error{Variance: squares * e.noise.Variance(), HalfWidth: e.smoothHalfWidth(squares)}
 	}
-	width := e.remembered(keyOfSpans(same), func() int64 { return e.denseHalfWidth(e.reader.Terms(same)) })
+	width := e.remembered(keyOfSpans(same), func() int64 { return e.noise.HalfWidthOf(e.reader.Terms(same), e.alpha) })
 	return Error{Variance: squares * e.noise.Variance(), HalfWidth: width}
-}
-
-// denseHalfWidth returns a k with P(|X| ≥ k+½) ≤ alpha for X the sum of so many terms that there is no time for each.
-//
-// Claim: some percent more than the smallest such k at most, and the next integer.
-// Proof: with Y the sum of the coarse terms, P(|X| ≥ a) ≤ P(|Y| ≥ a−extra) (ranges.Coarsen), and no k below Y's own
-// half-width is looked for. For a from there on, a−extra ≥ a/stretch, so that P(|X| ≥ a) ≤ P(|stretch·Y| ≥ a).
-func (e *Errors) denseHalfWidth(terms []noise.Term) int64 {
-	coarse, extra := ranges.Coarsen(terms)
-	least := e.noise.HalfWidthOf(coarse, e.alpha)
-	a := float64(least) + .5
-	if extra > a/10 {
-		return least + int64(math.Ceil(extra))
-	}
-	for i := range coarse {
-		coarse[i].Weight *= a / (a - extra)
-	}
-	return max(least, e.noise.HalfWidthOf(coarse, e.alpha))
 }
 
 // Variance returns the variance of Of alone, which is faster to find.
@@ -128,9 +125,9 @@ func (e *Errors) Variance(spans []Span) float64 {
 		return e.ofSession(spans).Variance
 	}
 	if e.reader == nil {
-		return float64(countOf(spans)) * e.noise.Variance()
+		return float64(countOf(spans)) * e.law.variance()
 	}
-	return e.reader.Variance(sameSpans(spans)) * e.noise.Variance()
+	return e.reader.Variance(sameSpans(spans)) * e.law.variance()
 }
 
 // Every returns the step in which to look through so many rows of spans for the one with the largest variance, so that it
@@ -193,7 +190,9 @@ func keyOfTerms(terms []noise.Term) (squares float64, key []byte) {
 	for _, t := range terms {
 		squares += float64(t.Count) * t.Weight * t.Weight
 		// Twelve digits tell weights apart that are different at all; what rounding makes of equal ones they do not.
-		key = binary.AppendVarint(binary.AppendVarint(key, int64(t.Count)), int64(math.Abs(t.Weight)*1e12))
+		const lost = 1 << 12 // of 52 bits
+		weight := (math.Float64bits(math.Abs(t.Weight)) + lost/2) &^ (lost - 1)
+		key = binary.BigEndian.AppendUint64(binary.AppendVarint(key, int64(t.Count)), weight)
 	}
 	return squares, key
 }

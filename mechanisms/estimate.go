@@ -103,9 +103,7 @@ func (e *Estimate) smoothed(counter int, cells []float64) []float64 {
 	}
 	switch as {
 	case NonNegative:
-		n := e.spec.noise(counter)
-		d, _ := n.distribution()
-		return ranges.Prefixes(nonNegative(cells, e.spec.gram(), 1e-3*d.Variance()))
+		return ranges.Prefixes(nonNegative(cells, e.spec.gram(), 1e-3*e.spec.noise(counter).variance()))
 	case Unchanged:
 		return ranges.Prefixes(cells)
 	}

@@ -24,7 +24,7 @@ func mustEstimate(t testing.TB, s Spec, r privacy.Released[Noisy]) *Estimate {
 
 func TestIdentitySumsAgainstBigIntegers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
+		s := Spec{Counters: 2, Cells: rapid.IntRange(1, 9).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
 		observations := rapid.SliceOfN(rapid.Int64Range(-MostNoisy, MostNoisy), 2*s.Cells, 2*s.Cells).Draw(t, "observations")
 		e, err := NewEstimate(s, privacy.Published(Noisy{Observations: observations}))
 		if err != nil {
@@ -75,7 +75,7 @@ func TestSumsFollowTheIsotonicPrefix(t *testing.T) {
 }
 
 func TestTreeReadsExactCountsExactly(t *testing.T) {
-	s := Spec{Counters: 1, Cells: 10, Strategy: Strategy{Kind: Tree, Radices: []int{2, 3, 2}}, Noise: Noise{DiscreteGaussian, 1, 1_000_000}}
+	s := Spec{Counters: 1, Cells: 10, Strategy: Strategy{Kind: Tree, Radices: []int{2, 3, 2}}, Noise: Noise{Kind: DiscreteGaussian, Num: 1, Den: 1_000_000}}
 	e := mustEstimate(t, s, mustRelease(t, s, groupsOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 1_000_000_000_000), rand.Reader))
 	for _, c := range []struct {
 		spans []Span
@@ -91,7 +91,7 @@ func TestTreeReadsExactCountsExactly(t *testing.T) {
 }
 
 func TestEstimateRefuses(t *testing.T) {
-	s := Spec{Counters: 2, Cells: 3, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
+	s := Spec{Counters: 2, Cells: 3, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
 	if _, err := NewEstimate(s, privacy.Published(Noisy{Observations: make([]int64, 5)})); err == nil || err.Error() != "number of observations is 5, must be the 6 of the spec" {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func TestRedraw(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree := Spec{Counters: 1, Cells: 40, Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}, Noise: Noise{DiscreteGaussian, 100, 1}}
+	tree := Spec{Counters: 1, Cells: 40, Strategy: Strategy{Kind: Tree, Radices: []int{7, 6}}, Noise: Noise{Kind: DiscreteGaussian, Num: 100, Den: 1}}
 	for _, s := range []Spec{identity, tree} {
 		if s.Strategy.Kind == Tree {
 			for i := range int32(40) { // far from 0, so that the isotonic step rests

@@ -38,7 +38,7 @@ func (s Spec) At(paid, wanted privacy.Epsilon) (Spec, bool) {
 		if ok = ok && n.Kind == DiscreteLaplace && value.Num().IsInt64() && value.Denom().IsInt64(); !ok {
 			return n
 		}
-		return Noise{n.Kind, value.Num().Int64(), value.Denom().Int64()}
+		return Noise{n.Kind, value.Num().Int64(), value.Denom().Int64(), n.Step}
 	}
 	if s.Sums == nil {
 		s.Noise = scaled(s.Noise)
@@ -69,6 +69,9 @@ func (s Spec) Refinable(held, finest Spec) bool {
 		return false
 	}
 	for i := range b {
+		if a[i].Step != b[i].Step || b[i].Step != c[i].Step {
+			return false
+		}
 		if b[i] == c[i] {
 			if _, err := ladders.NewStep(a[i].scale(), c[i].scale()); err != nil {
 				return false
@@ -103,6 +106,9 @@ func ReleaseFirst(spec, finest Spec, place Placement, truth privacy.Sensitive[[]
 		return none, Finest{}, errors.New("the finest level observes other things than the first")
 	}
 	for i := range steps {
+		if coarse[i].Step != fine[i].Step {
+			return none, Finest{}, fmt.Errorf("counter %d: the levels have different steps", i+1)
+		}
 		var err error
 		if steps[i], err = ladders.NewStep(coarse[i].scale(), fine[i].scale()); err != nil {
 			return none, Finest{}, fmt.Errorf("counter %d: %w", i+1, err)
@@ -115,7 +121,8 @@ func ReleaseFirst(spec, finest Spec, place Placement, truth privacy.Sensitive[[]
 	values := drawn.Value().Observations
 	reader, shown := noise.NewReader(random), make([]int64, len(values))
 	for i, z := range values {
-		shown[i] = steps[i/spec.observed()].Draw(reader, z)
+		counter := i / spec.observed()
+		shown[i] = coarser(steps[counter].Draw, fine[counter], reader, z)
 	}
 	if err := reader.Err(); err != nil {
 		return none, Finest{}, err
@@ -145,12 +152,20 @@ func Refine(held Spec, shown privacy.Released[Noisy], wanted Spec, finest Finest
 			copy(own, values[c*width:])
 			continue
 		}
+		if n.Step != held.noise(c).Step || n.Step != finest.noises[c].Step {
+			return none, fmt.Errorf("counter %d: the levels have different steps", c+1)
+		}
 		between, err := ladders.NewBetween(held.noise(c).scale(), n.scale(), finest.noises[c].scale())
 		if err != nil {
 			return none, fmt.Errorf("counter %d: %w", c+1, err)
 		}
 		for i := range own {
-			own[i] = between.Draw(reader, values[c*width+i], coarse[c*width+i])
+			finest, step := values[c*width+i], n.step()
+			if step == 1 {
+				own[i] = between.Draw(reader, finest, coarse[c*width+i])
+				continue
+			}
+			own[i] = addFar(finest, timesStep(between.Draw(reader, 0, (coarse[c*width+i]-finest)/step), step)) // a whole number of steps
 		}
 	}
 	if err := reader.Err(); err != nil {
@@ -159,12 +174,29 @@ func Refine(held Spec, shown privacy.Released[Noisy], wanted Spec, finest Finest
 	return sealed.Release(Noisy{Observations: out}), nil
 }
 
+// coarser makes an observation of a level of one of the next finer, of whose noise it is a further one in the same steps.
+func coarser(draw coarsening, of Noise, reader *noise.Reader, finer int64) int64 {
+	if of.step() == 1 {
+		return draw(reader, finer)
+	}
+	return addFar(finer, timesStep(draw(reader, 0), of.step()))
+}
+
+// withStep marks a noise that has steps, beside its kind.
+const withStep = 0x80
+
 // AppendTo writes the finest level behind what is in b, for the ledger: whoever can read that has seen it.
 func (f Finest) AppendTo(b []byte) []byte {
 	values := sealed.Open(f.values)
 	b = binary.AppendUvarint(b, uint64(len(f.noises)))
 	for _, n := range f.noises {
-		b = binary.AppendVarint(binary.AppendVarint(append(b, byte(n.Kind)), n.Num), n.Den)
+		kind := byte(n.Kind)
+		if n.Step > 1 {
+			kind |= withStep
+		}
+		if b = binary.AppendVarint(binary.AppendVarint(append(b, kind), n.Num), n.Den); n.Step > 1 {
+			b = binary.AppendVarint(b, n.Step)
+		}
 	}
 	b = binary.AppendUvarint(b, uint64(len(values)))
 	for _, v := range values {
@@ -194,9 +226,12 @@ func LoadFinest(b []byte) (Finest, error) {
 		if len(b) == 0 {
 			return Finest{}, errFinest
 		}
-		noises[i].Kind, b = NoiseKind(b[0]), b[1:]
-		noises[i].Num, noises[i].Den = next(), next()
-		if noises[i].Kind != DiscreteLaplace || noises[i].Num <= 0 || noises[i].Den <= 0 {
+		kind := b[0]
+		noises[i].Kind, b = NoiseKind(kind&^withStep), b[1:]
+		if noises[i].Num, noises[i].Den = next(), next(); kind&withStep != 0 {
+			noises[i].Step = next()
+		}
+		if noises[i].Kind != DiscreteLaplace || noises[i].checkStep() != nil || noises[i].Num <= 0 || noises[i].Den <= 0 {
 			return Finest{}, errFinest
 		}
 	}

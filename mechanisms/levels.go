@@ -78,7 +78,7 @@ func (s Spec) cheaper(paid, wanted privacy.Cost) (Spec, bool) {
 	ok := true
 	scaled := func(n Noise) Noise {
 		out, err := rational(n.Kind, new(big.Rat).Mul(big.NewRat(n.Num, n.Den), by))
-		ok = ok && err == nil
+		out.Step, ok = n.Step, ok && err == nil
 		return out
 	}
 	if s.Sums == nil {
@@ -103,8 +103,8 @@ func (s Spec) stepsFrom(finer Spec, steps []coarsening) (near float64, err error
 		to, from := s.noise(c), finer.noise(c)
 		var step coarsening
 		switch {
-		case to.Kind != from.Kind:
-			return 0, errors.New("levels have different kinds of noise")
+		case to.Kind != from.Kind || to.Step != from.Step:
+			return 0, errors.New("levels have different kinds of noise, or steps")
 		case to.Kind == DiscreteLaplace:
 			l, failed := ladders.NewStep(to.scale(), from.scale())
 			step, err = l.Draw, failed
@@ -117,7 +117,7 @@ func (s Spec) stepsFrom(finer Spec, steps []coarsening) (near float64, err error
 			return 0, fmt.Errorf("counter %d: %w", c+1, err)
 		}
 		if steps != nil {
-			steps[c] = step
+			steps[c] = func(reader *noise.Reader, z int64) int64 { return coarser(step, from, reader, z) }
 		}
 	}
 	return near, nil

@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -65,4 +66,16 @@ func TestMixedError(t *testing.T) {
 func laplace(r *rand.Rand, scale float64) float64 {
 	u := r.Float64() - .5
 	return -scale * math.Copysign(math.Log(1-2*math.Abs(u)), u)
+}
+
+// TestGreatWeightsAreToldApart: half-widths are remembered by what tells one sum from another, weights of millions too.
+func TestGreatWeightsAreToldApart(t *testing.T) {
+	seen := map[string]float64{}
+	for _, weight := range []float64{1e-14, 1e-13, 1, 1 + 1e-9, 1e7, 2e7, 1e12} {
+		_, key := keyOfTerms([]noise.Term{{Weight: weight, Count: 3}})
+		if other, known := seen[string(key)]; known {
+			t.Errorf("weights %g and %g have one key", weight, other)
+		}
+		seen[string(key)] = weight
+	}
 }

@@ -55,7 +55,7 @@ func SumsBy(y Strategy, counters []Counter, cells int, c Contribution, cost priv
 		return Spec{}, err
 	}
 	for i := range s.Sums {
-		if s.Sums[i].Noise, err = calibrate(s.movesOf(c, s.Sums[i]), cost, shares[i]); err != nil {
+		if s.Sums[i].Noise, err = s.calibrateSum(c, s.Sums[i], cost, shares[i]); err != nil {
 			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
@@ -76,7 +76,7 @@ func SumsEach(counters []Counter, cells int, c Contribution, costs []privacy.Cos
 	}
 	for i := range s.Sums {
 		var err error
-		if s.Sums[i].Noise, err = calibrate(s.movesOf(c, s.Sums[i]), costs[i], whole); err != nil {
+		if s.Sums[i].Noise, err = s.calibrateSum(c, s.Sums[i], costs[i], whole); err != nil {
 			return Spec{}, fmt.Errorf("counter %d: %w", i+1, err)
 		}
 	}
@@ -185,7 +185,11 @@ func rational(kind NoiseKind, value *big.Rat) (Noise, error) {
 	return Noise{Kind: kind, Num: num.Int64(), Den: den.Int64()}, nil
 }
 
+// distribution is that of the noise, in steps where it has some.
 func (n Noise) distribution() (noise.Distribution, error) {
+	if err := n.checkStep(); err != nil {
+		return noise.Distribution{}, err
+	}
 	switch n.Kind {
 	case DiscreteLaplace:
 		return noise.New(noise.Laplace, n.Num, n.Den)
@@ -238,6 +242,9 @@ func (s Spec) check() error {
 	}
 	if err := s.checkShape(); err != nil {
 		return err
+	}
+	if s.Noise.Step != 0 {
+		return fmt.Errorf("step of the noise is %d, must be absent: counts have none", s.Noise.Step)
 	}
 	if s.Sums != nil && s.Noise != (Noise{}) {
 		return fmt.Errorf("noise is %v, must be absent: each sum has its own", s.Noise)

@@ -25,19 +25,19 @@ func TestPlainNoise(t *testing.T) {
 		cost            privacy.Cost
 		want            Noise
 	}{
-		{1, 1, oneRow, epsilon(1_000_000), Noise{DiscreteLaplace, 1, 1}},
-		{1, 1, oneRow, epsilon(100_000), Noise{DiscreteLaplace, 10, 1}},
-		{1, 1, oneRow, epsilon(333_333), Noise{DiscreteLaplace, 1_000_000, 333_333}},
-		{1, 50, oneRow, epsilon(100_000), Noise{DiscreteLaplace, 10, 1}},
-		{3, 50, oneRow, epsilon(100_000), Noise{DiscreteLaplace, 30, 1}},
-		{3, 50, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, epsilon(100_000), Noise{DiscreteLaplace, 120, 1}},
-		{1, 1, replaced, epsilon(100_000), Noise{DiscreteLaplace, 10, 1}},
-		{1, 2, replaced, epsilon(100_000), Noise{DiscreteLaplace, 20, 1}},
-		{3, 2, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, epsilon(100_000), Noise{DiscreteLaplace, 240, 1}},
-		{1, 1, oneRow, rho(5_000_000_000), Noise{DiscreteGaussian, 100, 1}},
-		{3, 7, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
-		{3, 7, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 9600, 1}},
-		{3, 1, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{DiscreteGaussian, 4800, 1}},
+		{1, 1, oneRow, epsilon(1_000_000), Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}},
+		{1, 1, oneRow, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 10, Den: 1}},
+		{1, 1, oneRow, epsilon(333_333), Noise{Kind: DiscreteLaplace, Num: 1_000_000, Den: 333_333}},
+		{1, 50, oneRow, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 10, Den: 1}},
+		{3, 50, oneRow, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 30, Den: 1}},
+		{3, 50, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 120, Den: 1}},
+		{1, 1, replaced, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 10, Den: 1}},
+		{1, 2, replaced, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 20, Den: 1}},
+		{3, 2, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, epsilon(100_000), Noise{Kind: DiscreteLaplace, Num: 240, Den: 1}},
+		{1, 1, oneRow, rho(5_000_000_000), Noise{Kind: DiscreteGaussian, Num: 100, Den: 1}},
+		{3, 7, Contribution{Rows: 4, Neighbors: privacy.AddRemove}, rho(5_000_000_000), Noise{Kind: DiscreteGaussian, Num: 4800, Den: 1}},
+		{3, 7, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{Kind: DiscreteGaussian, Num: 9600, Den: 1}},
+		{3, 1, Contribution{Rows: 4, Neighbors: privacy.ReplaceOne}, rho(5_000_000_000), Noise{Kind: DiscreteGaussian, Num: 4800, Den: 1}},
 	} {
 		s, err := Plain(c.counters, c.cells, c.contribution, c.cost)
 		want := Spec{Counters: c.counters, Cells: c.cells, Strategy: Strategy{Kind: Identity}, Noise: c.want}
@@ -123,12 +123,12 @@ func TestRangesChooses(t *testing.T) {
 		cost  privacy.Cost
 		want  Spec
 	}{
-		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
-		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}},
-		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 10}}},
-		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{DiscreteLaplace, 65536, 1}}},
-		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 16, 16, 14}}, Noise: Noise{DiscreteLaplace, 5, 1}}},
-		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{DiscreteGaussian, 281471800054680, 1}}},
+		{1, epsilon(1e6), Spec{Counters: 1, Cells: 1, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}},
+		{20, epsilon(1e6), Spec{Counters: 1, Cells: 20, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}},
+		{200, epsilon(1e7), Spec{Counters: 1, Cells: 200, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 10}}},
+		{4096, epsilon(1e6), Spec{Counters: 1, Cells: 4096, Strategy: Strategy{Kind: PIdentity, Version: 1}, Noise: Noise{Kind: DiscreteLaplace, Num: 65536, Den: 1}}},
+		{1 << 20, epsilon(1e6), Spec{Counters: 1, Cells: 1 << 20, Strategy: Strategy{Kind: Tree, Radices: []int{17, 18, 16, 16, 14}}, Noise: Noise{Kind: DiscreteLaplace, Num: 5, Den: 1}}},
+		{120, rho(5e11), Spec{Counters: 1, Cells: 120, Strategy: Strategy{Kind: Sine, Bits: 24, Version: 1}, Noise: Noise{Kind: DiscreteGaussian, Num: 281471800054680, Den: 1}}},
 	} {
 		s, err := Ranges(c.cells, oneRow, c.cost)
 		if err != nil || !reflect.DeepEqual(s, c.want) {
@@ -139,7 +139,7 @@ func TestRangesChooses(t *testing.T) {
 
 // anySpec draws a small Spec of either strategy, with noise that does not matter.
 func anySpec(t *rapid.T) Spec {
-	s := Spec{Counters: rapid.IntRange(1, 3).Draw(t, "counters"), Cells: rapid.IntRange(1, 20).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
+	s := Spec{Counters: rapid.IntRange(1, 3).Draw(t, "counters"), Cells: rapid.IntRange(1, 20).Draw(t, "cells"), Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
 	if s.Cells > 1 && rapid.Bool().Draw(t, "tree") {
 		block, below := 1, []int{}
 		for r := rapid.IntRange(2, 4); len(below) < 3; {
@@ -246,7 +246,7 @@ func TestSensitivityIsAttained(t *testing.T) {
 }
 
 func TestSpecsOfOthersAreChecked(t *testing.T) {
-	good := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Identity}, Noise: Noise{DiscreteLaplace, 1, 1}}
+	good := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Identity}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}
 	for _, c := range []struct {
 		change func(*Spec)
 		want   string

@@ -79,11 +79,9 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 	reader, width := noise.NewReader(random), s.observed()
 	drawn := make([]int64, s.Counters*width)
 	for counter := range s.Counters {
-		d, err := s.noise(counter).distribution()
-		if err != nil {
+		if err := s.noise(counter).fill(reader, drawn[counter*width:(counter+1)*width]); err != nil {
 			return nil, err
 		}
-		d.Fill(reader, drawn[counter*width:(counter+1)*width])
 	}
 	if err := reader.Err(); err != nil {
 		return nil, err
@@ -93,12 +91,10 @@ func (s Spec) draw(random io.Reader) ([]int64, error) {
 
 // drawSome returns the noise of so many observations of the first counter.
 func (s Spec) drawSome(observations int, random io.Reader) ([]int64, error) {
-	d, err := s.noise(0).distribution()
-	if err != nil {
+	reader, drawn := noise.NewReader(random), make([]int64, observations)
+	if err := s.noise(0).fill(reader, drawn); err != nil {
 		return nil, err
 	}
-	reader, drawn := noise.NewReader(random), make([]int64, observations)
-	d.Fill(reader, drawn)
 	return drawn, reader.Err()
 }
 

@@ -51,7 +51,7 @@ func mustRelease(t testing.TB, s Spec, groups []privacy.Group, random io.Reader)
 func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := anySpec(t)
-		s.Noise = Noise{DiscreteLaplace, 1, 1_000_000}
+		s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
 		rows := [][]int{}
 		groups := []privacy.Group{}
 		for i := range rapid.IntRange(0, 10).Draw(t, "groups") {
@@ -92,7 +92,7 @@ func TestReleaseObservesTheTwinsCounts(t *testing.T) {
 }
 
 func TestSaturation(t *testing.T) {
-	tree := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{DiscreteLaplace, 1, 1_000_000}}
+	tree := Spec{Counters: 1, Cells: 4, Strategy: Strategy{Kind: Tree, Radices: []int{2, 2}}, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}}
 	groups := groupsOf(math.MaxInt64, MostCount, math.MinInt64, -7)
 	groups = append(groups, privacy.Group{Cells: []int32{0}, Counts: []int64{math.MaxInt64}}, privacy.Group{Cells: []int32{3}, Counts: []int64{5}})
 	want := []int64{MostCount, 5, MostCount, MostCount, 0, 5}
@@ -121,7 +121,7 @@ func TestSaturation(t *testing.T) {
 // TestSignedSums: sums of values of both signs are exact wherever they lie in between, cut when they are known, and the
 // same in whatever order the groups come.
 func TestSignedSums(t *testing.T) {
-	quiet := Noise{DiscreteLaplace, 1, 1_000_000}
+	quiet := Noise{Kind: DiscreteLaplace, Num: 1, Den: 1_000_000}
 	both := []Sum{{Bound: counted, Noise: quiet}, {Bound: Bound{-5, 5}, Noise: quiet}}
 	for _, s := range []Spec{
 		{Counters: 2, Cells: 4, Strategy: Strategy{Kind: Identity}, Sums: both},

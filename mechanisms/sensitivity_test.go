@@ -169,7 +169,7 @@ func TestSumsShareTheCost(t *testing.T) {
 			}
 			total, paid := new(big.Rat), big.NewRat(cost.Epsilon.Micro(), 1e6)
 			for _, sum := range s.Sums {
-				one := s.moves(c, sum.Bound)
+				one := s.movesBy(c, sum, sum.Noise.step())
 				spent := new(big.Rat).SetInt(one.l1)
 				if cost.Epsilon.Micro() == 0 {
 					paid.SetFrac64(cost.Rho.Pico(), 1e12)
@@ -238,10 +238,10 @@ func TestSumsRefuse(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", k.counters, err, k.want)
 		}
 	}
-	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{DiscreteLaplace, 1, 1}}}}
+	good := Spec{Counters: 1, Cells: 2, Strategy: Strategy{Kind: Identity}, Sums: []Sum{{Bound: counted, Noise: Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}}}}
 	for want, change := range map[string]func(s *Spec){
 		"number of sums is 1, must be the number of counters, 2":   func(s *Spec) { s.Counters = 2 },
-		"noise is {1 1 1}, must be absent: each sum has its own":   func(s *Spec) { s.Noise = Noise{DiscreteLaplace, 1, 1} },
+		"noise is {1 1 1}, must be absent: each sum has its own":   func(s *Spec) { s.Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1} },
 		"noise kind is 0, must be discrete Laplace or discrete Ga": func(s *Spec) { s.Sums = []Sum{{Bound: counted}} },
 	} {
 		s := good

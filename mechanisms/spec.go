@@ -50,10 +50,11 @@ const (
 )
 
 // Noise is a distribution with a rational parameter Num/Den > 0: the scale t of the discrete Laplace, the
-// variance parameter σ² of the discrete Gaussian.
+// variance parameter σ² of the discrete Gaussian. With a Step it is in steps of so many integers; see step.go.
 type Noise struct {
 	Kind     NoiseKind
 	Num, Den int64
+	Step     int64 // 0: none; else odd and above 1. Only sums have one
 }
 
 // Spec is all of a measurement that is public. Two equal Specs over equal measures are the same release.

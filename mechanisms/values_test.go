@@ -150,7 +150,7 @@ func TestValuesRefused(t *testing.T) {
 		if s.Counters = 1; s.Strategy.Kind == 0 {
 			s.Strategy.Kind = Identity
 		}
-		s.Sums[0].Noise = Noise{DiscreteLaplace, 1, 1}
+		s.Sums[0].Noise = Noise{Kind: DiscreteLaplace, Num: 1, Den: 1}
 		if err := s.check(); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

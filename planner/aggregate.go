@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -19,6 +21,7 @@ import (
 //	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
 //
 // Squares and products are added up on a coarser grid than sums.
+// What is divided by n is NULL where n is within its own error: at the session's confidence noise alone may have made it.
 // An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
 //
 // Numeric results end with one division of exact numbers, as PostgreSQL's own aggregates do, so that they show as many
@@ -41,7 +44,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		return nil, refusal
 	}
 	centred := moments[name] || g.centred[arg.canon]
-	x, refusal := g.value(arg, centred, mostAlone, pos)
+	x, refusal := g.value(arg, centred, alone, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -51,6 +54,9 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		number = "float8"
 	}
 	w := &formula{g: g, number: number}
+	if x.isConstant() {
+		return g.ofConstant(name, x, w, w.counter(g.q.counterFor(present)), typ)
+	}
 	s := w.counter(g.q.sumFor(present, x.sum(1)))
 	if name != "sum" && g.q.untold == nil {
 		g.q.untold = &untold{name, pos}
@@ -60,25 +66,26 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		if x.grid.centre != 0 {
 			total = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, w.counter(g.q.counterFor(present)))
 		}
-		return w.found(w.times(w.scaled(total, x.grid.exponent), x), typ)
+		return w.found(w.digits(w.times(w.scaled(total, x.grid.exponent), x), x), typ)
 	}
-	n := w.counter(g.q.counterFor(present))
+	rows := g.q.counterFor(present)
+	n, clear := w.counter(rows), w.clear(rows, 0)
 	if name == "avg" && number == "numeric" {
 		total := w.total(x, s, n)
-		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.most), w.constant(x.least), total), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %[5]s THEN LEAST(%[2]s * %[1]s, GREATEST(%[3]s * %[1]s, %[4]s)) / %[1]s END", n, w.constant(x.most), w.constant(x.least), total, clear), typ)
 	}
 	if name == "avg" {
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
-		return w.found(fmt.Sprintf("CASE WHEN %s > 0 THEN LEAST(%s, GREATEST(%s, %s)) END", n, w.constant(x.most), w.constant(x.least), mean), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
-	coarse, refusal := g.value(arg, true, mostInProduct, pos)
+	coarse, refusal := g.value(arg, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
 	q := w.counter(g.q.sumFor(present, coarse.sum(2)))
-	least, over := 1, fmt.Sprintf("(%s - 1)", n)
-	if strings.HasSuffix(name, "_pop") {
-		least, over = 0, n
+	over := n
+	if !strings.HasSuffix(name, "_pop") {
+		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
 	if number == "numeric" {
 		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), 2*coarse.grid.exponent)
@@ -87,7 +94,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		if strings.HasPrefix(name, "stddev") {
 			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
 		}
-		return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+		return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
 	}
 	// Both grids are around the middle; what lies between their centres is known.
 	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
@@ -97,7 +104,24 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, variance), typ)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", clear, variance), typ)
+}
+
+// ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
+// avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
+func (g *grouping) ofConstant(name string, x *value, w *formula, n string, typ policy.Type) (*found, *Refusal) {
+	c := w.written(x)
+	switch name {
+	case "sum":
+		return w.found(fmt.Sprintf("(%s::%s * %s)", n, w.number, c), typ)
+	case "avg":
+		return w.found(fmt.Sprintf("CASE WHEN %[1]s > 0 THEN (%[1]s::%[2]s * %[3]s) / %[1]s END", n, w.number, c), typ)
+	}
+	least := 1
+	if strings.HasSuffix(name, "_pop") {
+		least = 0
+	}
+	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN 0::%s END", n, least, w.number), typ)
 }
 
 // pair binds corr, covar_* and regr_* of y and x.
@@ -114,16 +138,17 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	if refusal != nil {
 		return nil, refusal
 	}
-	vy, refusal := g.value(y, true, mostInProduct, pos)
+	vy, refusal := g.value(y, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	vx, refusal := g.value(x, true, mostInProduct, pos)
+	vx, refusal := g.value(x, true, squared, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
 	w := &formula{g: g, number: "float8"}
-	n := w.counter(g.q.counterFor(present))
+	rows := g.q.counterFor(present)
+	n := w.counter(rows)
 	if name == "regr_count" {
 		return w.found(n, policy.Int8)
 	}
@@ -169,7 +194,7 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	case "regr_sxy":
 		text = sxy
 	}
-	return w.found(fmt.Sprintf("CASE WHEN %s > %d THEN %s END", n, least, text), policy.Float8)
+	return w.found(fmt.Sprintf("CASE WHEN %s THEN %s END", w.clear(rows, least), text), policy.Float8)
 }
 
 // present adds the condition that an argument is not NULL.
@@ -177,11 +202,11 @@ func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *Refusal) {
 	if arg.isConstant() && arg.parameter == 0 && mustConstant(arg) != nil {
 		return where, nil
 	}
-	if p := productOf(arg); p != nil && len(p.of) > 1 { // NULL where one of its columns is
-		for _, m := range p.of {
+	if len(arg.cols) > 1 && linearOf(arg) != nil { // NULL where one of its columns is
+		for _, at := range arg.cols {
 			var refusal *Refusal
-			c := g.rows.table.Columns[m.column]
-			if where, refusal = g.present(columnExpr(m.column, c.Type, c.Typmod, arg.pos), where); refusal != nil {
+			c := g.rows.table.Columns[at]
+			if where, refusal = g.present(columnExpr(at, c.Type, c.Typmod, arg.pos), where); refusal != nil {
 				return nil, refusal
 			}
 		}
@@ -210,23 +235,31 @@ func momentType(name string, t policy.Type) policy.Type {
 // value is an argument on its grid.
 type value struct {
 	arg         *expr
-	factor      *Factor  // of a bare column
-	factors     []Factor // of a product
-	times       *big.Rat // what their product is multiplied by; nil: one
+	factor      *Factor   // of a bare column
+	terms       []SumTerm // of a product, or a sum of products
+	bound       mechanisms.Bound
+	times       *big.Rat // what a product is multiplied by; nil: one
 	weights     weights
 	grid        grid
 	least, most *big.Rat
+	digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
 	centred     bool
+	use         use
 	largest     int64
 }
 
+// isConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
+// to ask the database for.
+func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
+
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
-func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*value, *Refusal) {
-	key := fmt.Sprint(centred, largest, arg.canon)
+func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
+	largest := u.largest(g.rows.table)
+	key := fmt.Sprint(centred, u, largest, arg.canon)
 	if v := g.values[key]; v != nil {
 		return v, nil
 	}
-	v := &value{arg: arg, centred: centred, largest: largest}
+	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, use: u, largest: largest}
 	if arg.form == formColumn {
 		c := g.rows.table.Columns[arg.cols[0]]
 		f, ok := factorOf(c, centred, largest)
@@ -236,7 +269,7 @@ func (g *grouping) value(arg *expr, centred bool, largest int64, pos int) (*valu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if !v.multiply(g.rows.table) {
+	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
 		}
@@ -262,6 +295,7 @@ func (g *grouping) weigh(v *value) *Refusal {
 		}
 	}
 	box, values, cells, between := newBox(t, g.b.env), make([]*big.Rat, combinations), make([]int, len(sizes)), false
+	exponent := 0
 	for at := range values {
 		decode(at, sizes, cells)
 		for i, c := range v.arg.cols {
@@ -272,12 +306,15 @@ func (g *grouping) weigh(v *value) *Refusal {
 		if values[at], refusal = box.middle(v.arg); refusal != nil {
 			return refusal
 		}
+		if values[at] != nil {
+			exponent = min(exponent, -decimalsOf(values[at]))
+		}
 	}
 	if between {
 		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
 	}
 	v.least, v.most = extremes(values)
-	v.weights = weigh(values, v.least, v.most, v.centred, exponentOf(v.arg.Type()), v.largest)
+	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
 	v.grid = v.weights.grid
 	return nil
 }
@@ -289,11 +326,15 @@ func (v *value) sum(power int) *summand {
 		s.unit.Mul(s.unit, new(big.Rat).Abs(v.times))
 	}
 	if v.factor != nil {
-		s.factors = slices.Repeat([]Factor{*v.factor}, power)
+		s.terms = one(slices.Repeat([]Factor{*v.factor}, power))
+		s.bound, _ = boundOfTerms(s.terms)
 		return s
 	}
-	if v.factors != nil {
-		s.factors = v.factors
+	if v.terms != nil {
+		if s.terms, s.bound = v.terms, v.bound; power == 2 {
+			most := max(-v.bound.Low, v.bound.High)
+			s.terms, s.bound = squaredTerms(v.terms), mechanisms.Bound{Low: 0, High: most * most}
+		}
 		return s
 	}
 	s.expr, s.weights = v.arg, v.weights
@@ -312,7 +353,9 @@ func product2(y, x *value) *summand {
 	if first.factor.Column.Name > second.factor.Column.Name {
 		first, second = second, first
 	}
-	return &summand{factors: []Factor{*first.factor, *second.factor}, canon: "product " + first.arg.canon + " " + second.arg.canon}
+	s := &summand{terms: one([]Factor{*first.factor, *second.factor}), canon: "product " + first.arg.canon + " " + second.arg.canon}
+	s.bound, _ = boundOfTerms(s.terms)
+	return s
 }
 
 // formula writes SQL over the columns of a leaf.
@@ -323,13 +366,35 @@ type formula struct {
 
 func (w *formula) counter(n int) string { return leafName(w.g.leaf) + "." + countName(n) }
 
+// clear is the condition that a counter is above least and above its own error: at no more than that, noise alone may have
+// made it, and what is divided by it is anything (post-processing, as the error is public).
+func (w *formula) clear(counter, least int) string {
+	n, width := w.counter(counter), w.counter(w.g.q.widthOf(counter))
+	if least == 0 {
+		return n + " > " + width
+	}
+	return fmt.Sprintf("%s > GREATEST(%d, %s)", n, least, width)
+}
+
 // total is n times the mean of a value with the counters S and n, without a division.
 func (w *formula) total(x *value, s, n string) string {
 	text := s + "::numeric"
 	if x.grid.centre != 0 {
 		text = fmt.Sprintf("(%s + %d::numeric * %s)", s, x.grid.centre, n)
 	}
-	return w.times(w.scaled(text, x.grid.exponent), x)
+	return w.digits(w.times(w.scaled(text, x.grid.exponent), x), x)
+}
+
+// digits gives an exact number as many digits after the point as a sum of the argument has in PostgreSQL.
+func (w *formula) digits(text string, x *value) string {
+	own := max(-x.grid.exponent, 0)
+	if x.times != nil && x.times.Cmp(big.NewRat(1, 1)) != 0 {
+		own += decimalsOf(x.times)
+	}
+	if w.number != "numeric" || x.digits < 0 || x.digits == own {
+		return text
+	}
+	return fmt.Sprintf("round(%s, %d)", text, x.digits)
 }
 
 // scaled multiplies by a power of ten.
@@ -349,6 +414,18 @@ func (w *formula) times(text string, v *value) string {
 		return text
 	}
 	return fmt.Sprintf("(%s * %s)", text, w.constant(v.times))
+}
+
+// written is a constant with the digits that it was written with.
+func (w *formula) written(x *value) string {
+	switch {
+	case w.number == "float8":
+		f, _ := x.most.Float64()
+		return "'" + strconv.FormatFloat(f, 'g', -1, 64) + "'::float8"
+	case x.digits >= 0:
+		return "'" + x.most.FloatString(x.digits) + "'::numeric"
+	}
+	return w.constant(x.most)
 }
 
 func (w *formula) constant(x *big.Rat) string {

@@ -13,7 +13,7 @@ func (b *binder) around(refusal *Refusal) *Refusal {
 	}
 	words, enclosing := reference(b.top.ProtoReflect(), int32(refusal.Position-1))
 	for _, sel := range enclosing[:max(len(enclosing)-1, 0)] {
-		if len(words) > 0 && b.shows(sel, words) {
+		if len(words) > 0 && b.shows(sel, words, int32(refusal.Position-1)) {
 			return countedAround.at(refusal.Position-1, words[len(words)-1])
 		}
 	}
@@ -46,8 +46,8 @@ func holdsPlace(sel *pg.SelectStmt, place int32) (held bool) {
 	return held
 }
 
-// shows tells whether a relation in the FROM clause of a SELECT answers to the name.
-func (b *binder) shows(sel *pg.SelectStmt, words []string) (shown bool) {
+// shows tells whether a relation in the FROM clause of a SELECT answers to the name, beside the one that the name stands in.
+func (b *binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown bool) {
 	column, qualifier := words[len(words)-1], ""
 	if len(words) > 1 {
 		qualifier = words[len(words)-2]
@@ -59,6 +59,9 @@ func (b *binder) shows(sel *pg.SelectStmt, words []string) (shown bool) {
 			visit(j.Rarg)
 		}
 		v, sub := n.GetRangeVar(), n.GetRangeSubselect()
+		if sub != nil && holdsPlace(sub.Subquery.GetSelectStmt(), place) {
+			return
+		}
 		alias := v.GetAlias().GetAliasname() + sub.GetAlias().GetAliasname()
 		if alias == "" {
 			alias = v.GetRelname()

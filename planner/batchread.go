@@ -38,6 +38,9 @@ func (a *workAsk) wholly() bool {
 
 // asksOf lists what a statement asks for, or why it cannot be part of a workload.
 func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) {
+	c.Work = nil // of the statement alone
+	c = c.limited()
+	defer c.stopped(&refusal)
 	if s.Kind != KindSelect {
 		return nil, otherKind.at(-1, verbOf(s.Text))
 	}

@@ -24,16 +24,18 @@ type box struct {
 	below bool       // its conditions stand below a join or a sub-query of one: each must be the database's
 	other []bool     // by column: the cell stands for values that nobody knows
 
-	granules map[*expr]*expr // of EXTRACTs
+	granules map[*expr]*expr   // of EXTRACTs
+	sides    map[*expr][]*expr // of equalities
 }
 
 func newBox(t *policy.Table, env scalar.Env) *box {
 	n := len(t.Columns)
-	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n), granules: map[*expr]*expr{}}
+	return &box{table: t, env: env, low: make(scalar.Row, n), high: make(scalar.Row, n), inner: make(scalar.Row, n), wide: make([]bool, n), other: make([]bool, n), granules: map[*expr]*expr{}, sides: map[*expr][]*expr{}}
 }
 
 // set puts one column into a cell.
 func (b *box) set(column, cell int) {
+	b.env.Work.Step(1)
 	d := b.table.Columns[column].Domain
 	b.other[column] = b.table.Columns[column].Open != nil && cell == d.Other
 	b.low[column] = d.Low(cell)
@@ -88,6 +90,7 @@ func innerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
 
 // value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
 func (b *box) value(e *expr) (v policy.Value, steady bool, refusal *Refusal) {
+	b.env.Work.Step(max(e.nodes, 1))
 	if refusal = b.unknown(e); refusal != nil {
 		return nil, false, refusal
 	}
@@ -113,6 +116,7 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 	if !b.isWide(e) {
 		return true, nil
 	}
+	b.env.Work.Step(max(e.nodes, 1))
 	if e.monotone || e.form == formIsNull && e.args[0].monotone {
 		low, refusal := e.value(b.low)
 		if refusal != nil {
@@ -138,7 +142,14 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 	if e.form == formColumn || len(e.args) == 0 {
 		return false, nil
 	}
-	for _, a := range e.args {
+	if sides := b.sidesOf(e); sides != nil {
+		return b.allSteady(sides)
+	}
+	return b.allSteady(e.args)
+}
+
+func (b *box) allSteady(list []*expr) (bool, *Refusal) {
+	for _, a := range list {
 		if ok, refusal := b.steady(a); !ok || refusal != nil {
 			return false, refusal
 		}

@@ -23,6 +23,7 @@ type Context struct {
 	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
 	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
 	Now        time.Time
+	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
 
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }

@@ -169,7 +169,7 @@ func (s *solved) firstCells() func(c *policy.Column, cell int) int {
 			}
 			cells := make([]int, len(p.sizes))
 			decode(at, p.sizes, cells)
-			return cells[k]
+			return p.firstOf(k, cells[k])
 		}
 		return -1
 	}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -99,6 +100,12 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		}
 		if !holds.isConstant() || mustConstant(holds) != true {
 			where = append(where, holds)
+		}
+		if whole, refusal := t.expr(f.Args[0]); refusal == nil && typ == policy.NumericType { // sum(1.00) is 2.00 over two rows
+			if n := decimalsIn(whole, g.rows.table); n > 0 {
+				w := &formula{g: g, number: "numeric"}
+				return w.found(fmt.Sprintf("round(%s::numeric, %d)", w.counter(g.q.counterFor(where)), n), typ)
+			}
 		}
 	}
 	return &found{key: -1, counter: g.q.counterFor(where), typ: typ}, nil

@@ -68,6 +68,9 @@ func cover(s, m *solved) *reading {
 			return nil
 		}
 	}
+	if s.divides(m) {
+		return nil
+	}
 	w := newWalk(s, m)
 	if !w.all() {
 		return nil
@@ -87,6 +90,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by part of s: places of its columns in cells
+	first    [][]int                // by place: the first cell of each piece that m tells apart; nil: each cell
 	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 
@@ -96,11 +100,17 @@ func newWalk(s, m *solved) *walk {
 		for i, c := range p.columns {
 			w.byColumn[m.table.Columns[c]] = len(w.sizes)
 			w.sizes = append(w.sizes, p.sizes[i])
+			if p.pieced() {
+				w.first = append(w.first, p.cuts[i])
+			} else {
+				w.first = append(w.first, nil)
+			}
 		}
 	}
 	w.cells = make([]int, len(w.sizes))
 	w.assigned = make([][]int32, len(s.counts))
 	for c := range w.assigned {
+		s.work.Take(m.cells, 4)
 		w.assigned[c] = make([]int32, m.cells)
 		for i := range w.assigned[c] {
 			w.assigned[c][i] = -2
@@ -124,6 +134,7 @@ func (w *walk) visit(at int) bool {
 
 // assign assigns the combination of the present cells.
 func (w *walk) assign() bool {
+	w.s.work.Step(1 + len(w.s.counts))
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
 	for c, pred := range w.s.counts {
 		target := to
@@ -153,7 +164,17 @@ func (w *walk) assign() bool {
 	return true
 }
 
-func (w *walk) cell(c *policy.Column) int { return w.cells[w.byColumn[c]] }
+func (w *walk) cell(c *policy.Column) int { return w.cellAt(w.byColumn[c]) }
+
+func (w *walk) cellAt(place int) int { return w.firstAt(place, w.cells[place]) }
+
+// firstAt is a cell at a place: the first one, where m tells pieces of several apart, which the question does not divide.
+func (w *walk) firstAt(place, piece int) int {
+	if starts := w.first[place]; starts != nil {
+		return starts[piece]
+	}
+	return piece
+}
 
 func (w *walk) cellOfMeasure() int {
 	out, i := 0, 0
@@ -190,9 +211,51 @@ func (w *walk) cellOfQuestion() int32 {
 func (w *walk) combination(n int, p *part) int {
 	at := 0
 	for i, place := range w.places[n] {
-		at = at*p.sizes[i] + w.cells[place]
+		at = at*p.sizes[i] + p.pieceOf(i, w.cellAt(place))
 	}
 	return at
+}
+
+// divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then the
+// measure does not answer it.
+func (s *solved) divides(m *solved) bool {
+	for _, p := range m.parts {
+		for i, at := range p.columns {
+			if !p.pieced() || p.cuts[i] == nil {
+				continue
+			}
+			c, divided := m.table.Columns[at], false
+			cut := func(cell int) {
+				if cell < c.Domain.Size() {
+					divided = divided || p.cuts[i][p.pieceOf(i, cell)] != cell
+				}
+			}
+			for _, q := range append([]Pred{s.filter}, s.counts...) {
+				forEachCells(q, c, func(spans []mechanisms.Span) {
+					for _, span := range spans {
+						cut(span.From)
+						cut(span.To)
+					}
+				})
+			}
+			for _, own := range s.parts {
+				k := slices.Index(own.columns, columnIndex(s.table, c))
+				if k < 0 {
+					continue
+				}
+				if !own.pieced() || own.cuts[k] == nil {
+					return true
+				}
+				for _, start := range own.cuts[k] {
+					cut(start)
+				}
+			}
+			if divided {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // masked tells whether counter c counts at the present cells.

@@ -31,7 +31,7 @@ func coverHeld(s *solved, h heldOn) *reading {
 // workload treat alike: what is looked at are classes, of which there may be far fewer than cells.
 func coverCube(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil {
+	if !ok || s.table != m.table || s.summed() != nil || anyPieced(s) || anyPieced(m) {
 		return nil
 	}
 	for _, c := range columns {
@@ -64,6 +64,11 @@ func coverCube(s, m *solved) *reading {
 		}
 	}
 	return w.reading()
+}
+
+// anyPieced tells whether cells of a question or a measure are pieces.
+func anyPieced(s *solved) bool {
+	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.pieced() })
 }
 
 // refines tells whether cells of one class are of one kind.

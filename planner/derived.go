@@ -18,11 +18,18 @@ import (
 type Paired struct {
 	Left, Right *policy.Table
 	On          []Equal
-	Where       Pred // on Right's columns: the rows of Right that are looked at
-	Only        Pred // Outer: on Left's columns: the rows that find partners
-	Outer       bool // rows of Left without a partner stay, with NULL in Right's columns; a last column says which do not
+	Where       Pred     // on Right's columns: the rows of Right that are looked at
+	Only        Pred     // Outer: on Left's columns: the rows that find partners
+	Unique      []Unique // what the bound of rows relies on, which the SQL enforces where no constraint proves it
+	Outer       bool     // rows of Left without a partner stay, with NULL in Right's columns; a last column says which do not
 	Origins     []Origin
 	KeyOrigins  []Origin
+}
+
+// Unique says that of a table's rows within its bounds no two of one unit have the same values of Keys, none of them NULL.
+type Unique struct {
+	Table *policy.Table
+	Keys  []*policy.Column // of Table.Keys, in the order of their source columns; never empty
 }
 
 // Equal asks that a key of the left input equals one of the right input.
@@ -86,6 +93,12 @@ func (p *Paired) Meaning() []byte {
 	b := encodeInputs([]byte("paired"), p)
 	b = encodeEquals(b, p.On)
 	b = encodePred(encodePred(b, p.Where), p.Only)
+	for _, u := range p.Unique { // of rows that share a key one is taken
+		b = encodeText(append(b, 'u'), string(u.Table.Fingerprint()))
+		for _, k := range u.Keys {
+			b = encodeText(b, k.Source)
+		}
+	}
 	if p.Outer {
 		return append(b, 'o')
 	}
@@ -158,8 +171,8 @@ const mostDerivedRows = 1 << 20
 
 // paired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
 func paired(p *Paired) *policy.Table {
-	rows := p.rows()
-	if rows > mostDerivedRows {
+	rows, relied := p.rows()
+	if p.Unique = relied; rows > mostDerivedRows {
 		return nil
 	}
 	t := newDerived(p, rows)

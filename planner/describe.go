@@ -9,6 +9,8 @@ import (
 // Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
 // outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
 func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *Refusal) {
+	c = c.limited()
+	defer c.stopped(&refusal)
 	explain := s.Kind == KindExplain
 	if explain {
 		s = s.Explain.Statement

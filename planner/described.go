@@ -126,19 +126,21 @@ func (m *heldMeasure) readSums(r *reader) {
 		}
 		before := r.b
 		sum := &summand{}
-		if r.byte() != 's' {
+		switch r.byte() {
+		case 's':
+			if factors := r.factors(); len(factors) > 0 {
+				sum.terms = one(factors)
+			}
+		case 'l':
+			for n := r.number(); n > 0 && !r.failed; n-- {
+				sum.terms = append(sum.terms, SumTerm{Times: r.signed(), Factors: r.factors()})
+			}
+		default:
 			r.failed = true
 			return
 		}
-		for n := r.number(); n > 0 && !r.failed; n-- {
-			f := Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
-			if r.failed = r.failed || f.Column == nil; !r.failed {
-				sum.factors = append(sum.factors, f)
-			}
-		}
-		r.signed()
-		r.signed()
-		if len(sum.factors) == 0 { // weights by cells
+		sum.bound = mechanisms.Bound{Low: r.signed(), High: r.signed()}
+		if len(sum.terms) == 0 { // weights by cells
 			for i := range m.adds {
 				m.adds[i] = "?"
 			}
@@ -270,13 +272,26 @@ func (r *reader) part(counters int) *part {
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		c := r.column()
 		size := r.number()
-		if r.failed || c.Domain.Size() != size {
+		if r.failed {
 			return nil
 		}
+		var cuts []int
+		if size == 0 {
+			if cuts = r.cuts(c.Domain.Size()); cuts == nil {
+				return nil
+			}
+			size = len(cuts)
+		} else if c.Domain.Size() != size {
+			return nil
+		}
+		p.cuts = append(p.cuts, cuts)
 		p.columns, p.sizes = append(p.columns, columnIndex(r.t, c)), append(p.sizes, size)
 		if combinations *= size; combinations > maxCells {
 			return nil
 		}
+	}
+	if !p.pieced() {
+		p.cuts = nil
 	}
 	if !r.classes(p, combinations) {
 		return nil
@@ -301,6 +316,29 @@ func (r *reader) part(counters int) *part {
 		return nil
 	}
 	return p
+}
+
+// cuts reads the pieces of a column of so many cells; nil: they are not.
+func (r *reader) cuts(size int) []int {
+	n, at := r.number(), 0
+	if r.failed || n > maxCells {
+		return nil
+	}
+	starts := make([]int, 0, n)
+	for len(starts) < n {
+		count, length := r.number(), r.number()
+		if r.failed || count == 0 || length == 0 || count > n-len(starts) || length > (size-at)/count {
+			return nil
+		}
+		for ; count > 0; count-- {
+			starts = append(starts, at)
+			at += length
+		}
+	}
+	if at != size {
+		return nil
+	}
+	return starts
 }
 
 func (r *reader) classes(p *part, combinations int) bool {

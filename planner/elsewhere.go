@@ -16,7 +16,7 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
 		if !r.areEqual(l.column, k.column) {
 			return nil, keyOnly.at(pos, l.name, r.table.Dataset.Unit.Name)
 		}
-		return both(r.present(l, pos), r.present(k, pos)), nil
+		return r.equalPresent(l, k, pos)
 	}
 	if t := n.GetNullTest(); t != nil {
 		k, refusal := r.keyNode(t.Arg)
@@ -62,11 +62,23 @@ func (r *rows) present(k *key, pos int) *expr {
 	return columnExpr(k.present-1, policy.Bool, -1, pos)
 }
 
-func both(a, b *expr) *expr {
-	if a.isConstant() {
-		return b
+// equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the other
+// rows, so that NOT (a.u = b.u) holds in none.
+func (r *rows) equalPresent(l, k *key, pos int) (*expr, *Refusal) {
+	t := &translator{}
+	out := r.present(l, pos)
+	if also := r.present(k, pos); out.isConstant() {
+		out = also
+	} else if !also.isConstant() {
+		var refusal *Refusal
+		if out, refusal = t.junction(formAnd, pos, out, also); refusal != nil {
+			return nil, refusal
+		}
 	}
-	return a
+	if out.isConstant() {
+		return out, nil
+	}
+	return t.junction(formOr, pos, out, constantExpr(nil, policy.Bool, pos))
 }
 
 // elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in

@@ -41,6 +41,7 @@ type expr struct {
 	monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
 	parameter int // number of a parameter that stands alone, else 0
+	nodes     int // of its tree, for Work; 0: one
 }
 
 // isConstant tells that e reads no column.
@@ -50,7 +51,9 @@ func (e *expr) isConstant() bool { return len(e.cols) == 0 }
 func node(f form, op string, s scalar.Expr, pos int, args ...*expr) *expr {
 	e := &expr{Expr: s, form: f, op: op, args: args, pos: pos}
 	size := len(op) + 2
+	e.nodes = 1
 	for _, a := range args {
+		e.nodes = min(e.nodes+max(a.nodes, 1), 1<<20)
 		e.cols = union(e.cols, a.cols)
 		size += len(a.canon) + 1
 	}

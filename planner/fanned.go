@@ -176,6 +176,10 @@ func (f *fanned) flat() (q *question, at [][]int) {
 				at[i] = append(at[i], -1)
 				continue
 			}
+			if c.width != nil {
+				at[i] = append(at[i], q.widthOf(at[i][*c.width]))
+				continue
+			}
 			c.where = slices.Concat(c.where, f.own[i])
 			at[i] = append(at[i], q.add(c))
 		}

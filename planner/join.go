@@ -114,18 +114,19 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		}
 	}
 	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
-	same, rest, refusal := p.equate(left, right, j)
+	units, rest, refusal := p.equate(left, right, j)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if !same && len(p.On) == 0 {
+	if len(units) == 0 && len(p.On) == 0 {
 		return nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
 	}
+	onLeft, onRight := unitsPresent(units, j.pos)
 	if j.outer {
-		if refusal := b.outerConditions(p, left, right, rest); refusal != nil {
+		if refusal := b.outerConditions(p, left, right, rest, onLeft, onRight); refusal != nil {
 			return nil, refusal
 		}
-		rest = nil
+		rest, onLeft, onRight = nil, nil, nil
 	}
 	t := paired(p)
 	if t == nil {
@@ -135,6 +136,10 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 	out.merge(j.using, len(left.names), false)
 	for _, e := range p.On {
 		out.equal = append(out.equal, [2]*policy.Column{keyIn(t, p.Left, 0, e.Left), keyIn(t, p.Right, len(p.Left.Keys), e.Right)})
+	}
+	out.where = append(out.where, onLeft...)
+	for _, e := range onRight {
+		out.where = append(out.where, e.shifted(len(left.table.Columns)))
 	}
 	if j.fromWhere {
 		return out, nil
@@ -150,14 +155,29 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 	return out, nil
 }
 
-// equate finds the keys that the conditions equate. Same tells that they leave no pair of rows of two units.
-func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Node, refusal *Refusal) {
+// unitsPresent says on each side of a join that the units which it equates are not NULL, as an earlier outer join makes them:
+// in a LEFT JOIN b ON b.u = a.u JOIN c ON c.u = b.u a row of a without a partner in b has none in c.
+func unitsPresent(units [][2]*key, pos int) (onLeft, onRight []*expr) {
+	add := func(list []*expr, k *key) []*expr {
+		if k.present == 0 {
+			return list
+		}
+		return append(list, columnExpr(k.present-1, policy.Bool, -1, pos))
+	}
+	for _, u := range units {
+		onLeft, onRight = add(onLeft, u[0]), add(onRight, u[1])
+	}
+	return onLeft, onRight
+}
+
+// equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
+func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *Refusal) {
 	add := func(l, r *key) *Refusal {
 		if !l.column.Comparable(r.column) {
 			return keyTypes.at(j.pos, l.name, r.name)
 		}
 		if l.column.Unit && r.column.Unit {
-			same = true
+			units = append(units, [2]*key{l, r})
 			return nil
 		}
 		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
@@ -168,18 +188,18 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 	for _, name := range j.using {
 		l, refusal := left.key([]string{name}, j.pos)
 		if refusal != nil {
-			return false, nil, refusal
+			return nil, nil, refusal
 		}
 		r, refusal := right.key([]string{name}, j.pos)
 		if refusal != nil {
-			return false, nil, refusal
+			return nil, nil, refusal
 		}
 		if l == nil || r == nil {
 			rest = append(rest, equation(left, right, name, j.pos))
 			continue
 		}
 		if refusal := add(l, r); refusal != nil {
-			return false, nil, refusal
+			return nil, nil, refusal
 		}
 	}
 	for _, n := range j.quals {
@@ -189,11 +209,11 @@ func (p *Paired) equate(left, right *rows, j joining) (same bool, rest []*pg.Nod
 			continue
 		}
 		if refusal := add(l, r); refusal != nil {
-			return false, nil, refusal
+			return nil, nil, refusal
 		}
 	}
 	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
-	return same, rest, nil
+	return units, rest, nil
 }
 
 // equalKeys reads key = key, one of each side; nil: the node is something else.
@@ -212,25 +232,26 @@ func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 	return nil, nil
 }
 
-// outerConditions folds the conditions of an outer join: on its right rows, and on the left rows that find partners.
-func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node) *Refusal {
+// outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
+// that find partners.
+func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *Refusal {
 	for _, e := range right.exprs {
 		if e.form != formColumn {
 			return computedOuter.at(right.pos)
 		}
 	}
-	onRight, onLeft := right.where, []*expr(nil)
+	onRight = append(slices.Clone(right.where), onRight...)
 	for _, n := range quals {
+		if refusal := inSight(n, left, right); refusal != nil {
+			return refusal
+		}
 		e, refusal := b.overKeys(right, "ON").condition(n, "JOIN/ON")
 		if refusal == nil {
-			onRight = append(slices.Clone(onRight), e)
+			onRight = append(onRight, e)
 			continue
 		}
 		e, also := b.overKeys(left, "ON").condition(n, "JOIN/ON")
-		switch {
-		case also != nil && also.ID == unknownColumn.ID && refusal.ID == unknownColumn.ID:
-			return refusal
-		case also != nil:
+		if also != nil {
 			return outerCondition.at(locationOf(n))
 		}
 		onLeft = append(onLeft, e)
@@ -241,6 +262,37 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node)
 	}
 	p.Only, refusal = b.lowered(left.table, onLeft)
 	return refusal
+}
+
+// inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
+// is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
+func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
+	holds(n, func(n *pg.Node) bool {
+		names := stringsOf(n.GetColumnRef().GetFields())
+		if len(names) == 0 || refusal != nil {
+			return false
+		}
+		_, first := left.column(names, locationOf(n))
+		_, second := right.column(names, locationOf(n))
+		switch {
+		case first == nil && second == nil:
+			if len(names) == 1 {
+				refusal = ambiguous.at(locationOf(n), names[0])
+			}
+		case first == nil || second == nil:
+		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == unknownColumn.ID && second.ID == unknownColumn.ID && nearer(first, second):
+			refusal = first
+		default:
+			refusal = second
+		}
+		return false
+	})
+	return refusal
+}
+
+// nearer tells whether the first of two refusals of an unknown name knows a like one.
+func nearer(first, second *Refusal) bool {
+	return first.Hint != unknownColumn.Hint || second.Hint == unknownColumn.Hint
 }
 
 // lowered folds conditions into a predicate that the database tests.

@@ -59,7 +59,13 @@ func (sh *sheet) values() int {
 	for s := range sh.sets {
 		n += len(sh.frames[s].rowOrder())
 	}
-	return n * len(sh.counters)
+	counted := 0
+	for _, c := range sh.counters {
+		if c.width == nil {
+			counted++
+		}
+	}
+	return n * counted
 }
 
 // coverWithin is cover where m may count the rows of a condition that s has too.

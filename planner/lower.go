@@ -192,7 +192,7 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 	if c.Domain == nil {
 		return truth{}, false, domainMissing.at(e.pos, c.Name)
 	}
-	if e.form == formCompare && c.Domain.Ordered() && c.Domain.Regular > 16 {
+	if e.form == formCompare && c.Domain.Ordered() && c.Domain.Regular > fewRegular {
 		if e.op == "=" || e.op == "<>" {
 			return l.equality(e)
 		}
@@ -203,26 +203,87 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 	if e.form == formIsNull && e.args[0].form == formColumn && c.Open == nil {
 		return nulls(c), true, nil
 	}
-	if c.Domain.Regular > 16 {
+	if c.Domain.Regular > fewRegular {
 		if t, ok := l.byParts(e); ok {
 			return t, true, nil
 		}
+		if e.form == formIn && c.Domain.Ordered() && e.args[0].monotone {
+			return l.list(e)
+		}
+	}
+	return l.byPieces(e, i)
+}
+
+// byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
+// cells than a plan looks at one by one it is not ok then.
+func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *Refusal) {
+	c := l.table.Columns[i]
+	var starts []int
+	pieced := false
+	if c.Domain.Regular > fewRegular {
+		starts, pieced = l.box.pieces(i, []*expr{e}, nil, min(maxCells, c.Domain.Regular/4))
+	}
+	size := c.Domain.Size()
+	pieces := size
+	if pieced {
+		pieces = len(starts)
+	} else if size > maxCells {
+		return truth{}, false, nil
 	}
 	var holds, fails spansOf
-	for cell := 0; cell < c.Domain.Size(); cell++ {
-		l.box.set(i, cell)
+	for n := range pieces {
+		from, to := n, n+1
+		if pieced {
+			if from, to = starts[n], size; n+1 < pieces {
+				to = starts[n+1]
+			}
+		}
+		l.box.set(i, from)
 		v, steady, refusal := l.box.value(e)
 		if refusal != nil || !steady {
 			return truth{}, false, refusal
 		}
 		switch v {
 		case true:
-			holds.add(cell)
+			holds.addRange(from, to)
 		case false:
-			fails.add(cell)
+			fails.addRange(from, to)
 		}
 	}
+	l.env.Work.Take(len(holds)+len(fails), 16)
 	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+}
+
+// list is x IN (…) for an x that rises or falls with a column: the cells of each equality, put together once.
+func (l *lowerer) list(e *expr) (truth, bool, *Refusal) {
+	c := l.table.Columns[e.cols[0]]
+	var all []mechanisms.Span
+	null := false
+	for _, v := range e.args[1:] {
+		s, err := l.env.Call("=", e.args[0].Expr, v.Expr)
+		if err != nil {
+			return truth{}, false, scalarRefusal(err, e.pos)
+		}
+		t, ok, refusal := l.equality(node(formCompare, "=", s, e.pos, e.args[0], v))
+		if !ok || refusal != nil {
+			return truth{}, false, refusal
+		}
+		switch holds := t.holds.(type) {
+		case nil:
+			all = append(all, mechanisms.Span{From: 0, To: c.Domain.Size()})
+		case InCells:
+			all = append(all, holds.Spans...)
+		}
+		if _, never := t.fails.(Never); never {
+			null = true // in no cell is it another value
+		}
+	}
+	all = unite(all, nil)
+	fails := intersect(outside(all, c.Domain.Size()), nonEmpty(0, c.Domain.Regular))
+	if null {
+		return l.byPieces(e, e.cols[0])
+	}
+	return truth{cellsPred(c, all), cellsPred(c, fails)}, true, nil
 }
 
 // byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long

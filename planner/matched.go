@@ -151,7 +151,7 @@ func (v *solver) multiply() {
 	}
 	placed := m.most(allowed)
 	each := placed
-	if p := v.partOfColumn(m.row()); p != nil && len(p.class)/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
+	if p := v.partOfColumn(m.row()); p != nil && !p.pieced() && len(p.class)/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
 		placed, each = m.classes(p, slices.Index(p.columns, m.row()), allowed)
 	}
 	v.s.rows, v.s.perGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)

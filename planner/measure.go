@@ -61,7 +61,11 @@ func (s *solved) meaning() []byte {
 		b = binary.AppendUvarint(b, uint64(len(p.columns)))
 		for i, c := range p.columns {
 			b = encodeText(b, s.table.Columns[c].Name)
-			b = binary.AppendUvarint(b, uint64(p.sizes[i]))
+			if p.cuts == nil || p.cuts[i] == nil {
+				b = binary.AppendUvarint(b, uint64(p.sizes[i]))
+			} else {
+				b = encodeCuts(binary.AppendUvarint(b, 0), p.cuts[i], s.table.Columns[c].Domain.Size())
+			}
 		}
 		b = encodeClasses(b, p.class)
 		for _, mask := range p.masks {
@@ -103,6 +107,26 @@ func encodeClasses(b []byte, class []int32) []byte {
 	return b
 }
 
+// encodeCuts writes the lengths of pieces, in runs of equal ones, behind the number of pieces.
+func encodeCuts(b []byte, starts []int, size int) []byte {
+	b = binary.AppendUvarint(b, uint64(len(starts)))
+	length := func(i int) int {
+		if i+1 < len(starts) {
+			return starts[i+1] - starts[i]
+		}
+		return size - starts[i]
+	}
+	for at := 0; at < len(starts); {
+		end := at + 1
+		for end < len(starts) && length(end) == length(at) {
+			end++
+		}
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(end-at)), uint64(length(at)))
+		at = end
+	}
+	return b
+}
+
 func isIdentity(class []int32) bool {
 	for i, c := range class {
 		if int(c) != i {
@@ -133,6 +157,12 @@ func (s *solved) measure(kind, name string) *Measure {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
 	for _, p := range s.parts {
+		if p.pieced() {
+			if m.Cuts == nil {
+				m.Cuts = make([][]int, len(m.Grain))
+			}
+			copy(m.Cuts[slices.Index(s.grain, p.columns[0]):], p.cuts)
+		}
 		partly := slices.ContainsFunc(p.masks, func(mask []bool) bool { return mask != nil })
 		m.Groups = append(m.Groups, Grouping{len(p.columns), p.class, p.classes, partly})
 	}

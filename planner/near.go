@@ -12,7 +12,7 @@ func (m *heldMeasure) combines() bool {
 	if m.grows || m.table.MaxGroups > 0 || m.cells > mostStockedCells {
 		return false
 	}
-	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 })
+	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 || p.pieced() })
 }
 
 // mostStockedCells bounds the cells of a release that stands in sums and differences.
@@ -167,7 +167,8 @@ func (s *solved) conditionOf(counter, cell int) (Pred, bool) {
 		var in spansOf
 		for c, of := range part.class {
 			if of == class && (part.masks[counter] == nil || part.masks[counter][c]) {
-				in.add(c)
+				s := part.cellsOf(0, c, s.table.Columns[part.columns[0]].Domain.Size())
+				in.addRange(s.From, s.To)
 			}
 		}
 		p = allOf(p, cellsPred(s.table.Columns[part.columns[0]], in))

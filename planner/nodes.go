@@ -211,76 +211,8 @@ func columnLabel(t *pg.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
 	}
-	name, _ := label(t.Val)
-	if name == "" {
-		return "?column?"
+	if name, _ := ColumnName(t.Val); name != "" {
+		return name
 	}
-	return name
-}
-
-// label returns a name and how strongly the expression suggests it: 2 its own, 1 a fallback, 0 none.
-func label(n *pg.Node) (string, int) {
-	switch v := n.GetNode().(type) {
-	case *pg.Node_ColumnRef:
-		if names := stringsOf(v.ColumnRef.Fields); len(names) > 0 && len(names) == len(v.ColumnRef.Fields) {
-			return names[len(names)-1], 2
-		}
-	case *pg.Node_FuncCall:
-		names := stringsOf(v.FuncCall.Funcname)
-		return names[len(names)-1], 2
-	case *pg.Node_AExpr:
-		if v.AExpr.Kind == pg.A_Expr_Kind_AEXPR_NULLIF {
-			return "nullif", 2
-		}
-	case *pg.Node_TypeCast:
-		if name, strength := label(v.TypeCast.Arg); strength > 1 {
-			return name, strength
-		}
-		names := stringsOf(v.TypeCast.TypeName.Names)
-		return names[len(names)-1], 1
-	case *pg.Node_CollateClause:
-		return label(v.CollateClause.Arg)
-	case *pg.Node_CaseExpr:
-		if name, strength := label(v.CaseExpr.Defresult); strength > 1 {
-			return name, strength
-		}
-		return "case", 1
-	case *pg.Node_AArrayExpr:
-		return "array", 2
-	case *pg.Node_RowExpr:
-		return "row", 2
-	case *pg.Node_CoalesceExpr:
-		return "coalesce", 2
-	case *pg.Node_MinMaxExpr:
-		if v.MinMaxExpr.Op == pg.MinMaxOp_IS_LEAST {
-			return "least", 2
-		}
-		return "greatest", 2
-	case *pg.Node_SqlvalueFunction:
-		name := strings.ToLower(strings.TrimPrefix(v.SqlvalueFunction.Op.String(), "SVFOP_"))
-		return strings.TrimSuffix(name, "_n"), 2
-	case *pg.Node_GroupingFunc:
-		return "grouping", 2
-	case *pg.Node_AIndirection:
-		if names := stringsOf(v.AIndirection.Indirection); len(names) > 0 {
-			return names[len(names)-1], 2
-		}
-		return label(v.AIndirection.Arg)
-	case *pg.Node_SubLink:
-		switch v.SubLink.SubLinkType {
-		case pg.SubLinkType_EXISTS_SUBLINK:
-			return "exists", 2
-		case pg.SubLinkType_ARRAY_SUBLINK:
-			return "array", 2
-		case pg.SubLinkType_EXPR_SUBLINK:
-			if s := v.SubLink.Subselect.GetSelectStmt(); s != nil && len(s.TargetList) > 0 {
-				t := s.TargetList[0].GetResTarget()
-				if t.Name != "" {
-					return t.Name, 2
-				}
-				return label(t.Val)
-			}
-		}
-	}
-	return "", 0
+	return Unnamed
 }

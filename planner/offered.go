@@ -86,6 +86,9 @@ func (ch *chooser) ownRange(s *solved, share privacy.Cost, grows bool) *way {
 	if !ok || len(columns) != 1 || !columns[0].Domain.Ordered() {
 		return nil
 	}
+	if columns[0].Domain.Size() > maxCells {
+		return nil
+	}
 	held := identity(s.table, columns)
 	var spec mechanisms.Spec
 	var err error

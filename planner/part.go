@@ -12,7 +12,6 @@ import (
 // classify evaluates the part's conditions and keys on every combination of its columns' cells and numbers the
 // combinations of equal keys, in order of their first occurrence.
 func (v *solver) classify(p *part) *Refusal {
-	combinations := 1
 	product := big.NewInt(1)
 	for _, c := range p.columns {
 		d := v.table.Columns[c].Domain
@@ -20,29 +19,36 @@ func (v *solver) classify(p *part) *Refusal {
 			return domainMissing.at(v.positionOfKeys(), v.table.Columns[c].Name)
 		}
 		p.sizes = append(p.sizes, d.Size())
-		combinations *= d.Size()
-		if product.Mul(product, big.NewInt(int64(d.Size()))); product.Cmp(big.NewInt(maxCells)) > 0 {
-			return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
-		}
+		product.Mul(product, big.NewInt(int64(d.Size())))
 	}
 	p.within = v.within(p)
+	sizes, tooMany := slices.Clone(p.sizes), product.Cmp(big.NewInt(maxCells)) > 0
+	if !v.cut(p, tooMany) {
+		return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
+	}
+	combinations := 1
+	for _, size := range p.sizes {
+		combinations *= size
+	}
+	if !tooMany {
+		v.env.Work.Take(int(product.Int64()), 12+len(v.s.counts))
+	}
+	v.env.Work.Take(combinations, 8+len(v.s.counts))
 	p.class, p.beyond, p.outside = make([]int32, combinations), make([]int32, combinations), map[string]int32{}
 	p.masks = make([][]bool, len(v.s.counts))
 	for c := range p.only {
 		p.masks[c] = make([]bool, combinations)
 	}
 	seen := map[string]int32{}
-	cells := make([]int, len(p.columns))
-	for at := v.byRuns(p, seen); at < len(p.class); at++ {
-		decode(at, p.sizes, cells)
+	pieces, cells := make([]int, len(p.columns)), make([]int, len(p.columns))
+	for at := range p.class {
+		decode(at, p.sizes, pieces)
+		v.put(p, pieces)
+		for i, piece := range pieces {
+			cells[i] = p.firstOf(i, piece)
+		}
 		if refusal := v.classifyOne(p, at, cells, seen); refusal != nil {
 			return refusal
-		}
-	}
-	p.weights = make([][]int64, len(v.s.counts))
-	for c, sum := range v.s.sums {
-		if sum != nil && sum.expr != nil && shares(p.columns, sum.expr.cols) {
-			p.weights[c] = v.spread(sum, p)
 		}
 	}
 	p.classes = len(seen)
@@ -54,14 +60,20 @@ func (v *solver) classify(p *part) *Refusal {
 			}
 		}
 	}
+	if !tooMany {
+		p.written(sizes)
+	}
+	p.weights = make([][]int64, len(v.s.counts))
+	for c, sum := range v.s.sums {
+		if sum != nil && sum.expr != nil && shares(p.columns, sum.expr.cols) {
+			p.weights[c] = v.spread(sum, p)
+		}
+	}
 	return nil
 }
 
-// classifyOne handles one combination of cells.
+// classifyOne handles one combination, to which the box is set; cells are the first ones in it.
 func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32) *Refusal {
-	for i, c := range p.columns {
-		v.box.set(c, cells[i])
-	}
 	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
 	admitted := v.admitted(p, cells)
 	for _, e := range p.filters {
@@ -90,7 +102,7 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 	if refusal != nil {
 		return refusal
 	}
-	p.place(at, at+1, values, seen, func(int) bool { return admitted })
+	p.place(at, values, seen, admitted)
 	return nil
 }
 
@@ -111,25 +123,21 @@ func (v *solver) keysOf(p *part) ([]policy.Value, *Refusal) {
 }
 
 // place numbers combinations of equal keys: as a class those that the condition admits, among what is left out the others.
-func (p *part) place(from, to int, values []policy.Value, seen map[string]int32, admitted func(at int) bool) {
-	name := keyText(values)
-	class, known := seen[name]
-	beyond, left := p.outside[name]
-	for at := from; at < to; at++ {
-		if !admitted(at) {
-			if !left {
-				beyond, left = int32(len(p.outside)), true
-				p.outside[name] = beyond
-			}
-			p.class[at], p.beyond[at] = -1, beyond
-			continue
-		}
-		if !known {
-			class, known = int32(len(seen)), true
-			seen[name] = class
+func (p *part) place(at int, values []policy.Value, seen map[string]int32, admitted bool) {
+	name, numbers := keyText(values), seen
+	if !admitted {
+		numbers = p.outside
+	}
+	number, known := numbers[name]
+	if !known {
+		number = int32(len(numbers))
+		numbers[name] = number
+		if admitted {
 			p.values = append(p.values, values)
 		}
-		p.class[at] = class
+	}
+	if p.class[at] = number; !admitted {
+		p.class[at], p.beyond[at] = -1, number
 	}
 }
 

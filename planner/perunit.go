@@ -276,12 +276,17 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 		}
 		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
 	}
-	if holds, refusal := (&grouping{b: g.b}).isOne(f.Args[0], t); name == "sum" && refusal == nil && holds != nil {
-		return g.add(UnitAggregate{Kind: UnitCount}, append(where, holds), policy.Int8, pos)
-	}
 	arg, refusal := t.expr(f.Args[0])
 	if refusal != nil {
 		return nil, refusal
+	}
+	if name == "sum" && numeric(arg) {
+		if c, holds, refusal := g.constantOf(f.Args[0], t); c != nil || refusal != nil {
+			if refusal != nil {
+				return nil, refusal
+			}
+			return g.sumOfConstant(arg, c, holds, where, pos)
+		}
 	}
 	if refusal := closed(g.source.table, arg); refusal != nil && (name != "count" || f.AggDistinct) {
 		return nil, refusal
@@ -297,6 +302,70 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 		return nil, unitAggregate.at(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.table.Columns[arg.cols[0]], where, pos)
+}
+
+// constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
+// and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
+func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *Refusal) {
+	own := &grouping{b: g.b}
+	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
+		return constantExpr(int64(1), policy.Int4, locationOf(n)), holds, refusal
+	}
+	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && own.addsNothing(w.Defresult, t) {
+		if holds, refusal = t.condition(w.Args[0].GetCaseWhen().Expr, "CASE/WHEN"); refusal != nil {
+			return nil, nil, refusal
+		}
+		n = w.Args[0].GetCaseWhen().Result
+	}
+	if c, refusal = t.expr(n); refusal != nil || !c.isConstant() || c.parameter > 0 || mustConstant(c) == nil {
+		return nil, nil, refusal
+	}
+	return c, holds, nil
+}
+
+// sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
+func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*expr, *Refusal) {
+	counted := slices.Clone(where)
+	if holds != nil {
+		counted = append(counted, holds)
+	}
+	typ := momentType("sum", arg.Type())
+	n, refusal := g.add(UnitAggregate{Kind: UnitCount}, counted, typ, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	total := n
+	if c.canon != constantExpr(int64(1), policy.Int4, -1).canon {
+		s, err := g.b.env.Call("*", n.Expr, c.Expr)
+		if err == nil {
+			s, err = g.b.env.Cast(s, typ, -1)
+		}
+		if err != nil {
+			return nil, scalarRefusal(err, pos)
+		}
+		total = node(formOther, "*", s, pos, n, c)
+	}
+	present, refusal := (&translator{}).not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
+	if refusal != nil {
+		return nil, refusal
+	}
+	some := append(slices.Clone(where), present)
+	if where, refusal := g.b.lowered(g.source.table, some); refusal != nil || where == nil { // each unit has a row
+		return total, refusal
+	}
+	rows, refusal := g.add(UnitAggregate{Kind: UnitCount}, some, policy.Int8, pos)
+	if refusal != nil {
+		return nil, refusal
+	}
+	any, err := g.b.env.Call(">", rows.Expr, scalar.Constant(int64(0), policy.Int4))
+	if err != nil {
+		return nil, scalarRefusal(err, pos)
+	}
+	s, err := g.b.env.Case([]scalar.When{{If: any, Then: total.Expr}}, nil)
+	if err != nil {
+		return nil, scalarRefusal(err, pos)
+	}
+	return node(formOther, "case0", s, pos, node(formCompare, ">", any, pos, rows, constantExpr(int64(0), policy.Int4, pos)), total), nil
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).

@@ -56,6 +56,7 @@ type Measure struct {
 	Declared *policy.Release // nil unless Shared
 	Table    *policy.Table
 	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
+	Cuts     [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
 	Where    Pred                 // nil: every row
 	Counters []Pred               // one count per counter and group, over the rows where it holds; nil: every row
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
@@ -88,6 +89,22 @@ func (m *Measure) Contribution() mechanisms.Contribution {
 		c.PerGroup = m.PerGroup
 	}
 	return c
+}
+
+// Size is how many cells, or pieces of cells, the SQL tells apart of the i-th column of the grain.
+func (m *Measure) Size(i int) int {
+	if m.Cuts == nil || m.Cuts[i] == nil {
+		return m.Grain[i].Domain.Size()
+	}
+	return len(m.Cuts[i])
+}
+
+// Piece is the number of the piece of the i-th column of the grain that a cell is in: the cell, where each is one.
+func (m *Measure) Piece(i, cell int) int {
+	if m.Cuts == nil {
+		return cell
+	}
+	return (&part{cuts: m.Cuts}).pieceOf(i, cell)
 }
 
 // Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
@@ -132,9 +149,10 @@ type CountColumn struct {
 // Run is how consecutive rows of a column are read, as many as it has Spans: each is the sum of cells of one counter of a
 // measure.
 type Run struct {
-	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are 0, which is public
+	Measure int // index into Plan.Measures; −1: nothing is counted, the rows are Known, which is public
 	Counter int
 	Spans   [][]mechanisms.Span // by row; disjoint, sorted
+	Known   int64               // of Measure −1: 0, or the half-width of another column
 	Alarm   *AlarmQuestion      // a yes or no is asked instead
 	Mix     [][]Term            // by row: it is read so instead, as a rounded sum over several measures; Measure is one of them
 	Pick    *Pick               // the rows are read so instead

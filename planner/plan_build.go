@@ -11,8 +11,10 @@ import (
 )
 
 // Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (*Plan, *Refusal) {
-	p, refusal := planOpen(s, params, c)
+func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *Refusal) {
+	c = c.limited()
+	defer c.stopped(&refusal)
+	p, refusal = planOpen(s, params, c)
 	return p, s.placed(refusal)
 }
 
@@ -57,7 +59,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	}
 	tellUnclosed(all, ways, &said)
 	for i, sh := range sheets {
-		plan.addLeaf(i, sh, ways[i])
+		plan.addLeaf(i, sh, ways[i], &said)
 		for _, a := range sh.asks {
 			if a.wanted() {
 				a.tellRules(&said)
@@ -66,6 +68,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 		plan.tellFew(plan.Leaves[i], &said)
 	}
 	plan.addChoices(sheets, chosen, ways[len(sheets):])
+	plan.tellEmptyGroups(b, &said)
 	if c.Alternatives {
 		plan.tellAlternatives(ch, append(slices.Clone(sheets), chosen...), ways)
 	}
@@ -110,7 +113,7 @@ func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
 
 func newBinder(c Context, params *parameters) *binder {
 	zone := c.Settings.Zone
-	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool)}, params: params, groups: groupings{}}
+	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, params: params, groups: groupings{}}
 }
 
 // measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is
@@ -119,12 +122,21 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 
 // tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
 func (s *solved) tellRules(said *notes) {
-	if unit := s.table.Dataset.Unit; s.table.BoundsGroups(s.cells) {
-		said.add("at most " + textOf(s.table.MaxGroups) + " groups of each " + unit.Name + " are counted in " + s.table.Name + ", and " + textOf(s.table.MaxPerGroup) + " rows in each")
-	} else if !unit.Row && s.table.MaxRowsPerUnit > 1 {
-		said.add("at most " + textOf(s.table.MaxRowsPerUnit) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
-	} else if !unit.Row {
-		said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
+	if unit := s.table.Dataset.Unit; !unit.Row {
+		groups := s.table.BoundsGroups(s.cells)
+		below := boundedIn(s.table)
+		switch rows := s.table.MaxRowsPerUnit; {
+		case s.table.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
+		case rows == 1:
+			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
+		default:
+			said.add("at most " + textOf(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
+		}
+		for _, t := range below {
+			if t == s.table || t.MaxRowsPerUnit > 1 {
+				said.add(boundTold(t, groups))
+			}
+		}
 	}
 	columns, _ := s.columns()
 	for _, c := range columns {
@@ -134,8 +146,36 @@ func (s *solved) tellRules(said *notes) {
 	}
 }
 
+// boundedIn lists the tables of the policy whose rows are bounded on the way to t's, once for each place.
+func boundedIn(t *policy.Table) (list []*policy.Table) {
+	if t.Derived == nil {
+		return []*policy.Table{t}
+	}
+	for _, in := range t.Derived.Inputs() {
+		list = append(list, boundedIn(in)...)
+	}
+	return list
+}
+
+// boundTold says how a table's rows are bounded and what that does to totals: noise is not all that an answer differs from
+// the table by. What is left out is a private number, so that no error can be shown for it.
+func boundTold(t *policy.Table, groups bool) string {
+	unit := t.Dataset.Unit.Name
+	if t.MaxRowsPerUnit == 1 && !groups {
+		return "one row of each " + unit + " is counted in " + t.Name
+	}
+	picked := ", picked by a hash where there are more: counts and sums are of these, and ± does not cover what is left out"
+	if t.Appends != nil {
+		picked = ", the first by " + t.Appends.Column.Name + " where there are more: counts and sums are of these, and ± does not cover what is left out"
+	}
+	if groups {
+		return "at most " + textOf(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + textOf(t.MaxPerGroup) + " rows in each" + picked
+	}
+	return "at most " + textOf(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
+}
+
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
-func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
+func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 	leaf := &Leaf{Name: leafName(i), SQL: sh.sql}
 	for k, e := range sh.keys {
 		leaf.Found = leaf.Found || closed(sh.table, e) != nil
@@ -161,6 +201,7 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way) {
 			}
 		}
 	}
+	p.fillWidths(leaf, sh, said)
 	if sh.turned != nil {
 		leaf = sh.turned.turnedOver(leaf, sh.at)
 		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
@@ -214,6 +255,40 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 	}
 }
 
+// fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
+func (p *Plan) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
+	widest := int64(0)
+	for n, c := range sh.counters {
+		if c.width == nil {
+			continue
+		}
+		for i := range leaf.Counts[n].Runs {
+			run := &leaf.Counts[n].Runs[i]
+			run.Known = p.runError(&leaf.Counts[*c.width].Runs[i]).HalfWidth
+			widest = max(widest, run.Known)
+		}
+	}
+	if widest > 0 {
+		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + textOf(widest))
+	}
+}
+
+// runError is the largest expected error over the rows of a run; none where nothing is counted, or a value is chosen.
+func (p *Plan) runError(run *Run) (e mechanisms.Error) {
+	switch {
+	case run.Measure < 0 || run.Pick != nil:
+		return e
+	case run.Mix != nil:
+		e = p.mixedError(run)
+	default:
+		e = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
+	}
+	if run.Most > 0 {
+		e.HalfWidth = min(e.HalfWidth, run.Most)
+	}
+	return e
+}
+
 // tellFew notes where the number of different values is lost in its noise.
 func (p *Plan) tellFew(leaf *Leaf, said *notes) {
 	for _, c := range leaf.Counts {
@@ -253,21 +328,9 @@ func (p *Plan) tellErrors() {
 			continue
 		}
 		var e mechanisms.Error // without a measure the count is a public fact
-		for _, run := range leaf.Counts[source].Runs {
-			if run.Measure < 0 || run.Pick != nil {
-				continue
-			}
-			own := mechanisms.Error{}
-			if run.Mix != nil {
-				own = p.mixedError(&run)
-			} else {
-				own = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
-			}
-			if own.HalfWidth >= e.HalfWidth {
+		for r := range leaf.Counts[source].Runs {
+			if own := p.runError(&leaf.Counts[source].Runs[r]); own.HalfWidth >= e.HalfWidth {
 				e = own
-			}
-			if run.Most > 0 {
-				e.HalfWidth = min(e.HalfWidth, run.Most)
 			}
 		}
 		p.Columns[i].Error = &e

@@ -82,6 +82,10 @@ func leafText(b *strings.Builder, l *Leaf) {
 				cells = append(cells, n.Name+"="+pickText(&n, r))
 				continue
 			}
+			if run.Measure < 0 && run.Known > 0 {
+				cells = append(cells, fmt.Sprintf("%s=±%d", n.Name, run.Known))
+				continue
+			}
 			text := fmt.Sprint(spans)
 			if len(text) > 120 {
 				text = text[:120] + "…"

@@ -86,13 +86,13 @@ func (p *product) plus(q *product) *product {
 
 // factors puts the columns on grids, as fine as the product of the largest values stays small; false where a constant is
 // not on its column's grid.
-func (p *product) factors(t *policy.Table) ([]Factor, bool) {
+func (p *product) factors(t *policy.Table, most int64) ([]Factor, bool) {
 	if len(p.of) == 0 || len(p.of) > mostFactors {
 		return nil, false
 	}
 	exponents := make([]int, len(p.of))
 	for i, m := range p.of {
-		f, ok := factorOf(t.Columns[m.column], false, mostAlone)
+		f, ok := factorOf(t.Columns[m.column], false, most)
 		if !ok {
 			return nil, false
 		}
@@ -107,8 +107,8 @@ func (p *product) factors(t *policy.Table) ([]Factor, bool) {
 				return nil, false
 			}
 			size := max(-factors[i].Low, factors[i].High)
-			if all *= min(size, 2*mostAlone); all > mostAlone {
-				all = 2 * mostAlone
+			if all *= min(size, 2*most); all > most {
+				all = 2 * most
 			}
 			if size > largest {
 				largest, at = size, i
@@ -117,13 +117,8 @@ func (p *product) factors(t *policy.Table) ([]Factor, bool) {
 		if all == 0 {
 			return nil, false
 		}
-		if all <= mostAlone {
-			slices.SortFunc(factors, func(a, b Factor) int {
-				if by := compareNames(a.Column, b.Column); by != 0 {
-					return by
-				}
-				return int(min(max(a.Centre-b.Centre, -1), 1))
-			})
+		if all <= most {
+			slices.SortFunc(factors, compareFactors)
 			return factors, true
 		}
 		exponents[at]++
@@ -146,21 +141,22 @@ func (m moved) factor(c *policy.Column, exponent int) (Factor, bool) {
 // multiply makes v the value of a product; false where its argument is none.
 func (v *value) multiply(t *policy.Table) bool {
 	p := productOf(v.arg)
-	if p == nil || v.largest != mostAlone {
+	if p == nil || v.use == squared {
 		return false
 	}
-	factors, ok := p.factors(t)
+	factors, ok := p.factors(t, v.largest)
 	if !ok {
 		return false
 	}
-	v.factors, v.times = factors, p.times
+	v.terms, v.times = one(factors), p.times
 	for _, f := range factors {
 		v.grid.exponent += f.Exponent
 	}
-	bound := boundOf(factors)
-	if bound == (mechanisms.Bound{}) {
+	bound, ok := boundOfTerms(v.terms)
+	if !ok || bound == (mechanisms.Bound{}) {
 		return false
 	}
+	v.bound = bound
 	ends := []*big.Rat{power10(v.grid.exponent, bound.Low), power10(v.grid.exponent, bound.High)}
 	for _, x := range ends {
 		x.Mul(x, p.times)

@@ -43,6 +43,7 @@ type counter struct {
 	units  *units   // of which different ones are counted
 	choice *choice  // instead of counting
 	alarm  *alarmed // instead of counting
+	width  *int     // instead of counting: the half-width of the counter of that index, which is public
 }
 
 // counterFor returns the index of a counter of rows, adding it at first use.
@@ -51,6 +52,18 @@ func (q *question) counterFor(where []*expr) int { return q.sumFor(where, nil) }
 // sumFor returns the index of a sum, adding it at first use.
 func (q *question) sumFor(where []*expr, sum *summand) int {
 	return q.add(counter{where: where, sum: sum})
+}
+
+// widthOf returns the index of the half-width of a counter, adding it at first use: see CountColumn.Known.
+func (q *question) widthOf(n int) int {
+	canon := "half-width of " + q.counters[n].canon
+	for i, have := range q.counters {
+		if have.width != nil && *have.width == n {
+			return i
+		}
+	}
+	q.counters = append(q.counters, counter{where: q.counters[n].where, canon: canon, width: &n})
+	return len(q.counters) - 1
 }
 
 // add returns the index of a counter, adding it at first use.
@@ -97,13 +110,15 @@ type solved struct {
 	first     int        // above 0: the numbers of so many cells with the most rows will do
 	grows     bool       // a release that grows: its cells are closed one by one
 	closed    int        // of grows: so many are
+	work      *scalar.Work
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so
 // the cells of the measure are their product.
 type part struct {
-	columns []int // positions in the table
-	sizes   []int
+	columns []int   // positions in the table
+	sizes   []int   // of each: how many cells it has, or pieces
+	cuts    [][]int // by column: the first cell of each piece; nil: a piece is a cell. Below, cells are pieces then
 	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
 	classes int
 	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
@@ -127,7 +142,7 @@ type solver struct {
 // solve folds a question's conditions and keys into cells.
 func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	own := *q
-	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own}}
+	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own, work: env.Work}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
 	if refusal != nil {
 		return nil, refusal

@@ -180,14 +180,14 @@ func (t *term) adds(g *grouping, call *pg.FuncCall, arg *expr) bool {
 	if refusal != nil {
 		return false
 	}
-	x, refusal := g.value(arg, false, mostAlone, int(call.Location))
-	if refusal != nil || x.grid.centre != 0 || x.least.Sign() < 0 {
+	x, refusal := g.value(arg, false, scored, int(call.Location))
+	if refusal != nil || x.grid.centre != 0 || x.least.Sign() < 0 || x.isConstant() {
 		return false
 	}
 	t.where, t.sum = present, x.sum(1)
 	bound := t.sum.weights.bound
 	if t.sum.expr == nil {
-		bound = boundOf(t.sum.factors)
+		bound = t.sum.bound
 	}
 	if bound.Low < 0 || bound.High < 1 {
 		return false

@@ -55,6 +55,10 @@ func (r *Refusal) inCharacters(text string) *Refusal {
 
 // Limits on the text, applied before the grammar's C code sees it.
 var (
+	planningSteps  = &reason{"planning-limit", "54000", "planning this statement takes more than the %d steps that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", ""}
+	planningMemory = &reason{"planning-memory", "54000", "planning this statement takes more than the %d MiB that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", ""}
+	planningEnded  = &reason{"planning-ended", "57014", "planning was ended: %s", "Nothing was charged. Ask again.", ""}
+
 	tooLong     = &reason{"statement-too-long", "54000", "the statement has %d bytes, more than the limit of %d", "Send the statements of a script one by one, and shorten lists of values.", ""}
 	tooMany     = &reason{"too-many-tokens", "54000", "the statement has more than %d tokens", "Shorten lists of values, or split the statement.", ""}
 	tooDeep     = &reason{"nesting-too-deep", "54001", "the statement is nested deeper than %d levels", "Write it with fewer parentheses, sub-queries or CASE levels.", ""}
@@ -167,6 +171,7 @@ var (
 // catalogue lists every refusal, in the order of the documentation.
 func catalogue() []*reason {
 	return []*reason{
+		planningSteps, planningMemory, planningEnded,
 		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
 		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, notifies, twoPhase, intoTable, rowLocks, explained, explainArg,
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,

@@ -131,7 +131,11 @@ func (r *rows) missing(fields []string, parts []relation, pos int) *Refusal {
 	}
 	refusal := unknownColumn.at(pos, strings.Join(fields, "."))
 	for _, p := range parts {
-		if near := nearest(name, r.names[p.from:p.to]); near != "" {
+		names := slices.Clone(r.names[p.from:p.to])
+		for _, k := range r.keys[p.fromKey:p.toKey] {
+			names = append(names, k.name)
+		}
+		if near := nearest(name, names); near != "" {
 			refusal.Hint = `Perhaps you meant to reference the column "` + p.alias + "." + near + `".`
 			break
 		}

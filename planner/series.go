@@ -46,6 +46,11 @@ func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refu
 	if refusal != nil {
 		return nil, refusal
 	}
+	for _, e := range ends {
+		if e.Type() == policy.IntervalT || e.Type() == policy.DateType || e.Type() == policy.TimestampT || e.Type() == policy.TimestampTZ {
+			return nil, timesSeries.at(int(f.Location), ends[0].Type().Name())
+		}
+	}
 	typ, refusal := commonType([][]*expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)
 	if refusal != nil || !typ.Integer() && typ != policy.NumericType {
 		return nil, refusal

@@ -57,6 +57,7 @@ func (v *sheeter) sheet(q *question) (*sheet, *Refusal) {
 	var order []string
 	for i, c := range q.counters {
 		switch {
+		case c.width != nil: // known once it is decided how its counter is read
 		case c.choice != nil || c.alarm != nil: // asked by itself
 		case c.units != nil:
 			name := c.units.name()

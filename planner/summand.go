@@ -10,12 +10,12 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Sum is what a counter adds up, a whole number of each row: the product of Factors, which the database computes, or
-// without Factors a weight of the row's cells, which Measure.Weigh gives.
+// Sum is what a counter adds up, a whole number of each row: the sum of Terms, which the database computes, or without
+// Terms a weight of the row's cells, which Measure.Weigh gives.
 type Sum struct {
-	Factors []Factor
-	Bound   mechanisms.Bound
-	Values  int // above 0: different values of so many are counted, see mechanisms.Sum
+	Terms  []SumTerm
+	Bound  mechanisms.Bound
+	Values int // above 0: different values of so many are counted, see mechanisms.Sum
 }
 
 // Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
@@ -26,16 +26,39 @@ type Factor struct {
 	Low, High int64
 }
 
-// The largest factors: alone, and in a product, whose noise may not be wider than package noise draws. Rounding to the
-// grid of a product moves a variance by at most a 2^13th of the square of the range.
+// use is what values are added up for.
+type use uint8
+
 const (
-	mostAlone     = 1 << 26
-	mostInProduct = 1 << 13
+	alone   use = iota // sums of them
+	squared            // sums of their products with others, or themselves
+	scored             // scores among which one is chosen
 )
 
-// summand is what a counter of a question adds up: a product of factors, or an expression by its columns' cells.
+// The largest whole numbers that are added up: 2^30 rows of them stay within what a release says (mechanisms.MostCount),
+// those of one unit within 2^40, so that at each cost that a session may ask for there is noise for them. A score is smaller.
+const (
+	mostAdded  = 1 << 31
+	mostOfUnit = 1 << 40
+	mostScored = 1 << 26
+)
+
+// largest is how large the whole numbers may be.
+func (u use) largest(t *policy.Table) int64 {
+	most := min(mostAdded, mostOfUnit/max(t.Contribution().Rows, 1))
+	switch u {
+	case squared:
+		return int64(math.Sqrt(float64(most)))
+	case scored:
+		return min(mostScored, most)
+	}
+	return most
+}
+
+// summand is what a counter of a question adds up: a sum of products of factors, or an expression by its columns' cells.
 type summand struct {
-	factors []Factor
+	terms   []SumTerm
+	bound   mechanisms.Bound // of terms
 	expr    *expr
 	weights weights  // of expr, by combination of its columns' cells
 	unit    *big.Rat // what one of the whole numbers is worth in the sum that the analyst sees
@@ -101,6 +124,8 @@ func ratOf(v policy.Value) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case int64:
 		return new(big.Rat).SetInt64(v), true
+	case policy.Date: // days, of which differences are added up
+		return new(big.Rat).SetInt64(int64(v)), true
 	case policy.Numeric:
 		if v.Scale >= 0 {
 			return new(big.Rat).SetFrac(v.At(v.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), true
@@ -136,30 +161,20 @@ func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	return Factor{c, g.exponent, g.centre, low, high}, true
 }
 
-// bound is what the product of factors may be.
-func boundOf(factors []Factor) mechanisms.Bound {
-	b := mechanisms.Bound{Low: 1, High: 1}
-	for i, f := range factors {
-		if i > 0 && f == factors[i-1] && len(factors) == 2 {
-			most := max(-f.Low, f.High)
-			return mechanisms.Bound{Low: 0, High: most * most}
-		}
-		ends := []int64{b.Low * f.Low, b.Low * f.High, b.High * f.Low, b.High * f.High}
-		b = mechanisms.Bound{Low: min(ends[0], ends[1], ends[2], ends[3]), High: max(ends[0], ends[1], ends[2], ends[3])}
-	}
-	return b
-}
-
 // encodeSum is the canonical encoding of what a counter adds up; nil counts rows.
 func encodeSum(b []byte, s *Sum) []byte {
 	if s == nil {
 		return append(b, 't')
 	}
-	b = binary.AppendUvarint(append(b, 's'), uint64(len(s.Factors)))
-	for _, f := range s.Factors {
-		b = encodeText(b, f.Column.Name)
-		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
-			b = binary.AppendVarint(b, n)
+	switch {
+	case len(s.Terms) == 0:
+		b = encodeFactors(append(b, 's'), nil)
+	case len(s.Terms) == 1 && s.Terms[0].Times == 1:
+		b = encodeFactors(append(b, 's'), s.Terms[0].Factors)
+	default:
+		b = binary.AppendUvarint(append(b, 'l'), uint64(len(s.Terms)))
+		for _, t := range s.Terms {
+			b = encodeFactors(binary.AppendVarint(b, t.Times), t.Factors)
 		}
 	}
 	return binary.AppendVarint(binary.AppendVarint(b, s.Bound.Low), s.Bound.High)
@@ -215,12 +230,80 @@ func (w weights) squared() weights {
 	return out
 }
 
-// exponentOf is the finest grid that an expression's type asks for.
-func exponentOf(t policy.Type) int {
-	if t.Integer() {
-		return 0
+// mostDecimals is how many digits after the point are looked at.
+const mostDecimals = 18
+
+// decimalsOf is how many digits after the point a number has, at most mostDecimals.
+func decimalsOf(x *big.Rat) int {
+	scaled, ten := new(big.Rat).Set(x), big.NewRat(10, 1)
+	for n := range mostDecimals {
+		if scaled.IsInt() {
+			return n
+		}
+		scaled.Mul(scaled, ten)
 	}
-	return -9
+	return mostDecimals
+}
+
+// decimalsIn is how many digits after the point PostgreSQL gives a sum of e, by its rules for numeric operators; −1: it is no
+// numeric, or that is not known.
+func decimalsIn(e *expr, t *policy.Table) int {
+	switch typ := e.Type(); {
+	case typ.Integer():
+		return 0
+	case typ != policy.NumericType:
+		return -1
+	case e.isConstant() && e.parameter == 0:
+		v, refusal := e.value(nil)
+		if n, ok := v.(policy.Numeric); refusal == nil && ok {
+			return int(max(n.Scale, 0))
+		}
+		return -1
+	case e.form == formColumn:
+		if d := t.Columns[e.cols[0]].Domain; d != nil && d.Type == policy.NumericType {
+			return int(d.Scale)
+		}
+		return -1
+	}
+	switch {
+	case len(e.args) == 1 && (strings.HasPrefix(e.op, "cast:") && e.Typmod() < 0 || e.op == "-"):
+		return decimalsIn(e.args[0], t)
+	case len(e.args) == 2 && e.op == "*":
+		a, b := decimalsIn(e.args[0], t), decimalsIn(e.args[1], t)
+		if a < 0 || b < 0 {
+			return -1
+		}
+		return a + b
+	case len(e.args) == 2 && (e.op == "+" || e.op == "-"), e.op == "coalesce":
+		return mostDecimalsIn(e.args, t)
+	case strings.HasPrefix(e.op, "case"):
+		var results []*expr
+		for i, a := range e.args {
+			if i%2 == 1 || i == len(e.args)-1 {
+				results = append(results, a)
+			}
+		}
+		return mostDecimalsIn(results, t)
+	}
+	return -1
+}
+
+// mostDecimalsIn is the most of several, of which NULLs have none.
+func mostDecimalsIn(list []*expr, t *policy.Table) int {
+	most := 0
+	for _, e := range list {
+		if e.isConstant() && e.parameter == 0 {
+			if v, refusal := e.value(nil); refusal == nil && v == nil {
+				continue
+			}
+		}
+		n := decimalsIn(e, t)
+		if n < 0 {
+			return -1
+		}
+		most = max(most, n)
+	}
+	return most
 }
 
 // middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.

@@ -21,9 +21,9 @@ func (s *solved) summed() []*Sum {
 			continue
 		}
 		some = true
-		sums[c] = &Sum{Factors: s.ownFactors(sum.factors)}
-		if sums[c].Bound = sum.weights.bound; sum.expr == nil {
-			sums[c].Bound = boundOf(sum.factors)
+		sums[c] = &Sum{Bound: sum.weights.bound}
+		if sum.expr == nil {
+			sums[c] = &Sum{Terms: s.ownTerms(sum.terms), Bound: sum.bound}
 		}
 	}
 	if !some {
@@ -32,16 +32,20 @@ func (s *solved) summed() []*Sum {
 	return sums
 }
 
-// ownFactors are factors over the question's table. When they were made it may have been another, to which a condition has
+// ownTerms are terms over the question's table. When they were made it may have been another, to which a condition has
 // added a column since: the columns of that are the first here.
-func (s *solved) ownFactors(factors []Factor) []Factor {
-	own := slices.Clone(factors)
-	for i, f := range own {
-		if t := f.Column.Table; t != s.table {
-			own[i].Column = s.table.Columns[columnIndex(t, f.Column)]
+func (s *solved) ownTerms(terms []SumTerm) []SumTerm {
+	out := slices.Clone(terms)
+	for n, term := range out {
+		own := slices.Clone(term.Factors)
+		for i, f := range own {
+			if t := f.Column.Table; t != s.table {
+				own[i].Column = s.table.Columns[columnIndex(t, f.Column)]
+			}
 		}
+		out[n].Factors = own
 	}
-	return own
+	return out
 }
 
 // encodeWeights adds the weights of a counter to a description, and which part they are of: two parts may be alike.

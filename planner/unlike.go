@@ -80,6 +80,7 @@ func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
 		preds = inCells(p, column, preds)
 	}
 	seen := map[string]bool{}
+	w.s.work.Step(w.sizes[at] * (1 + len(parts) + len(preds)))
 	for cell := range w.sizes[at] {
 		var kind []byte
 		for i, p := range parts {
@@ -87,13 +88,17 @@ func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
 				kind = binary.AppendVarint(kind, int64(cell))
 				break
 			}
-			kind = binary.AppendVarint(kind, int64(p.class[cell]))
+			own := cell
+			if i > 0 {
+				own = p.pieceOf(0, w.firstAt(at, cell))
+			}
+			kind = binary.AppendVarint(kind, int64(p.class[own]))
 			for _, mask := range p.masks {
-				kind = append(kind, bit(i > 0 && mask != nil && mask[cell]))
+				kind = append(kind, bit(i > 0 && mask != nil && mask[own]))
 			}
 		}
 		for _, p := range preds {
-			kind = append(kind, bit(inSpans(p.Spans, cell)))
+			kind = append(kind, bit(inSpans(p.Spans, w.firstAt(at, cell))))
 		}
 		if !seen[string(kind)] {
 			seen[string(kind)] = true

@@ -68,9 +68,7 @@ func (v *solver) show(p *part, counter int) *Refusal {
 	cells := make([]int, len(p.columns))
 	for at := range shows {
 		decode(at, p.sizes, cells)
-		for i, c := range p.columns {
-			v.box.set(c, cells[i])
-		}
+		v.put(p, cells)
 		text, known, refusal := v.valueText(v.s.values[counter])
 		if refusal != nil {
 			return refusal

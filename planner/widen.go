@@ -79,6 +79,9 @@ func (s *solved) around(most int) *solved {
 	if !ok {
 		return nil
 	}
+	if anyPieced(s) {
+		return nil // of more cells than are widened
+	}
 	combinations := 1
 	for _, p := range s.parts {
 		combinations *= len(p.class)

@@ -23,6 +23,9 @@ func columns(t *Table, list *tableT, at place) {
 			}
 		}
 		c := column(t, f, here)
+		if f.Keys == "join" && !c.Join { // a column with cells that rows are joined by too
+			t.addKey(c.Source, c.Type, c.Typmod)
+		}
 		if c.Extreme = list.Extremes; f.Extremes != nil {
 			c.Extreme = *f.Extremes
 			if c.Domain == nil || !c.Domain.Ordered() {
@@ -53,17 +56,17 @@ func column(t *Table, f *columnT, at place) *Column {
 		viewColumn(col, f, at)
 		return col
 	}
-	if f.Keys == "join" {
+	if f.Keys == "join" && (t.Public || t.Dataset.Unit.Row) {
+		at.key("keys").problem("keys: join is for private tables whose unit is a key")
+	}
+	if f.Keys == "join" && f.Domain.empty() {
 		col.Join = true
 		for key, given := range map[string]bool{
-			"domain": !f.Domain.empty(), "outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
+			"outside": f.Outside != "", "nulls": f.Nulls != "", "offgrid": f.Offgrid != "",
 		} {
 			if given {
-				at.name(key).problem("%s is given, but rows are only joined by this column: it has no cells", key)
+				at.name(key).problem("%s is given, but without a domain rows are only joined by this column: it has no cells", key)
 			}
-		}
-		if t.Public || t.Dataset.Unit.Row {
-			at.key("keys").problem("keys: join is for private tables whose unit is a key")
 		}
 		return col
 	}
@@ -268,7 +271,7 @@ func releaseColumns(t *Table, r *Release, f *releaseT, at place) {
 		if !coarsen(r, given, at.item(i)) {
 			return
 		}
-		if cells *= len(r.Cells(i)); cells > MaxCells {
+		if cells *= r.Size(i); cells > MaxCells {
 			at.problem("columns have more than %d cells together", MaxCells)
 			return
 		}

@@ -56,6 +56,9 @@ func (c *checker) dataset(f *datasetT, at place) {
 	}
 	unitPaths(d, f, at.key("tables"))
 	c.onePath(d)
+	for i, t := range d.Tables {
+		unique(t, f.Tables[i].Unique, at.key("tables").item(i).within("table", f.Tables[i].Name).key("unique"))
+	}
 	c.atLevel(d, at)
 	if private := privateTables(f); d.Unit.Row && len(private) > 1 {
 		at.key("unit").problem("unit is row, which is for a dataset of one private table; this one has %d: name a key that they share", len(private))
@@ -98,6 +101,13 @@ func unitKey(d *Dataset, f *datasetT, at place) {
 		return
 	}
 	d.Unit.Table, d.Unit.Column = table, column
+	if f.Unit.Type == "" {
+		return
+	}
+	var err error
+	if d.Unit.Type, _, err = ParseType(f.Unit.Type); err != nil {
+		at.problem("%v", err)
+	}
 }
 
 // renames refuses to take the name of a dataset that is still there.

@@ -53,12 +53,12 @@ func (s Step) over(small Step) int {
 	if s.Decimal.Coefficient != nil && small.Decimal.Coefficient != nil {
 		scale := max(s.Decimal.Scale, small.Decimal.Scale)
 		n, rest := new(big.Int).QuoRem(s.Decimal.At(scale), small.Decimal.At(scale), new(big.Int))
-		if rest.Sign() != 0 || !n.IsInt64() || n.Int64() > MaxCells {
+		if rest.Sign() != 0 || !n.IsInt64() || n.Int64() > MaxDomain {
 			return 0
 		}
 		return int(n.Int64())
 	}
-	if small.Whole < 1 || s.Whole%small.Whole != 0 || s.Whole/small.Whole > MaxCells {
+	if small.Whole < 1 || s.Whole%small.Whole != 0 || s.Whole/small.Whole > MaxDomain {
 		return 0
 	}
 	return int(s.Whole / small.Whole)

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -95,7 +96,68 @@ func limits(l *limitsT, at place) (to Limits) {
 		}
 		*k.field = int(n)
 	}
+	to.StatementCPU = defaultStatementCPU
+	if l.StatementCPU != "" {
+		d, ok := brief(l.StatementCPU)
+		if !ok || d < leastStatementCPU || d > mostStatementCPU {
+			at.key("statement_cpu").problem("statement_cpu is %.40q, must be a whole number of ms, s or m from 100ms to 10m, such as 5s", l.StatementCPU)
+		} else {
+			to.StatementCPU = d
+		}
+	}
+	to.StatementMemory = size(l.StatementMemory, 512<<20, 64<<20, at.key("statement_memory"), "statement_memory")
+	to.UserMemory = size(l.UserMemory, max(1<<30, to.StatementMemory), 64<<20, at.key("user_memory"), "user_memory")
+	to.Memory = size(l.Memory, 0, 512<<20, at.key("memory"), "memory")
+	if to.UserMemory < to.StatementMemory {
+		at.key("user_memory").problem("user_memory is %.40s, less than statement_memory, so that no statement could be answered", l.UserMemory)
+	}
+	if to.Memory > 0 && to.Memory < 2*to.StatementMemory {
+		at.key("memory").problem("memory is %.40s, must be at least twice statement_memory: a statement takes memory in the process and in its child", l.Memory)
+	}
 	return to
+}
+
+// The bounds of what a statement may take: a limit below them refuses what every client asks when it connects.
+const (
+	defaultStatementCPU = 5 * time.Second
+	leastStatementCPU   = 100 * time.Millisecond
+	mostStatementCPU    = 10 * time.Minute
+	mostMemory          = 1 << 50
+)
+
+// sizeForm is an amount of memory: a whole number of MiB, GiB or TiB.
+var sizeForm = regexp.MustCompile(`^([0-9]{1,6})\s*(MiB|GiB|TiB)$`)
+
+// size reads an amount of memory, in bytes.
+func size(text string, otherwise, least int64, at place, what string) int64 {
+	if text == "" {
+		return otherwise
+	}
+	match := sizeForm.FindStringSubmatch(text)
+	if match == nil {
+		at.problem("%s is %.40q, must be a whole number of MiB, GiB or TiB, such as 512MiB", what, text)
+		return otherwise
+	}
+	n, _ := strconv.ParseInt(match[1], 10, 64)
+	n *= map[string]int64{"MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}[match[2]]
+	if n < least || n > mostMemory {
+		at.problem("%s is %.40s, must be at least %s", what, text, SizeText(least))
+		return otherwise
+	}
+	return n
+}
+
+// SizeText writes an amount of memory as a policy does, in the largest unit that it is a whole number of.
+func SizeText(bytes int64) string {
+	for _, u := range []struct {
+		name string
+		size int64
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if bytes > 0 && bytes%u.size == 0 {
+			return strconv.FormatInt(bytes/u.size, 10) + u.name
+		}
+	}
+	return strconv.FormatInt(bytes, 10) + " bytes"
 }
 
 func checkAddress(address string, at place, what string) bool {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -121,7 +122,7 @@ func (c *checker) relation(t *Table, at place) {
 
 func publicTable(t *Table, f *tableT, at place) {
 	for key, given := range map[string]bool{
-		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "extremes": f.Extremes, "static": f.Static,
+		"unit": f.Unit != "", "max_rows_per_unit": f.MaxRowsPerUnit != "", "releases": len(f.Releases) > 0, "unique": len(f.Unique) > 0, "extremes": f.Extremes, "static": f.Static,
 		"max_groups_per_unit": f.MaxGroupsPerUnit != "", "max_rows_per_group": f.MaxRowsPerGroup != "",
 		"appends": f.Appends.Column != "", "rows_per_unit_total": f.RowsPerUnitTotal != "",
 	} {
@@ -133,6 +134,43 @@ func publicTable(t *Table, f *tableT, at place) {
 	t.MaxRows = int(whole64(f.MaxRows, 1, maxPublicRows, at.key("max_rows"), "max_rows"))
 	if f.MaxRows == "" {
 		t.MaxRows = defaultPublicRows
+	}
+}
+
+// unique reads the keys of which no two rows of a unit have the same value. Rows may be joined by their columns.
+func unique(t *Table, list []uniqueT, at place) {
+	if len(list) > 0 && !t.Public && (t.Dataset.Unit.Row || t.Analysed()) {
+		at.problem("unique is for tables of which a unit may have several rows, and whose bounds are their own")
+		return
+	}
+	for i, names := range list {
+		here := at.item(i)
+		var sources []string
+		for _, name := range names {
+			source, kind, typmod := name, Type(0), int32(-1)
+			if k := t.Key(name); k != nil {
+				source = k.Source
+			} else if c := t.Column(name); c != nil && c.Domain != nil && c.Open == nil {
+				source, kind, typmod = c.Source, c.Type, c.Typmod
+			} else {
+				here.problem("unique: table %s has no column %.63q with keys: join or a domain", t.Name, name)
+				return
+			}
+			if t.UnitColumn != "" && source == t.UnitColumn { // which rows of one unit share in any case
+				continue
+			}
+			if slices.Contains(sources, source) {
+				here.problem("unique: %.63q is given twice", name)
+			}
+			t.addKey(source, kind, typmod)
+			sources = append(sources, source)
+		}
+		if len(sources) == 0 {
+			here.problem("unique: a key must name a column beside the unit's; max_rows_per_unit: 1 says that a unit has one row")
+			return
+		}
+		slices.Sort(sources)
+		t.Unique = append(t.Unique, sources)
 	}
 }
 

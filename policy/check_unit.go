@@ -41,11 +41,11 @@ func unitPaths(d *Dataset, f *datasetT, at place) {
 	}
 	for _, t := range d.Tables {
 		if t.Via != nil {
-			t.Via.Table.addKey(t.Via.Key)
-			t.addKey(t.Via.Column)
+			t.Via.Table.addKey(t.Via.Key, 0, -1)
+			t.addKey(t.Via.Column, 0, -1)
 		}
 		if t.UnitColumn != "" {
-			t.addKey(t.UnitColumn)
+			t.addKey(t.UnitColumn, 0, -1)
 			for _, k := range t.Keys {
 				k.Unit = k.Source == t.UnitColumn
 			}
@@ -148,14 +148,14 @@ func (t Type) family() Type {
 	return t
 }
 
-// addKey makes a source column a join key, if it is not one.
-func (t *Table) addKey(source string) {
+// addKey makes a source column a join key, if it is not one. Its type is 0 where the policy does not say.
+func (t *Table) addKey(source string, kind Type, typmod int32) {
 	for _, k := range t.Keys {
 		if k.Source == source {
 			return
 		}
 	}
-	t.Keys = append(t.Keys, &Column{Table: t, Name: source, Source: source, Typmod: -1, Join: true, Hidden: true})
+	t.Keys = append(t.Keys, &Column{Table: t, Name: source, Source: source, Type: kind, Typmod: typmod, Join: true, Hidden: true})
 }
 
 // unitPath reads one table's path, its sides in either order.

@@ -44,16 +44,28 @@ type Release struct {
 
 // Cells returns, for each cell that the release has of its i-th column, the column's first cell in it.
 func (r *Release) Cells(i int) (from []int) {
-	d, width := r.Columns[i].Domain, 1
-	if r.Widths != nil {
-		width = r.Widths[i]
+	d, width := r.Columns[i].Domain, r.width(i)
+	for c := 0; c < d.Regular; c += width {
+		from = append(from, c)
 	}
-	for c := 0; c < d.Size(); c++ {
-		if c >= d.Regular || c%width == 0 {
-			from = append(from, c)
-		}
+	for c := d.Regular; c < d.Size(); c++ {
+		from = append(from, c)
 	}
 	return from
+}
+
+// Size is the number of those cells.
+func (r *Release) Size(i int) int {
+	d, width := r.Columns[i].Domain, r.width(i)
+	return (d.Regular+width-1)/width + d.Size() - d.Regular
+}
+
+// width is how many regular cells of the i-th column make one of the release's.
+func (r *Release) width(i int) int {
+	if r.Widths == nil {
+		return 1
+	}
+	return r.Widths[i]
 }
 
 // All lists the releases that the policy declares over the table.

@@ -1,7 +1,11 @@
 package policy
 
-// MaxCells is the largest number of cells of a domain, and of the cells of a release over several columns.
+// MaxCells is the largest number of cells of a release, and of the combinations of cells that a plan looks at one by one.
 const MaxCells = 1 << 20
+
+// MaxDomain is the largest number of cells of a domain: a cell's number is an int4 in every dialect. A domain is its two
+// ends and its step, so that its size costs nothing where nothing goes over its cells (docs/adr/0052).
+const MaxDomain = 1 << 30
 
 // OtherValue is the text value that stands for every value outside an enumerated text domain under `outside: other`.
 const OtherValue = "other"
@@ -24,7 +28,8 @@ type Domain struct {
 	Other   int      // cell of 'other' (under `outside: other`, a declared 'other' included), or −1
 	Null    int      // cell of NULL, or −1
 
-	index map[string]int // Values by text; nil in a Domain written by hand
+	index    map[string]int // Values by text; nil in a Domain written by hand
+	prepared *decimals      // of numeric and floating domains; nil in a Domain written by hand
 }
 
 // Step is the width of an ordered domain's cells: cell i holds the values v with Min + i·Step ≤ v < Min + (i+1)·Step,

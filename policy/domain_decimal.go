@@ -9,9 +9,27 @@ import (
 // Numeric and floating domains have decimal steps. Their boundaries are Min + i·Step, computed in integers at the
 // domain's common scale; those of a floating domain are then rounded once, to the nearest value of the column's type.
 
-// scale is the common scale of Min and Step.
-func (d *Domain) scale() int32 {
-	return max(d.decimal(d.Min).Scale, d.Step.Decimal.Scale, d.Scale)
+// decimals are Min and Step at their common scale, read once: a boundary is then one multiplication and one addition.
+type decimals struct {
+	step  Numeric // Domain.Step.Decimal, of which the rest was made: a copy of the domain may be given another
+	scale int32
+	least *big.Int
+	each  *big.Int
+	power float64 // 10^scale, where a floating boundary is one exact division; else 0
+}
+
+// decimals returns those that Steps has prepared, or makes them for a Domain written by hand.
+func (d *Domain) decimals() *decimals {
+	if d.prepared != nil && d.prepared.step == d.Step.Decimal {
+		return d.prepared
+	}
+	least := d.decimal(d.Min)
+	scale := max(least.Scale, d.Step.Decimal.Scale, d.Scale)
+	out := &decimals{step: d.Step.Decimal, scale: scale, least: least.At(scale), each: d.Step.Decimal.At(scale)}
+	if d.Type == Float8 && scale >= 0 && scale <= 22 {
+		out.power = math.Pow10(int(scale))
+	}
+	return out
 }
 
 // decimal returns the shortest decimal that denotes a numeric or floating value.
@@ -28,28 +46,35 @@ func (d *Domain) decimal(v Value) Numeric {
 }
 
 // boundary is Min + i·Step at the common scale.
-func (d *Domain) boundary(i int) (*big.Int, int32) {
-	scale := d.scale()
-	at := new(big.Int).Mul(d.Step.Decimal.At(scale), big.NewInt(int64(i)))
-	return at.Add(at, d.decimal(d.Min).At(scale)), scale
+func (d *Domain) boundary(i int) (*big.Int, *decimals) {
+	of := d.decimals()
+	at := new(big.Int).Mul(of.each, big.NewInt(int64(i)))
+	return at.Add(at, of.least), of
 }
 
 func (d *Domain) numericLow(cell int) Numeric {
-	at, scale := d.boundary(cell)
-	return Numeric{at, scale}
+	at, of := d.boundary(cell)
+	return Numeric{at, of.scale}
 }
 
 // numericCell is floor((v − Min)/Step); v lies within Min and Max.
 func (d *Domain) numericCell(v Numeric) int {
-	scale := max(d.scale(), v.Scale)
+	of := d.decimals()
+	scale := max(of.scale, v.Scale)
 	above := v.At(scale)
-	above.Sub(above, d.decimal(d.Min).At(scale))
-	return int(above.Quo(above, d.Step.Decimal.At(scale)).Int64())
+	above.Sub(above, Numeric{of.least, of.scale}.At(scale))
+	return int(above.Quo(above, Numeric{of.each, of.scale}.At(scale)).Int64())
 }
 
+// mostExact is 2^53: whole numbers up to it, and powers of ten up to 10^22, are float64s, so that their quotient is rounded once.
+const mostExact = 1 << 53
+
 func (d *Domain) floatLow(cell int) float64 {
-	at, scale := d.boundary(cell)
-	f, err := strconv.ParseFloat(at.String()+"e-"+strconv.Itoa(int(scale)), 8*int(d.Type.Length()))
+	at, of := d.boundary(cell)
+	if of.power != 0 && at.IsInt64() && at.Int64() >= -mostExact && at.Int64() <= mostExact {
+		return float64(at.Int64())/of.power + 0 // no negative zero
+	}
+	f, err := strconv.ParseFloat(at.String()+"e-"+strconv.Itoa(int(of.scale)), 8*int(d.Type.Length()))
 	if err != nil {
 		return math.NaN()
 	}

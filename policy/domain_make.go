@@ -68,8 +68,8 @@ func Steps(t Type, typmod int32, least, most Value, step Step, rules Rules) (*Do
 	if err != nil {
 		return nil, err
 	}
-	if !cells.IsInt64() || cells.Int64() > MaxCells {
-		return nil, fmt.Errorf("domain has %s cells, must have at most %d: use a larger step", cells, MaxCells)
+	if !cells.IsInt64() || cells.Int64() > MaxDomain {
+		return nil, fmt.Errorf("domain has %s cells, must have at most %d: use a larger step", cells, MaxDomain)
 	}
 	d.Regular = int(cells.Int64())
 	if t.Floating() {
@@ -79,6 +79,9 @@ func Steps(t Type, typmod int32, least, most Value, step Step, rules Rules) (*Do
 	}
 	if t == NumericType && d.Scale >= 0 {
 		d.Min, d.Max = least.(Numeric).Rescale(d.Scale), most.(Numeric).Rescale(d.Scale)
+	}
+	if t.Floating() || t == NumericType {
+		d.prepared = d.decimals()
 	}
 	return d.spare(rules)
 }
@@ -110,8 +113,8 @@ func (d *Domain) count() (*big.Int, error) {
 		if d.Step.Whole < 1 {
 			return nil, fmt.Errorf("step is %d, must be at least 1", d.Step.Whole)
 		}
-		if (d.Type == TimestampT || d.Type == TimestampTZ) && d.Step.Whole < 60*1000000 {
-			return nil, fmt.Errorf("step is %d microseconds, must be at least one minute", d.Step.Whole)
+		if (d.Type == TimestampT || d.Type == TimestampTZ) && d.Step.Whole < 1000000 {
+			return nil, fmt.Errorf("step is %d microseconds, must be at least one second", d.Step.Whole)
 		}
 		steps := (uint64(most) - uint64(least)) / uint64(d.Step.Whole)
 		return one.Add(one, new(big.Int).SetUint64(steps)), nil
@@ -158,8 +161,8 @@ func (d *Domain) spare(rules Rules) (*Domain, error) {
 		d.Null = next
 		next++
 	}
-	if next > MaxCells {
-		return nil, fmt.Errorf("domain has %d cells, must have at most %d", next, MaxCells)
+	if next > MaxDomain {
+		return nil, fmt.Errorf("domain has %d cells, must have at most %d", next, MaxDomain)
 	}
 	return d, nil
 }

@@ -211,7 +211,7 @@ func compare(a, b Value) int {
 
 // WithNull returns the domain with a cell for NULL: itself where it has one.
 func (d *Domain) WithNull() *Domain {
-	if d.Null >= 0 || d.Size() >= MaxCells {
+	if d.Null >= 0 || d.Size() >= MaxDomain {
 		return d
 	}
 	same := *d

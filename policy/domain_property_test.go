@@ -287,11 +287,11 @@ func TestDomainRefusesForeignValues(t *testing.T) {
 
 func TestDomainLimits(t *testing.T) {
 	rules := Rules{NullCell, OutsideOther}
-	if _, err := Steps(Int8, -1, int64(0), int64(MaxCells-2), Step{Whole: 1}, rules); err != nil {
-		t.Errorf("a domain of 2^20 cells: %v", err)
+	if _, err := Steps(Int8, -1, int64(0), int64(MaxDomain-2), Step{Whole: 1}, rules); err != nil {
+		t.Errorf("a domain of 2^30 cells: %v", err)
 	}
-	if _, err := Steps(Int8, -1, int64(0), int64(MaxCells-1), Step{Whole: 1}, rules); err == nil {
-		t.Error("a domain of 2^20 cells and one for NULL passes")
+	if _, err := Steps(Int8, -1, int64(0), int64(MaxDomain-1), Step{Whole: 1}, rules); err == nil {
+		t.Error("a domain of 2^30 cells and one for NULL passes")
 	}
 	if _, err := Steps(Int8, -1, int64(math.MinInt64), int64(math.MaxInt64), Step{Whole: 1}, rules); err == nil {
 		t.Error("a domain of 2^64 cells passes")

@@ -42,6 +42,10 @@ type limitsT struct {
 	UserPurchases       integer `yaml:"user_purchases" jsonschema:"default=8" jsonschema_description:"Statements of one user that are charged and counted at a time; more wait."`
 	StatementsPerSecond integer `yaml:"statements_per_second" jsonschema_description:"Statements of one user a second; without it any number."`
 	PurchasesPerSecond  integer `yaml:"purchases_per_second" jsonschema:"default=200" jsonschema_description:"Statements of one user a second that would be charged, over ten seconds."`
+	StatementCPU        string  `yaml:"statement_cpu" jsonschema:"default=5s" jsonschema_description:"Processor time that one statement's planning and post-processing may take; then it is ended with 57014, what was paid for stays free."`
+	StatementMemory     string  `yaml:"statement_memory" jsonschema:"default=512MiB" jsonschema_description:"Memory of one statement's post-processing; its released tables and its result may take half as much each. Beyond it the statement ends with 54000."`
+	UserMemory          string  `yaml:"user_memory" jsonschema:"default=1GiB" jsonschema_description:"Memory that one user's statements may take at a time: so many times statement_memory are worked on, more wait. What her cursors and prepared statements keep may take as much; more are refused with 53200."`
+	Memory              string  `yaml:"memory" jsonschema_description:"Memory of the process and its children together, such as 4GiB. Without it three quarters of what the machine, or the process's control group, has."`
 }
 
 type tlsT struct {
@@ -111,6 +115,7 @@ type unitT struct {
 type keyT struct {
 	Name string `yaml:"name" jsonschema:"required" jsonschema_description:"What one unit is called, such as person."`
 	Key  string `yaml:"key" jsonschema:"required" jsonschema_description:"table.column of the private database's column that names a unit."`
+	Type string `yaml:"type" jsonschema_description:"The type of its values. Units that are whole numbers (smallint, integer, bigint) are put in order faster where it is given."`
 }
 
 type allowanceT struct {
@@ -155,10 +160,14 @@ type tableT struct {
 	RowsPerUnitTotal integer    `yaml:"rows_per_unit_total" jsonschema_description:"With appends, instead of max_rows_per_unit: most rows that one unit is counted with over the table's life, its first by date."`
 	Trusted          bool       `yaml:"trusted" jsonschema_description:"source is a SELECT in the database's own SQL that is sent as it is written: that each of its rows depends on one unit's rows alone, and that it cannot fail, is assumed."`
 	NullUnit         string     `yaml:"null_unit" jsonschema:"enum=exclude,enum=each" jsonschema_description:"Rows of this table whose unit is NULL: left out, or each a unit of its own (assumed). Without it what the dataset says."`
+	Unique           []uniqueT  `yaml:"unique" jsonschema_description:"Keys of which no two rows of a unit have the same value: a column, or a list of columns. A join that equates one meets at most one row. A constraint proves it, or of rows that share a key one is taken in joins."`
 	Appends          appendsT   `yaml:"appends" jsonschema_description:"The date column by which rows are only ever added. Range releases over it grow as days close, at no further cost."`
 	Extremes         bool       `yaml:"extremes" jsonschema_description:"min and max of the table's columns are answered, as extreme quantiles: they tell where the outermost rows lie."`
 	Limits           later      `yaml:"limits"`
 }
+
+// uniqueT is a column's name or a list of names; see its schema.
+type uniqueT []string
 
 // appendsT is a column's name or a mapping; see its schema.
 type appendsT struct {
@@ -176,7 +185,7 @@ type columnT struct {
 	Nulls    string  `yaml:"nulls" jsonschema:"enum=cell,enum=exclude,default=cell" jsonschema_description:"What NULL becomes: a cell of its own, or a row left out."`
 	Offgrid  string  `yaml:"offgrid" jsonschema:"enum=exact,enum=snap,default=exact" jsonschema_description:"What a constant between two steps does in a query: counted exactly and afresh, or moved to the step."`
 	Comment  string  `yaml:"comment" jsonschema_description:"A description for the catalog."`
-	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column, which has no domain and is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
+	Keys     string  `yaml:"keys" jsonschema:"enum=join,enum=discover" jsonschema_description:"join: rows may be joined by this column; without a domain it is never shown. discover: a text column without a domain, of whose values those are found that enough units have."`
 	Extremes *bool   `yaml:"extremes" jsonschema_description:"min and max of this column are answered, as extreme quantiles. Without it what the table says."`
 }
 
@@ -184,7 +193,7 @@ type domainT struct {
 	Values []scalar `yaml:"values" jsonschema_description:"Every value, for text, varchar and uuid columns."`
 	Min    scalar   `yaml:"min" jsonschema_description:"The least value."`
 	Max    scalar   `yaml:"max" jsonschema_description:"The largest value, inclusive."`
-	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes. 1 for integers and 1 day for dates if left out."`
+	Step   scalar   `yaml:"step" jsonschema_description:"Width of a cell: a number, or 1 day, 15 minutes, 1 second. 1 for integers and 1 day for dates if left out."`
 }
 
 type releaseT struct {

@@ -47,6 +47,19 @@ type Limits struct {
 	UserPurchases       int // statements of one user that are charged and counted at a time
 	StatementsPerSecond int // statements of one user a second
 	PurchasesPerSecond  int // statements of one user a second that would be charged, over ten seconds
+
+	StatementCPU    time.Duration // processor time of planning and post-processing one statement
+	StatementMemory int64         // bytes of one statement's released tables, post-processing and result, each
+	UserMemory      int64         // bytes that one user's statements may take at a time, and as much again that her sessions may keep
+	Memory          int64         // bytes of the process and its children; 0: three quarters of what the machine or its control group has
+}
+
+// UserWorked is how many statements of one user may be planned or post-processed at a time, 0 for any number.
+func (l Limits) UserWorked() int {
+	if l.StatementMemory <= 0 {
+		return 0
+	}
+	return int(max(l.UserMemory/l.StatementMemory, 1))
 }
 
 // TLS names the certificate files, absolute paths.
@@ -100,6 +113,7 @@ type Unit struct {
 	Name   string // "person"
 	Table  string // table and column that name a unit: people.person_id
 	Column string
+	Type   Type // of Column's values; 0: not said
 }
 
 // Allowance is an amount of budget: as written, and as it is spent.
@@ -150,6 +164,7 @@ type Table struct {
 	MaxRows        int    // public tables: most rows copied
 	Appends        *Appends
 	Columns        []*Column
+	Unique         [][]string // each the source columns of a key that no two rows of a unit share, sorted; declared, and proven or enforced where a plan relies on it
 	Keys           []*Column  // columns without a domain that rows may be joined by: the unit's, those of Via, and `keys: join`
 	Releases       []*Release // of counts: ranges and histograms
 	Sessions       []*Release // online releases
@@ -297,6 +312,24 @@ func (t *Table) Key(name string) *Column {
 		}
 	}
 	return nil
+}
+
+// UnitType is the type of the column that names the table's units, 0 where the policy does not say.
+func (t *Table) UnitType() Type {
+	for t.Via != nil {
+		t = t.Via.Table
+	}
+	for _, list := range [][]*Column{t.Keys, t.Columns} {
+		for _, c := range list {
+			if t.UnitColumn != "" && c.Source == t.UnitColumn && c.Type != 0 {
+				return c.Type
+			}
+		}
+	}
+	if t.Dataset == nil {
+		return 0
+	}
+	return t.Dataset.Unit.Type
 }
 
 // Grows tells whether range releases over a column are kept over time: days that close are added to them.

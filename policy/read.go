@@ -120,6 +120,15 @@ func (u *unitT) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode(&u.keyT)
 }
 
+// UnmarshalYAML takes a column's name or a list of names.
+func (u *uniqueT) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		*u = uniqueT{n.Value}
+		return nil
+	}
+	return n.Decode((*[]string)(u))
+}
+
 // UnmarshalYAML takes a column's name or a mapping.
 func (a *appendsT) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {

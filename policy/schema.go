@@ -62,6 +62,11 @@ func (unitT) JSONSchema() *jsonschema.Schema {
 	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string", Enum: []any{"row"}}, reflected(&keyT{})}}
 }
 
+// JSONSchema says that a unique key is a column's name or a list of names.
+func (uniqueT) JSONSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "string"}, {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}}
+}
+
 // JSONSchema says that appends is a column's name or a mapping.
 func (appendsT) JSONSchema() *jsonschema.Schema {
 	type mapping appendsT

@@ -146,9 +146,9 @@ func FormatValue(t Type, v Value) string {
 }
 
 // steps in words: dates and times step in these.
-var units = map[string]int64{"minute": 60 * 1000000, "hour": 3600 * 1000000, "day": dayMicros, "week": 7 * dayMicros}
+var units = map[string]int64{"second": 1000000, "minute": 60 * 1000000, "hour": 3600 * 1000000, "day": dayMicros, "week": 7 * dayMicros}
 
-// ParseStep reads the step of an ordered domain: a number for numbers, "1 day" or "15 minutes" for dates and times.
+// ParseStep reads the step of an ordered domain: a number for numbers, "1 day", "15 minutes" or "1 second" for dates and times.
 func ParseStep(t Type, text string) (Step, error) {
 	switch {
 	case t.Integer():
@@ -171,7 +171,7 @@ func ParseStep(t Type, text string) (Step, error) {
 		if t == DateType {
 			return Step{}, fmt.Errorf("is %.40q, must be a number of days or weeks such as 1 day", text)
 		}
-		return Step{}, fmt.Errorf("is %.40q, must be a number of minutes, hours, days or weeks such as 15 minutes", text)
+		return Step{}, fmt.Errorf("is %.40q, must be a number of seconds, minutes, hours, days or weeks such as 15 minutes", text)
 	}
 	if t == DateType {
 		unit /= dayMicros

@@ -51,7 +51,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := p.timingNotes()
+	notes := append(p.limitNotes(), p.timingNotes()...)
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -98,6 +98,20 @@ func (p *Policy) Notes() []string {
 		}
 	}
 	return notes
+}
+
+// limitNotes says what one statement and one user may take.
+func (p *Policy) limitNotes() []string {
+	l := p.Server.Limits
+	if l == (Limits{}) {
+		return nil // a policy that was not read from a file
+	}
+	whole := "three quarters of what the machine or its control group has"
+	if l.Memory > 0 {
+		whole = SizeText(l.Memory)
+	}
+	return []string{fmt.Sprintf("limits: one statement has %s of processor time to be planned and post-processed, and %s of memory; of one user %d at a time are worked on, and her cursors, prepared statements and unread answers may keep %s; the process and its children have %s",
+		l.StatementCPU, SizeText(l.StatementMemory), l.UserWorked(), SizeText(l.UserMemory), whole)}
 }
 
 // timingNotes says what the grid costs and what it leaves to see.

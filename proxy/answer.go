@@ -33,15 +33,27 @@ type Answerer struct {
 	sessions  sessions
 	watches   watches
 	turns     *turns // of those who buy
+	workers   *Workers
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst),
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e)),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
+
+// places is how many queries a sandbox runs at a time; without one there are none to bound.
+func places(e sandbox.Engine) int {
+	if e == nil {
+		return 0
+	}
+	return e.Places()
+}
+
+// Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
+func (a *Answerer) Workers() *Workers { return a.workers }
 
 // Drain waits until every purchase under way is saved.
 func (a *Answerer) Drain() { a.paid.Wait() }
@@ -84,19 +96,24 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	}
 	bought.charged = bought.charged.Plus(found)
 	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
-	tables, told, err := a.read(ctx, s, plan, bought.ids)
+	in, err := a.read(ctx, s, plan, bought.ids)
 	done()
 	if err != nil {
 		return result, err
 	}
-	result.Notices = toldToo(result.Notices, told)
-	if result.Rows, err = a.postProcess(ctx, s, plan, outer, tables); err != nil {
-		return result, err
-	}
-	if plan.ErrorColumns && len(plan.Leaves) > 0 {
-		if result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows); err != nil {
-			return result, err
+	result.Notices = toldToo(result.Notices, in.told)
+	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+		leaves, err := leafTables(ctx, plan, in.readings, in.answers)
+		if err == nil {
+			result.Rows, err = a.postProcess(ctx, s, plan, outer, leaves)
 		}
+		if err == nil && plan.ErrorColumns && len(plan.Leaves) > 0 {
+			result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows)
+		}
+		return err
+	})
+	if err != nil {
+		return result, err
 	}
 	result.Columns = result.Rows.Value().Columns
 	again(plan, bought, result)
@@ -122,9 +139,9 @@ const purchaseBurst = 10 * time.Second
 // mostPlans bounds how often a statement is planned anew because what it would refine was refined meanwhile.
 const mostPlans = 8
 
-// planContext is what the plan may depend on: the policy, her settings, her holdings.
-func (a *Answerer) planContext(s *Session) planner.Context {
-	c := planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+// planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
+func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
+	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -132,15 +149,34 @@ func (a *Answerer) planContext(s *Session) planner.Context {
 	return c
 }
 
+// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
+// processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
+func planningLimits(p *policy.Policy) planner.Limits {
+	l := planner.DefaultLimits
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.Bytes = p.Server.Limits.StatementMemory
+	}
+	return l
+}
+
+// stepsPerSecond is how many steps of planning stand for a second of processor time.
+const stepsPerSecond = 20e6
+
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
-	return render(plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
+		if ctx.Err() != nil {
+			return nil, rewrite.OuterQuery{}, planner.RefuseEnded(context.Cause(ctx))
+		}
 		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
 		}
@@ -384,7 +420,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 	case errors.Is(err, ledger.ErrExhausted):
 		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
-			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost, b.Spent, b.Limit)
+			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost.In(b.Limit), b.Spent.In(b.Limit), b.Limit)
 		}
 		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
 		if s.Settings.MaxError > 0 {

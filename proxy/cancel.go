@@ -13,6 +13,7 @@ import (
 var (
 	errCanceled = errors.New("canceling statement due to user request")
 	errTimeout  = errors.New("canceling statement due to statement timeout")
+	errLost     = errors.New("canceling statement because its client has gone")
 	errShutdown = errors.New("terminating connection due to administrator command")
 )
 

@@ -57,8 +57,19 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 		return unsent(err, unwritten)
 	}
 	rows := result.Rows.Value().Data
-	for _, row := range rows {
-		if err := w.row(row); err != nil {
+	for i := 0; i < len(rows); {
+		var err error
+		encode := func() {
+			for ; i < len(rows) && len(w.out) < flushAt && err == nil; i++ {
+				err = w.row(rows[i])
+			}
+		}
+		if len(rows) < longRows {
+			encode()
+		} else if c.server.workers.briefly(ctx, c.user, encode) != nil {
+			return interrupted(ctx)
+		}
+		if err != nil {
 			c.back.Send(encodedRows(w.out[:w.from]))
 			return unsent(err, unwritten)
 		}

@@ -32,8 +32,10 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 	if err != nil {
 		return told, err
 	}
-	p.columns = p.result.Columns
-	c.open(k.Cursor.Name, p)
+	p.columns, p.kept = p.result.Columns, p.result.Rows.Value().Size()
+	if err := c.open(k.Cursor.Name, p); err != nil {
+		return told, err
+	}
 	if p.binary {
 		p.names, err = c.namesFor(ctx, p.columns, inBinary)
 	}
@@ -96,13 +98,13 @@ func missingCursor(name string) *Failure {
 
 func (c *session) closeCursor(name string) (string, error) {
 	if name == "" {
-		clear(c.portals)
+		c.closePortals()
 		return "CLOSE CURSOR ALL", nil
 	}
 	if c.portals[name] == nil {
 		return "", missingCursor(name)
 	}
-	delete(c.portals, name)
+	c.closePortal(name)
 	return "CLOSE CURSOR", nil
 }
 

@@ -29,10 +29,16 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Pla
 	}
 	samples := map[string][][]policy.Value{}
 	if needsRedraws(plan) {
+		most := s.Policy.Server.Limits.StatementMemory / 2
+		size := int64(0)
 		for range redraws {
 			again, err := a.redraw(ctx, s, plan, outer, ids)
 			if err != nil {
 				return released, err
+			}
+			if size += again.Value().Size(); most > 0 && size > most {
+				return released, failure("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
+					withHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
 			}
 			collect(samples, plan, again.Value())
 		}
@@ -69,7 +75,11 @@ func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, o
 	for i := range readings {
 		readings[i].estimate = readings[i].estimate.Redraw(a.random)
 	}
-	return a.postProcess(ctx, s, plan, outer, leafTables(plan, readings, nil))
+	leaves, err := leafTables(ctx, plan, readings, nil)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	return a.postProcess(ctx, s, plan, outer, leaves)
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

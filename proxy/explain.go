@@ -56,14 +56,14 @@ type explainedColumn struct {
 
 // explain describes a plan.
 func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *planner.Refusal) {
-	queries, outer, refusal := a.render(plan)
+	queries, outer, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return explanation{}, refusal
 	}
 	a.renderSteps(plan, queries)
 	e := explained(plan, queries, outer)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
-	return e, a.explainFinds(plan, &e)
+	return e, a.explainFinds(ctx, plan, &e)
 }
 
 // explained describes a plan and its SQL.
@@ -116,7 +116,7 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 	}
 	left := remaining(b)
 	if !cost.Fits(left) {
-		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left, b.Limit)
+		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left.In(b.Limit), b.Limit)
 	}
 	if cost.Rho.Pico() != 0 {
 		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
@@ -175,7 +175,7 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	e.Errors = leafErrors(plan, leaf, measure)
 	if q.Valid() {
 		e.Query, e.Arguments = q.SQL(), q.Args()
-		if _, _, ok := q.Proven(); ok {
+		if len(q.Proven()) > 0 {
 			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
 		}
 	}

@@ -19,6 +19,7 @@ type prepared struct {
 	params  []policy.Type
 	told    []policy.Type    // the same, as Describe found them: unknown where nothing tells
 	columns []sandbox.Column // nil: no rows
+	kept    int64            // bytes that its text and tree count for
 	policy  *policy.Policy   // params and columns hold under this policy
 	epoch   uint64           // and these settings
 	listed  *sandbox.Prepared
@@ -35,7 +36,8 @@ type portal struct {
 	run     bool
 	result  Result
 	names   objectNames
-	at      int // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
+	kept    int64 // bytes that its parameters and rows count for
+	at      int   // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
 
 	binary  bool // FETCH brings its rows in binary
 	forward bool // NO SCROLL, as all that Bind opens
@@ -55,7 +57,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 		return err
 	}
 	c.source = m.Query
-	commands, err := c.read(m.Query)
+	commands, err := c.read(ctx, m.Query)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,9 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	default:
 		return failure("42601", "cannot insert multiple commands into a prepared statement")
 	}
-	c.keepStatement(m.Name, stmt, false)
+	if err := c.keepStatement(m.Name, stmt, false); err != nil {
+		return err
+	}
 	c.back.Send(&pgproto3.ParseComplete{})
 	return nil
 }
@@ -124,7 +128,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 
 // inferAsked has the pipeline describe what it will be asked.
 func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner.Statement) error {
-	ctx, stop := c.timed(ctx)
+	ctx, stop := c.timed(metered(ctx))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
 	if ctx.Err() != nil {
@@ -203,10 +207,13 @@ func (c *session) bind(m *pgproto3.Bind) error {
 			return f
 		}
 		p.params = append(p.params, v)
+		p.kept += int64(len(raw))
 	}
 	c.enter()
 	p.cursor = c.describedCursor(m.DestinationPortal, p, stmt.listed.Statement, false)
-	c.open(m.DestinationPortal, p)
+	if err := c.open(m.DestinationPortal, p); err != nil {
+		return err
+	}
 	c.back.Send(&pgproto3.BindComplete{})
 	return nil
 }
@@ -222,10 +229,15 @@ func (c *session) mayOpen(name string) error {
 }
 
 // open gives a portal its name, under which the protocol and the statements of cursors find it.
-func (c *session) open(name string, p *portal) {
+func (c *session) open(name string, p *portal) error {
+	c.closePortal(name)
+	if err := c.keep(p.kept); err != nil {
+		return err
+	}
 	c.opened++
 	p.number, p.fresh = c.opened, true
 	c.portals[name] = p
+	return nil
 }
 
 func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
@@ -309,6 +321,9 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	for _, n := range p.result.Notices {
 		c.notify(n)
 	}
+	if err == nil {
+		err = c.keepRows(p)
+	}
 	if err != nil {
 		return err
 	}
@@ -356,7 +371,7 @@ func (c *session) closeObject(m *pgproto3.Close) error {
 	case 'S':
 		c.dropStatement(m.Name)
 	case 'P':
-		delete(c.portals, m.Name)
+		c.closePortal(m.Name)
 	default:
 		return failure("08P01", "invalid CLOSE message subtype")
 	}

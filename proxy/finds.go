@@ -16,22 +16,23 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (*planner.Plan, []rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
-	plan, refusal := planner.Build(stmt, params, a.planContext(s))
-	if refusal != nil {
-		return nil, nil, rewrite.OuterQuery{}, refusal
-	}
-	queries, outer, refusal := a.render(plan)
-	if refusal == nil {
-		refusal = a.tryOuter(ctx, s, plan, outer)
-	}
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery, refusal *planner.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+		if plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
+			return refusal
+		}
+		if queries, outer, refusal = a.render(ctx, plan); refusal != nil {
+			return refusal
+		}
+		return a.tryOuter(ctx, s, plan, outer)
+	})
 	return plan, queries, outer, refusal
 }
 
 // find buys the keys that a plan needs, if the budget holds the whole of it.
 func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) (privacy.Cost, error) {
 	first := plan.PlanOfFinds()
-	queries, _, refusal := a.render(first)
+	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return privacy.Cost{}, refusal
 	}
@@ -81,9 +82,9 @@ func specOf(r ledger.Release) mechanisms.Spec {
 }
 
 // explainFinds describes what is found first.
-func (a *Answerer) explainFinds(plan *planner.Plan, e *explanation) *planner.Refusal {
+func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *planner.Refusal {
 	first := plan.PlanOfFinds()
-	queries, _, refusal := a.render(first)
+	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
 		return refusal
 	}

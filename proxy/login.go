@@ -222,6 +222,7 @@ func (c *session) end(err error) {
 		c.server.users.disconnect(c.user)
 		c.counted = false
 	}
+	c.forget(c.held)
 	c.pace.hold()
 	if err == nil || errors.Is(err, errSilent) {
 		_ = c.back.Flush() // the client may be gone

@@ -83,7 +83,7 @@ func marginalsText(m *planner.Measure) string {
 
 // weighedNoise tells the noise of what was multiplied by a weight, in rows.
 func weighedNoise(n mechanisms.Noise, weight float64) string {
-	size := float64(n.Num) / float64(n.Den)
+	size := n.Spread()
 	if n.Kind == mechanisms.DiscreteGaussian {
 		return fmt.Sprintf("variance %.4g", size/weight/weight)
 	}
@@ -143,5 +143,5 @@ func strategyText(y mechanisms.Strategy) string {
 }
 
 func ratio(n mechanisms.Noise) string {
-	return fmt.Sprintf("%.6g", float64(n.Num)/float64(n.Den))
+	return fmt.Sprintf("%.6g", n.Spread())
 }

@@ -21,8 +21,7 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 	if err := c.infer(ctx, stmt); err != nil {
 		return err
 	}
-	c.keepStatement(k.name, stmt, true)
-	return nil
+	return c.keepStatement(k.name, stmt, true)
 }
 
 // executeNamed answers a prepared SELECT.

@@ -23,7 +23,7 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		if len(public) == 0 {
 			return nil
 		}
-		return []Notice{{Message: "free: " + strings.Join(public, "; ")}}
+		return []Notice{{Message: "free: " + strings.Join(public, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
 	parts := make([]string, 0, 3)
 	if bought.charged.IsZero() {
@@ -76,7 +76,7 @@ func balanceText(cost privacy.Cost, b ledger.Balance) string {
 		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
 		return text + windowText(b)
 	}
-	text := fmt.Sprintf("%.2g %% of your budget (%s)", 100*cost.Rho.Float()/b.Limit.Rho.Float(), cost)
+	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(cost.Rho.Float()/b.Limit.Rho.Float(), 2), cost)
 	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
 		text += fmt.Sprintf("; about %d more such questions", more)
 	} else {

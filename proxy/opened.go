@@ -13,11 +13,61 @@ import (
 // pg_cursors and pg_prepared_statements show a session what it opened itself, in its own words, and nobody else's.
 
 // keepStatement gives a prepared statement its name.
-func (c *session) keepStatement(name string, stmt *prepared, fromSQL bool) {
+func (c *session) keepStatement(name string, stmt *prepared, fromSQL bool) error {
+	stmt.kept = treeSize * int64(len(c.source))
+	if err := c.keep(stmt.kept); err != nil {
+		return err
+	}
 	stmt.listed = &sandbox.Prepared{Name: name, Statement: c.source, Created: policy.Timestamptz(time.Now().UnixMicro()),
 		Params: stmt.params, Results: columnTypes(stmt.columns), FromSQL: fromSQL}
 	c.statements[name] = stmt
 	c.forgetList(name)
+	return nil
+}
+
+// treeSize is how many bytes a parsed statement keeps for each of its text, roughly and at most.
+const treeSize = 64
+
+// keep counts bytes that the session keeps as its user's, and refuses what is too much.
+func (c *session) keep(bytes int64) error {
+	if err := c.server.workers.kept.add(c.user, bytes, c.policy.Server.Limits.UserMemory); err != nil {
+		return err
+	}
+	c.held += bytes
+	return nil
+}
+
+func (c *session) forget(bytes int64) {
+	c.held -= bytes
+	_ = c.server.workers.kept.add(c.user, -bytes, 0) // less is always granted
+}
+
+// keepRows counts the rows that a portal has drawn. Without room for them it has none; they are free when they are asked for
+// again.
+func (c *session) keepRows(p *portal) error {
+	if !p.result.Rows.Valid() {
+		return nil
+	}
+	size := p.result.Rows.Value().Size()
+	if err := c.keep(size); err != nil {
+		p.result = Result{}
+		return err
+	}
+	p.kept += size
+	return nil
+}
+
+func (c *session) closePortal(name string) {
+	if p := c.portals[name]; p != nil {
+		c.forget(p.kept)
+		delete(c.portals, name)
+	}
+}
+
+func (c *session) closePortals() {
+	for name := range c.portals {
+		c.closePortal(name)
+	}
 }
 
 func columnTypes(columns []sandbox.Column) []policy.Type {
@@ -32,12 +82,17 @@ func columnTypes(columns []sandbox.Column) []policy.Type {
 }
 
 func (c *session) dropStatement(name string) {
-	delete(c.statements, name)
+	if stmt := c.statements[name]; stmt != nil {
+		c.forget(stmt.kept)
+		delete(c.statements, name)
+	}
 	c.forgetList(name)
 }
 
 func (c *session) dropStatements() {
-	clear(c.statements)
+	for name := range c.statements {
+		c.dropStatement(name)
+	}
 	c.list, c.listed = nil, false
 }
 

@@ -12,7 +12,7 @@ import (
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
 func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *planner.Plan) (privacy.Cost, error) {
-	queries, _, refusal := a.render(plan)
+	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return privacy.Cost{}, refusal
 	}

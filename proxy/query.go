@@ -12,6 +12,10 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 )
 
+// longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
+// client: a slow one keeps its rows, which count as its user's memory, and nothing else.
+const longRows = 1000
+
 // flushAt is how many bytes of rows are gathered before they are sent.
 const flushAt = 64 << 10
 
@@ -20,7 +24,7 @@ const flushAt = 64 << 10
 func (c *session) query(text string) error {
 	c.dropStatement("")
 	c.source = text
-	delete(c.portals, "")
+	c.closePortal("")
 	err := c.cancelable(func(ctx context.Context) error { return c.statementsOf(ctx, text) })
 	c.several = false
 	if err != nil {
@@ -37,7 +41,7 @@ func (c *session) statementsOf(ctx context.Context, text string) error {
 	for from, some := 0, false; ; {
 		part := c.readable(text[from:])
 		blank := utf8.RuneCountInString(text[:from]) // keeps positions in errors those of the whole text
-		commands, err := c.read(strings.Repeat(" ", blank) + part)
+		commands, err := c.read(ctx, strings.Repeat(" ", blank)+part)
 		if err != nil {
 			return err
 		}
@@ -84,17 +88,27 @@ func (c *session) runAll(ctx context.Context, commands []command) (next int, err
 	return 0, nil
 }
 
+// longText is the length from which on a text takes long enough to be parsed that a user's sessions do it in turn.
+const longText = 4 << 10
+
 // read parses the text of a message.
-func (c *session) read(text string) ([]command, error) {
+func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	if !utf8.ValidString(text) {
 		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
 	var refusal *planner.Refusal
-	if dialect := c.settings.dialect(); dialect == planner.PostgreSQL {
-		commands, refusal = c.server.parse(text)
-	} else {
-		commands, refusal = parseCommandsAs(text, dialect, c.dataset)
+	parse := func() {
+		if dialect := c.settings.dialect(); dialect == planner.PostgreSQL {
+			commands, refusal = c.server.parse(text)
+		} else {
+			commands, refusal = parseCommandsAs(text, dialect, c.dataset)
+		}
+	}
+	if len(text) < longText {
+		parse()
+	} else if err := c.server.workers.briefly(ctx, c.user, parse); err != nil {
+		return nil, interrupted(ctx)
 	}
 	if refusal != nil {
 		return nil, refusal
@@ -113,6 +127,13 @@ func (c *session) answer(ctx context.Context, k *command) error {
 	if !result.Rows.Valid() {
 		c.complete(result.Tag)
 		return nil
+	}
+	if k.Kind != planner.KindFetch { // whose rows the cursor keeps
+		size := result.Rows.Value().Size()
+		if err := c.keep(size); err != nil {
+			return err
+		}
+		defer c.forget(size)
 	}
 	if k.Kind == planner.KindCopy {
 		return c.sendCopy(ctx, k.Copy, result)
@@ -167,8 +188,18 @@ func unsent(err error, otherwise string) error {
 func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
-	for i := from; i < to; i++ {
-		if buffer, err = e.row(buffer, result.Rows, i); err != nil {
+	for i := from; i < to; {
+		encode := func() {
+			for ; i < to && len(buffer) < flushAt && err == nil; i++ {
+				buffer, err = e.row(buffer, result.Rows, i)
+			}
+		}
+		if to-from < longRows {
+			encode()
+		} else if c.server.workers.briefly(ctx, c.user, encode) != nil {
+			return interrupted(ctx)
+		}
+		if err != nil {
 			c.back.Send(encodedRows(buffer))
 			return unsent(err, "a value cannot be sent in the format that was asked for")
 		}

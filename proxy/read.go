@@ -12,25 +12,32 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// read makes the released table of each leaf from the saved releases.
-func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (tables []sandbox.Table, told []string, err error) {
+// leafInputs is what the leaves of a plan are made of, and what the statement's notice is to tell of it.
+type leafInputs struct {
+	readings []saved
+	answers  asked
+	told     []string
+}
+
+// read reads the saved releases of a plan, and asks those that are asked.
+func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (leafInputs, error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	answers, err := a.askSessions(ctx, s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
 	if err != nil {
-		return nil, nil, err
+		return leafInputs{}, err
 	}
 	if answers == nil {
 		answers = asked{}
 	}
 	answers.add(alarms)
-	return leafTables(plan, readings, answers), append(a.onlineParts(s, plan, ids, answers), told...), nil
+	return leafInputs{readings, answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
 }
 
 // readings are the saved releases of a plan's measures.
@@ -49,7 +56,8 @@ func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]save
 	return readings, a.readMadeUp(s, plan, ids, readings)
 }
 
-func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.Table {
+// leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
+func leafTables(ctx context.Context, plan *planner.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
 	tables := make([]sandbox.Table, len(plan.Leaves))
 	for i, leaf := range plan.Leaves {
 		if leaf.MadeUp != nil {
@@ -57,16 +65,16 @@ func leafTables(plan *planner.Plan, readings []saved, answers asked) []sandbox.T
 			continue
 		}
 		if measures := leaf.Measures(); len(measures) == 0 {
-			tables[i] = publicLeaf(leaf)
+			tables[i] = publicLeaf(ctx, leaf)
 		} else {
-			tables[i] = leafTable(leaf, readings, answers, readings[measures[0]].noisy)
+			tables[i] = leafTable(ctx, leaf, readings, answers, readings[measures[0]].noisy)
 		}
 	}
-	return tables
+	return tables, context.Cause(ctx)
 }
 
 // publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
-func publicLeaf(leaf *planner.Leaf) sandbox.Table {
+func publicLeaf(ctx context.Context, leaf *planner.Leaf) sandbox.Table {
 	none := func(c *planner.CountColumn, row int) policy.Value {
 		if run, _ := c.At(row); run != nil && run.Alarm != nil {
 			return false
@@ -76,11 +84,11 @@ func publicLeaf(leaf *planner.Leaf) sandbox.Table {
 		}
 		return int64(0)
 	}
-	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(leaf, none))}
+	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(ctx, leaf, none))}
 }
 
 // leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
-func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+func leafTable(ctx context.Context, leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
 	value := func(c *planner.CountColumn, row int) policy.Value {
 		run, spans := c.At(row)
 		switch {
@@ -91,8 +99,10 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 			return answers[run][0].Value != 0
 		case c.Type != 0 || run != nil && run.Pick != nil:
 			return picked(c, row, readings)
-		case run == nil || run.Measure < 0:
+		case run == nil:
 			return int64(0)
+		case run.Measure < 0:
+			return run.Known
 		case answers[run] != nil:
 			return answers[run][c.In(run, row)].Value
 		}
@@ -105,15 +115,19 @@ func leafTable(leaf *planner.Leaf, readings []saved, answers asked, noisy privac
 		}
 		return n
 	}
-	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(leaf, value) })
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(ctx, leaf, value) })
 	return sandbox.Table{Name: leaf.Name, Rows: rows}
 }
 
-func leafRows(leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
+// leafRows stops where ctx ends: its caller looks.
+func leafRows(ctx context.Context, leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
 	columns := leafColumns(leaf)
 	data := make([][]policy.Value, leaf.Rows)
 	cells := make([]policy.Value, leaf.Rows*len(columns))
 	for r := range data {
+		if ctx.Err() != nil {
+			return sandbox.Rows{Columns: columns}
+		}
 		row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
 		for k := range leaf.Keys {
 			row[k] = leaf.Keys[k].Values[r]
@@ -148,14 +162,19 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 		if d.Leaf >= 0 {
 			input = leaves[d.Leaf].Rows
 		}
-		return sandbox.Direct(d, outColumns(plan), input)
+		return sandbox.Direct(ctx, d, outColumns(plan), input)
 	}
 	apart(ctx) // the sandbox has a clock
 	own, err := a.ownTables(ctx, s, plan)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.engine.Query(ctx, sandboxSession(s), outer, append(own, leaves...))
+	var rows privacy.Released[sandbox.Rows]
+	err = a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
+		rows, err = a.engine.Query(ctx, session, outer, append(own, leaves...))
+		return err
+	})
+	return rows, err
 }
 
 func outColumns(plan *planner.Plan) []sandbox.Column {

@@ -59,6 +59,7 @@ type Config struct {
 	Pipeline Pipeline
 	Log      *slog.Logger
 	Limits   Limits
+	Workers  *Workers // the pipeline's; nil: some of the server's own
 	Metrics  *Metrics // nil: a new set
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
@@ -75,6 +76,7 @@ type Server struct {
 	brake    *brake
 	users    *userLimits
 	turns    *turns
+	workers  *Workers
 	parse    func(text string) ([]command, *planner.Refusal)
 	listener net.Listener
 	started  chan struct{}
@@ -105,6 +107,9 @@ func New(c Config) (*Server, error) {
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics()
 	}
+	if c.Workers == nil {
+		c.Workers = NewWorkers(0)
+	}
 	if len(c.Secret) == 0 {
 		c.Secret = make([]byte, 32)
 		if _, err := rand.Read(c.Secret); err != nil {
@@ -113,8 +118,8 @@ func New(c Config) (*Server, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(),
-		turns: newTurns(time.Second),
-		gate:  newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		turns: newTurns(time.Second), workers: c.Workers,
+		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.Renew(); err != nil {

@@ -42,6 +42,7 @@ type session struct {
 	pace     *pace             // nil: the client has the word
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
+	held     int64             // bytes that the session keeps, of its user's
 	view     *Session          // of the current policy and settings
 	viewed   uint64
 	source   string // the message that is handled, as written
@@ -195,11 +196,13 @@ func (c *session) extended(err error) error {
 	return c.flush() // an error is sent at once: some clients wait for it before they send Sync
 }
 
-// cancelable runs f so that a cancel request ends its waits.
+// cancelable runs f so that a cancel request, or the end of the connection, ends its waits.
 func (c *session) cancelable(f func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(c.server.base)
 	c.wait.set(cancel)
+	stop := c.untilLost(func() { cancel(errLost) })
 	defer func() {
+		stop()
 		c.wait.set(nil)
 		cancel(nil)
 	}()
@@ -305,7 +308,7 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(ctx)
+	ctx, release := c.pace.onGrid(metered(ctx))
 	defer release()
 	limits := c.policy.Server.Limits
 	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {

@@ -210,7 +210,7 @@ func (c *session) discard(what string) (string, error) {
 			return "", failure("25001", "DISCARD ALL cannot be executed within a pipeline")
 		}
 		c.dropStatements()
-		clear(c.portals)
+		c.closePortals()
 		c.settings.resetAll()
 		return "DISCARD ALL", nil
 	case "temp", "temporary":

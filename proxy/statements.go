@@ -20,12 +20,20 @@ func explainColumn(t policy.Type) []planner.OutColumn {
 const jsonType policy.Type = 114
 
 // Describe infers the parameters and columns of a statement. It is free and buys nothing.
-func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (d planner.Description, refusal *planner.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+		d, refusal = a.describe(ctx, s, stmt, given)
+		return refusal
+	})
+	return d, refusal
+}
+
+func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
 	switch stmt.Kind {
 	case planner.KindShow:
 		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
 	case planner.KindExplain:
-		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(s))
+		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
 		if refusal != nil {
 			return planner.Description{}, refusal
 		}
@@ -35,7 +43,7 @@ func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statem
 		}
 		return planner.Description{Params: d.Params, Columns: explainColumn(t)}, nil
 	}
-	c := a.planContext(s)
+	c := a.planContext(ctx, s)
 	d, ask, refusal := planner.Describe(stmt, given, c)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -97,7 +105,11 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
-	columns, err := a.engine.Describe(ctx, sandboxSession(s), outer, tables)
+	var columns []sandbox.Column
+	err := a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
+		columns, err = a.engine.Describe(ctx, session, outer, tables)
+		return err
+	})
 	if err != nil {
 		f := describe(err)
 		return nil, planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
@@ -144,8 +156,16 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.
 	})
 }
 
-func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
-	c := a.planContext(s)
+func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r Result, err error) {
+	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+		r, err = a.explainResult(ctx, s, stmt, params)
+		return err
+	})
+	return r, err
+}
+
+func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+	c := a.planContext(ctx, s)
 	c.Alternatives = stmt.Explain.Alternatives
 	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)
 	if refusal != nil {

@@ -62,7 +62,7 @@ func (c *session) abort() {
 func (c *session) endPortals(commit bool) {
 	for name, p := range c.portals {
 		if !p.hold || p.fresh && !commit {
-			delete(c.portals, name)
+			c.closePortal(name)
 		} else {
 			p.fresh = false
 		}
@@ -157,7 +157,7 @@ func (c *session) rollbackTo(name string) error {
 	c.settings.restore(back.state)
 	for portalName, p := range c.portals {
 		if p.number > back.opened {
-			delete(c.portals, portalName)
+			c.closePortal(portalName)
 		}
 	}
 	return nil

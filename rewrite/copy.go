@@ -32,7 +32,16 @@ func Probe(t *policy.Table, d Dialect) (Query, error) {
 		if c.Domain == nil {
 			return Query{}, errors.New("rewrite: a private column without a domain")
 		}
-		group := planner.Grouping{Columns: 1, Class: make([]int32, c.Domain.Size()), Classes: c.Domain.Size()}
+		pieces, cuts := c.Domain.Size(), []int(nil)
+		if pieces > policy.MaxCells {
+			cuts = []int{0, c.Domain.Regular / 3, c.Domain.Regular / 2}
+			if c.Domain.Null >= 0 {
+				cuts = append(cuts, c.Domain.Null)
+			}
+			pieces = len(cuts)
+		}
+		m.Cuts = append(m.Cuts, cuts)
+		group := planner.Grouping{Columns: 1, Class: make([]int32, pieces), Classes: pieces}
 		for cell := range group.Class {
 			group.Class[cell] = int32(cell)
 		}

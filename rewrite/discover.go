@@ -23,17 +23,13 @@ func (w *writer) discovery(m *planner.Measure) string {
 	if m.Table.MaxGroups > 0 {
 		most = m.Table.MaxGroups
 	}
-	hash := w.call("hash", "g.u", "g.k")
-	if w.dialect == PostgreSQL {
-		text := w.operate(w.operate(w.cast("g.u", "text"), "||", "' '::pg_catalog.text"), "||", "COALESCE(g.k, ' ')")
-		hash = w.call("hashtextextended", "("+text+` COLLATE pg_catalog."C")`, "0")
-	}
+	order := " ORDER BY " + w.hashed([]limb{w.unitLimb("g.u"), w.textLimb("g.k")}) + ", g.k"
 	if m.Table.NullEach {
 		return "SELECT s.k, " + w.output(w.call("sum", w.single("s.u", "s.n", w.whole(1))), "units") + "\nFROM (SELECT g.u, g.k, g.n, " +
-			w.single("g.u", "1", w.call("row_number")+" OVER (PARTITION BY g.u ORDER BY "+hash+", g.k)") + " AS d\n  FROM (SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " +
+			w.single("g.u", "1", w.call("row_number")+" OVER (PARTITION BY g.u"+order+")") + " AS d\n  FROM (SELECT b.u, b.k, " + w.call("count", "*") + " AS n\n  FROM " +
 			v.base(false) + " AS b\n  GROUP BY b.u, b.k) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 	}
-	return "SELECT s.k, " + units + "\nFROM (SELECT g.k, " + w.call("row_number") + " OVER (PARTITION BY g.u ORDER BY " + hash + ", g.k) AS d\n  FROM (SELECT DISTINCT b.u, b.k\n  FROM " +
+	return "SELECT s.k, " + units + "\nFROM (SELECT g.k, " + w.call("row_number") + " OVER (PARTITION BY g.u" + order + ") AS d\n  FROM (SELECT DISTINCT b.u, b.k\n  FROM " +
 		v.base(false) + " AS b) AS g) AS s\nWHERE s.d <= " + strconv.FormatInt(most, 10) + "\nGROUP BY s.k"
 }
 

@@ -11,8 +11,7 @@ import (
 // Where the policy bounds a unit's groups, they are bounded measure by measure, by the groups that are released: bounding
 // by anything finer would let a unit into more of them, or with more rows. Of the rows that the measure asks for, a unit's
 // groups are put in the order of a hash of the unit and the group, and the first are taken; in each, the first rows in the
-// order of their contents (as in source.go). Both orders are functions of the unit's own rows alone (privacy rule 10). The
-// hash keeps the bound from always sparing the same groups.
+// order of theirs (roworder.go). Both orders are functions of the unit's own rows alone (privacy rule 10).
 //
 // A group goes by the first combination of cells of its class in each grouping, f1, f2, …, NULL where there is none.
 
@@ -30,25 +29,16 @@ func (w *writer) groupsBounded(m *planner.Measure) bool {
 
 // groupedRows writes the bounded rows of a measure, as source does; the measure's condition is in it.
 func (w *writer) groupedRows(m *planner.Measure) (from, bound string) {
-	var columns, classes, order []string
+	var columns, classes []string
 	for i := range w.table.Columns {
 		columns = append(columns, "g.n"+strconv.Itoa(i+1))
-	}
-	order = columns
-	for i, k := range w.table.Keys {
-		if !k.Unit {
-			order = append(order[:len(order):len(order)], w.inBytes(k, "g.j"+strconv.Itoa(i+1)))
-		}
 	}
 	for i := range m.Groups {
 		classes = append(classes, "g.f"+strconv.Itoa(i+1))
 	}
-	rows := w.call("row_number") + " OVER (PARTITION BY " + strings.Join(append([]string{"g.u"}, classes...), ", ")
-	if len(order) > 0 {
-		rows += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
-	}
-	rows = w.single("g.u", "1", rows+")") + " AS r"
-	ranks := w.single("g.u", "1", w.call("dense_rank")+" OVER "+w.byUnit(classes)) + " AS d"
+	rows := w.call("row_number") + " OVER (PARTITION BY " + strings.Join(append([]string{"g.u"}, classes...), ", ") + w.rowOrder("g") + ")"
+	rows = w.single("g.u", "1", rows) + " AS r"
+	ranks := w.single("g.u", "1", w.call("dense_rank")+" OVER "+w.byUnit(m, classes)) + " AS d"
 	from = "(SELECT " + strings.Join(append([]string{rows, ranks}, columns...), ", ") +
 		"\n  FROM " + w.classed(m, true) + " AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL)"
 	return from, "s.r <= " + strconv.FormatInt(w.table.MaxPerGroup, 10) + " AND s.d <= " + strconv.FormatInt(w.table.MaxGroups, 10)
@@ -65,7 +55,7 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 		rest := int64(len(g.Class))
 		for k := range g.Columns {
 			cell := f
-			size := int64(m.Grain[at+k].Domain.Size())
+			size := int64(m.Size(at + k))
 			if rest /= size; rest > 1 {
 				cell = w.operate(cell, "/", w.literal(strconv.FormatInt(rest, 10), "int4"))
 			}
@@ -81,7 +71,7 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 	}
 	most := w.call("sum", w.single("s.u", "s.k", "LEAST(s.k, "+strconv.FormatInt(w.table.MaxPerGroup, 10)+")"))
 	items = append(items, w.output(most, "k1"))
-	ranked := w.single("g.u", "1", w.call("row_number")+" OVER "+w.byUnit(classes)) + " AS d"
+	ranked := w.single("g.u", "1", w.call("row_number")+" OVER "+w.byUnit(m, classes)) + " AS d"
 	counted := "(SELECT g.u, " + strings.Join(classes, ", ") + ", " + w.call("count", "*") + " AS k\n  FROM " + w.classed(m, false) +
 		" AS g\n  WHERE " + strings.Join(classes, " IS NOT NULL AND ") + " IS NOT NULL\n  GROUP BY g.u, " + strings.Join(classes, ", ") + ")"
 	return "SELECT " + strings.Join(items, ",\n       ") + "\nFROM (SELECT g.k" + unit + ", " + strings.Join(append(classes, ranked), ", ") + "\n  FROM " + counted +
@@ -124,13 +114,13 @@ func (w *writer) classed(m *planner.Measure, everything bool) string {
 // class writes the first combination of cells of a row's class.
 func (w *writer) class(m *planner.Measure, at int, g planner.Grouping) string {
 	number := ""
-	for _, c := range m.Grain[at : at+g.Columns] {
-		cell := w.cast(w.cell(c, w.use(c)), "int4")
+	for i, c := range m.Grain[at : at+g.Columns] {
+		cell := w.cast(w.piece(m, at+i, w.use(c)), "int4")
 		if number == "" {
 			number = cell
 			continue
 		}
-		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(c.Domain.Size()), "int4")), "+", cell)
+		number = w.operate(w.operate(number, "*", w.literal(strconv.Itoa(m.Size(at+i)), "int4")), "+", cell)
 	}
 	first := make([]int, g.Classes)
 	for i := range first {
@@ -178,14 +168,10 @@ func (w *writer) among(number string, runs []run) string {
 }
 
 // byUnit is the window in which a unit's groups are in their order.
-func (w *writer) byUnit(classes []string) string {
-	hash := w.call("hash", append([]string{"g.u"}, classes...)...)
-	if w.dialect == PostgreSQL {
-		text := w.cast("g.u", "text")
-		for _, f := range classes {
-			text = w.operate(w.operate(text, "||", "' '::pg_catalog.text"), "||", w.cast(f, "text"))
-		}
-		hash = w.call("hashtextextended", "("+text+` COLLATE pg_catalog."C")`, "0")
+func (w *writer) byUnit(m *planner.Measure, classes []string) string {
+	sizes := make([]int64, len(m.Groups))
+	for i, g := range m.Groups {
+		sizes[i] = int64(len(g.Class))
 	}
-	return "(PARTITION BY g.u ORDER BY " + strings.Join(append([]string{hash}, classes...), ", ") + ")"
+	return "(PARTITION BY g.u" + w.groupOrder("g.u", classes, sizes) + ")"
 }

@@ -212,8 +212,10 @@ func hostileScript(d rewrite.Dialect) string {
 
 // proven is a query's form where a constraint proves the bound, or empty.
 func proven(q rewrite.Query) string {
-	text, _, _ := q.Proven()
-	return text
+	for _, s := range q.Proven() {
+		return s.SQL()
+	}
+	return ""
 }
 
 // TestHostileRowsFailNoStatement: every form of measure, counts, sums, products, joins, keys, groups, choices and aggregates

@@ -45,6 +45,9 @@ func checkMeasure(m *planner.Measure) error {
 			return errors.New("rewrite: a grain that names a column twice")
 		}
 	}
+	if err := checkCuts(m); err != nil {
+		return err
+	}
 	if v := m.Window; v != nil && (m.Table.Appends == nil || m.Table.Appends.Column != v.Column || v.From < 0 || v.To <= v.From || v.To > v.Column.Domain.Regular) {
 		return errors.New("rewrite: a window of another column than rows are added by")
 	}
@@ -63,7 +66,7 @@ func checkGroups(m *planner.Measure) error {
 			if at >= len(m.Grain) || m.Grain[at].Domain == nil {
 				return errors.New("rewrite: groups of other columns than the grain")
 			}
-			combinations *= m.Grain[at].Domain.Size()
+			combinations *= m.Size(at)
 			at++
 		}
 		if g.Columns < 1 || combinations != len(g.Class) || slices.ContainsFunc(g.Class, func(c int32) bool { return c < -1 || int(c) >= g.Classes }) {
@@ -77,9 +80,9 @@ func checkGroups(m *planner.Measure) error {
 }
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
-// tables in proven.
-func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, error) {
-	w := &writer{composed: &composed{dialect: d, proven: proven, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
+// tables in proven; the keys in unique are enforced.
+func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
+	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
 	}
@@ -97,8 +100,8 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 	var items, keys, conditions []string
 	for i, c := range m.Grain {
 		n := w.use(c)
-		items = append(items, w.output(w.cell(c, n), "c"+strconv.Itoa(i+1)))
-		if c.Domain != nil && c.Domain.Single() {
+		items = append(items, w.output(w.piece(m, i, n), "c"+strconv.Itoa(i+1)))
+		if c.Domain != nil && c.Domain.Single() && (m.Cuts == nil || m.Cuts[i] == nil) {
 			keys = append(keys, n)
 		} else {
 			keys = append(keys, strconv.Itoa(i+1))
@@ -110,8 +113,8 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table) (text, err
 			filter = " FILTER (WHERE " + w.predicate(p) + ")"
 		}
 		count := w.call("count", "*") + filter
-		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Factors) > 0 {
-			count = w.sum(m.Sums[i].Factors, filter)
+		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
+			count = w.sum(m.Sums[i].Terms, filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}
@@ -253,6 +256,7 @@ type writer struct {
 type composed struct {
 	dialect Dialect
 	proven  []*policy.Table
+	unique  []planner.Unique
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int

@@ -154,12 +154,12 @@ func (t *twin) rewrite(tree *pg.Node) {
 		if name := target.GetName(); name != "" {
 			t.labelled[name] = true
 		} else if target != nil {
-			labels[target], _ = figure(target.GetVal())
+			labels[target], _ = planner.ColumnName(target.GetVal())
 		}
 	})
 	eachNode(tree.ProtoReflect(), t.node)
 	for target, label := range labels {
-		if now, _ := figure(target.GetVal()); now != label {
+		if now, _ := planner.ColumnName(target.GetVal()); now != label {
 			target.Name = label
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -320,10 +321,10 @@ func (b *binder) targets(list []*pg.Node, sc *scope) []target {
 		}
 		name := item.GetName()
 		if name == "" {
-			name, _ = figure(item.GetVal())
+			name, _ = planner.ColumnName(item.GetVal())
 		}
 		if name == "" {
-			name = "?column?"
+			name = planner.Unnamed
 		}
 		out = append(out, target{name, b.expr(item.GetVal(), sc)})
 	}

@@ -33,17 +33,16 @@ func (d Dialect) String() string {
 // nothing that their file defines can take the place of a built-in function.
 const Catalog = "private"
 
-// Query is the SQL of one measure. It returns, per combination of cells with rows, the cell number of each grain column
-// (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
+// Query is the SQL of one measure. It returns, per combination of cells with rows, the number of the cell, or of the piece of
+// cells, of each grain column (int4) and then one count (int8) per counter; only total functions occur in it. It is valid only when made by Render.
 type Query struct {
 	text     text
-	proven   text
+	proven   []Shorter
 	digest   planner.Digest
 	sizes    []int
 	counters int
 	signed   []bool // by counter, those that may be below 0; nil: none
 	table    *policy.Table
-	provable []*policy.Table
 	dialect  Dialect
 	made     bool
 	keyed    bool
@@ -64,27 +63,68 @@ func Render(m *planner.Measure, d Dialect) (Query, error) {
 		return Query{}, err
 	}
 	q := Query{digest: m.Digest, counters: len(m.Counters), table: m.Table, keyed: m.Open != nil, dialect: d, made: true}
-	for _, c := range m.Grain {
-		q.sizes = append(q.sizes, c.Domain.Size())
+	for i := range m.Grain {
+		q.sizes = append(q.sizes, m.Size(i))
 	}
+	var single []*policy.Table
 	for _, t := range m.Table.Base() {
 		if provable(t) && (m.Table.Derived == nil || t.MaxRowsPerUnit == 1) {
-			q.provable = append(q.provable, t)
+			single = append(single, t)
 		}
 	}
 	for _, sum := range m.Sums {
 		q.signed = append(q.signed, sum != nil && sum.Bound.Low < 0)
 	}
 	var err error
-	if q.text, err = statement(m, d, nil); err != nil {
+	unique := planner.UniquesOf(m.Table)
+	if q.text, err = statement(m, d, nil, unique); err != nil {
 		return Query{}, err
 	}
-	if len(q.provable) > 0 {
-		if q.proven, err = statement(m, d, q.provable); err != nil {
+	if len(single) > 0 {
+		if err := q.shorten(m, single, nil, unique); err != nil {
+			return Query{}, err
+		}
+	}
+	if len(unique) > 0 {
+		if err := q.shorten(m, nil, nil, unique); err != nil {
 			return Query{}, err
 		}
 	}
 	return q, nil
+}
+
+// Shorter is a query's text where constraints prove what the whole text enforces.
+type Shorter struct {
+	text  text
+	Needs []Unique
+}
+
+// SQL and Args are those of Query.
+func (s Shorter) SQL() string { return s.text.sql }
+
+// Args is described at Query.
+func (s Shorter) Args() []any { return s.text.args }
+
+// shorten adds the text in which the bounds of the tables in single, and all keys of unique but those in enforced, are taken
+// for proven.
+func (q *Query) shorten(m *planner.Measure, single []*policy.Table, enforced, unique []planner.Unique) error {
+	t, err := statement(m, q.dialect, single, enforced)
+	if err != nil {
+		return err
+	}
+	s := Shorter{text: t}
+	for _, t := range single {
+		s.Needs = append(s.Needs, Unique{t, []string{t.UnitColumn}, false})
+	}
+	for _, u := range unique {
+		need := Unique{Table: u.Table, Nullable: true}
+		for _, k := range u.Keys {
+			need.Columns = append(need.Columns, k.Source)
+		}
+		s.Needs = append(s.Needs, need)
+	}
+	q.proven = append(q.proven, s)
+	return nil
 }
 
 // SQL is the text, Args its arguments ($1, $2, …).
@@ -93,26 +133,17 @@ func (q Query) SQL() string { return q.text.sql }
 // Args are the arguments of SQL: int64, string, float64, bool, or a time.Time in UTC; never nil.
 func (q Query) Args() []any { return q.text.args }
 
-// Proven is the same query without the row bound. It gives the same answer where a unique constraint on the unit column
-// holds in the very snapshot that it reads (privacy rule 11); the backend alone can know that. It is false where a row
-// is the unit: SQL then has no row bound itself.
-func (q Query) Proven() (sql string, args []any, ok bool) {
-	return q.proven.sql, q.proven.args, q.proven.sql != ""
-}
+// Proven are the same query without row bounds, and with keys that are taken for unique, the shortest first. Each gives the
+// same answer where the constraints that it needs hold in the very snapshot that it reads (privacy rule 11); the backend
+// alone can know that. There is none where a row is the unit: SQL then has no row bound itself.
+func (q Query) Proven() []Shorter { return q.proven }
 
-// Unique names a column of a table whose values a constraint must prove different.
+// Unique names columns of a table whose values together a constraint must prove different in each row: on some of them, or on
+// some and the unit's.
 type Unique struct {
-	Table  *policy.Table
-	Column string
-}
-
-// Provable lists what Proven needs proof of.
-func (q Query) Provable() []Unique {
-	var list []Unique
-	for _, t := range q.provable {
-		list = append(list, Unique{t, t.UnitColumn})
-	}
-	return list
+	Table    *policy.Table
+	Columns  []string // source columns
+	Nullable bool     // rows in which one of them is NULL do not matter
 }
 
 // Required lists what the query itself needs proof of: the keys through which units are found. Without it the query must
@@ -124,7 +155,7 @@ func Required(t *policy.Table) []Unique {
 	var list []Unique
 	for _, base := range t.Base() {
 		if base.Via != nil {
-			list = append(list, Unique{base.Via.Table, base.Via.Key})
+			list = append(list, Unique{base.Via.Table, []string{base.Via.Key}, false})
 		}
 	}
 	return list

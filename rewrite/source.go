@@ -13,11 +13,14 @@ import (
 //
 //	b  each row's unit u, normalised columns n and join keys j; rows that the rules exclude left out (by every column's
 //	   rules, used or not)
-//	s  b with each unit's rows numbered in the order of their own contents, of which the first are taken
+//	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Numbering orders by the normalised values of all columns (that by which rows are added first) and by the join keys, so rows that tie are interchangeable for
-// every measure of the table: which rows stay depends on the unit's own rows alone (privacy rule 10). A derived table
-// (derived.go) reads its inputs so.
+// Where the bound of a join relies on a key that no two rows of a unit share (planner.Unique), and no constraint proves it, s
+// numbers those of them that share it too, and takes the first: a row stays if it is among the first of its unit and the
+// first of its key. If no two share it that leaves out nothing.
+//
+// The order (roworder.go) is of the unit's own rows alone (privacy rule 10), that by which rows are added before all else. A
+// derived table (derived.go) reads its inputs so.
 
 // source writes the rows of the writer's table with what has been used of them, in parentheses; bound is the condition
 // that is left for the caller's WHERE, or empty.
@@ -33,7 +36,38 @@ func (w *writer) source() (from, bound string) {
 	case w.table.Dataset.Unit.Row || slices.Contains(w.proven, w.table):
 		return w.base(false), ""
 	}
-	return w.numbered(), w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
+	bound = w.alias + ".r <= " + strconv.FormatInt(w.table.MaxRowsPerUnit, 10)
+	for i := range w.enforced() {
+		bound += " AND " + w.alias + ".q" + strconv.Itoa(i+1) + " = 1"
+	}
+	return w.numbered(), bound
+}
+
+// enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
+func (w *writer) enforced() (list []planner.Unique) {
+	for _, u := range w.unique {
+		if u.Table == w.table {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
+// oneOfKey numbers the rows of a unit that share a key, by the equality with which rows are joined, in the order of all its
+// rows. Rows with NULL in it share none.
+func (w *writer) oneOfKey(u planner.Unique) string {
+	by, nulls := []string{"b.u"}, []string{}
+	for _, k := range u.Keys {
+		at := slices.Index(w.table.Keys, k)
+		if at < 0 || k.Unit {
+			w.fail("a unique key that the table does not have")
+			return "NULL"
+		}
+		j := "b.j" + strconv.Itoa(at+1)
+		nulls = append(nulls, j+" IS NULL")
+		by = append(by, w.joinable(j))
+	}
+	return "CASE WHEN " + strings.Join(nulls, " OR ") + " THEN 1 ELSE " + w.call("row_number") + " OVER (PARTITION BY " + strings.Join(by, ", ") + w.rowOrder("b") + ") END"
 }
 
 // input writes a table as an input of a derived one, under the writer's alias.
@@ -145,31 +179,25 @@ func (w *writer) nameOf(s string) string {
 
 // numbered writes a table's rows with each unit's numbered.
 func (w *writer) numbered() string {
-	var order []string
 	items := ""
-	for i, c := range w.table.Columns {
-		n := "b.n" + strconv.Itoa(i+1)
-		if items += ", " + n; w.table.Appends != nil && w.table.Appends.Column == c {
-			order = append([]string{n}, order...)
-		} else {
-			order = append(order, n)
-		}
+	for i := range w.table.Columns {
+		items += ", b.n" + strconv.Itoa(i+1)
 	}
 	for i, k := range w.table.Keys {
 		if !k.Unit {
-			j := "b.j" + strconv.Itoa(i+1)
-			order, items = append(order, w.inBytes(k, j)), items+", "+j
+			items += ", b.j" + strconv.Itoa(i+1)
 		}
 	}
-	window := "PARTITION BY b.u"
-	if len(order) > 0 {
-		window += " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
-	}
+	window := "PARTITION BY b.u" + w.rowOrder("b")
 	unit := ""
 	if w.alias != "s" || w.depth > 1 {
 		unit = ", b.u"
 	}
-	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + unit + items + "\n  FROM " + w.base(true) + " AS b)"
+	keys := ""
+	for i, u := range w.enforced() {
+		keys += ", " + w.oneOfKey(u) + " AS q" + strconv.Itoa(i+1)
+	}
+	return "(SELECT " + w.single("b.u", "1", w.call("row_number")+" OVER ("+window+")") + " AS r" + keys + unit + items + "\n  FROM " + w.base(true) + " AS b)"
 }
 
 // countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
@@ -189,8 +217,13 @@ func (w *writer) unitCounts() string {
 // equal compares two keys. They may be of different types in DuckDB, whose conversions can fail but for those to text;
 // in PostgreSQL the statement then fails when it is parsed, alike for any rows.
 func (w *writer) equal(a, b string) string {
+	return w.operate(w.joinable(a), "=", w.joinable(b))
+}
+
+// joinable is a key as joins compare it.
+func (w *writer) joinable(key string) string {
 	if w.dialect == DuckDB {
-		a, b = w.cast(a, "text"), w.cast(b, "text")
+		return w.cast(key, "text")
 	}
-	return w.operate(a, "=", b)
+	return key
 }

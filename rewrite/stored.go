@@ -35,7 +35,7 @@ const (
 
 // tallies tells whether rows are counted by their stored values first.
 func (w *writer) tallies(m *planner.Measure) bool {
-	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Factors) > 0 }) {
+	if slices.ContainsFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && len(s.Terms) > 0 }) {
 		return false
 	}
 	product := uint64(1)
@@ -114,7 +114,7 @@ func (w *writer) tallied(m *planner.Measure) string {
 	}
 	w.tally = names
 	for i, c := range m.Grain {
-		items = append(items, w.output(w.cell(c, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
+		items = append(items, w.output(w.piece(m, i, "("+w.normalised(c)+")"), "c"+strconv.Itoa(i+1)))
 		outer = append(outer, strconv.Itoa(i+1))
 		later = append(later, w.kept(c)...)
 	}

@@ -1,6 +1,7 @@
 package rewrite
 
 import (
+	"math/big"
 	"strconv"
 	"strings"
 
@@ -16,20 +17,57 @@ import (
 // mostExponent bounds the digits that a grid shifts the point by.
 const mostExponent = 30
 
-func (w *writer) sum(factors []planner.Factor, filter string) string {
-	parts := make([]string, len(factors))
-	for i, f := range factors {
-		parts[i] = w.factor(f)
+// mostAdded bounds what one row adds, and each part of it: far from the ends of int8.
+const mostAdded = 1 << 61
+
+func (w *writer) sum(terms []planner.SumTerm, filter string) string {
+	size := new(big.Int)
+	parts := make([]string, len(terms))
+	for i, t := range terms {
+		own := new(big.Int).Abs(big.NewInt(t.Times))
+		for _, f := range t.Factors {
+			own.Mul(own, big.NewInt(max(-f.Low, f.High, 1)))
+		}
+		size.Add(size, own)
+		parts[i] = w.term(t)
 	}
-	product := parts[0]
+	if size.Cmp(big.NewInt(mostAdded)) > 0 {
+		w.fail("a sum of numbers that are too large")
+		return "NULL"
+	}
+	total := parts[0]
 	for _, p := range parts[1:] {
-		product = w.operate(product, "*", p)
+		total = w.operate(total, "+", p)
 	}
+	return w.cut(total, filter)
+}
+
+// term is its whole number times the product of its factors, NULL where one of them is.
+func (w *writer) term(t planner.SumTerm) string {
+	var product string
+	for i, f := range t.Factors {
+		if i == 0 {
+			product = w.factor(f)
+			continue
+		}
+		product = w.operate(product, "*", w.factor(f))
+	}
+	switch {
+	case product == "":
+		return w.whole(t.Times)
+	case t.Times == 1:
+		return product
+	}
+	return w.operate(w.whole(t.Times), "*", product)
+}
+
+// cut adds up, and ends where a release does.
+func (w *writer) cut(each, filter string) string {
 	most, kind := strconv.FormatInt(mechanisms.MostCount, 10), "numeric"
 	if w.dialect == DuckDB {
 		kind = "hugeint"
 	}
-	total := "COALESCE(" + w.call("sum", product) + filter + ", " + w.literal("0", kind) + ")"
+	total := "COALESCE(" + w.call("sum", each) + filter + ", " + w.literal("0", kind) + ")"
 	return "GREATEST(LEAST(" + total + ", " + w.literal(most, kind) + "), " + w.literal("-"+most, kind) + ")"
 }
 
@@ -53,6 +91,11 @@ func (w *writer) factor(f planner.Factor) string {
 func (w *writer) onGrid(c *policy.Column, n string, exponent int) string {
 	power := "1" + strings.Repeat("0", max(exponent, -exponent))
 	switch {
+	case c.Type == policy.DateType: // days since 1970
+		if exponent != 0 {
+			w.fail("a grid of days that is not whole")
+		}
+		return w.cast(w.operate(n, "-", w.constant(c, policy.Date(0))), "int8")
 	case c.Type.Integer():
 		if exponent > 0 {
 			return w.operate(w.cast(n, "int8"), "/", w.whole(tenTo(exponent)))

@@ -43,7 +43,7 @@ func TestSumsOfTheSmallestNumbers(t *testing.T) {
 // power is the grid of a sum's only factor.
 func power(s *planner.Sum) int64 {
 	n := int64(1)
-	for range s.Factors[0].Exponent {
+	for range s.Terms[0].Factors[0].Exponent {
 		n *= 10
 	}
 	return n

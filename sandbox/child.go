@@ -10,6 +10,9 @@ import (
 	"os/exec"
 	"strconv"
 	"sync"
+	"time"
+
+	"github.com/dpproxy/dpproxy/internal/processor"
 )
 
 // childArgument is the hidden first argument of a child.
@@ -78,8 +81,12 @@ func (c *child) stop() {
 	}
 }
 
-// ask sends a request and waits for its reply. When ctx ends first the process is killed; the caller starts another.
-func (c *child) ask(ctx context.Context, r *request) (*reply, error) {
+// errLate says that a child was killed because it had taken its processor time.
+var errLate = errors.New("sandbox: the child took too long")
+
+// ask sends a request and waits for its reply. When ctx ends first, or the child has taken so much processor time, the
+// process is killed; the caller starts another.
+func (c *child) ask(ctx context.Context, r *request, limit time.Duration) (*reply, error) {
 	if c.cmd == nil {
 		if err := c.start(); err != nil {
 			return nil, err
@@ -98,6 +105,14 @@ func (c *child) ask(ctx context.Context, r *request) (*reply, error) {
 		body, err := readFrame(c.reader)
 		done <- outcome{body, err}
 	}()
+	late := make(chan struct{})
+	pid := c.cmd.Process.Pid
+	before, _ := processor.Time(pid)
+	stop := processor.Watch(limit, func() (time.Duration, bool) {
+		now, ok := processor.Time(pid)
+		return now - before, ok
+	}, func() { close(late) })
+	defer stop()
 	select {
 	case o := <-done:
 		if o.err != nil {
@@ -108,5 +123,9 @@ func (c *child) ask(ctx context.Context, r *request) (*reply, error) {
 		c.kill()
 		<-done
 		return nil, ctx.Err()
+	case <-late:
+		c.kill()
+		<-done
+		return nil, errLate
 	}
 }

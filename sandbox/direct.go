@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"sort"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -11,14 +12,14 @@ import (
 
 // Direct evaluates an outer query that needs no engine over the rows of its leaf; a plan with Leaf −1 reads one empty
 // row, whatever leaf is. A value that cannot be computed is a *scalar.Error. Select-list expressions are evaluated for
-// the rows of the answer alone, after sorting and cutting.
-func Direct(d *planner.Direct, columns []Column, leaf privacy.Released[Rows]) (privacy.Released[Rows], error) {
+// the rows of the answer alone, after sorting and cutting. When ctx ends the work does, and its cause is the error.
+func Direct(ctx context.Context, d *planner.Direct, columns []Column, leaf privacy.Released[Rows]) (privacy.Released[Rows], error) {
 	if d.Leaf < 0 {
 		leaf = privacy.Published(Rows{Data: [][]policy.Value{nil}})
 	}
 	var fault error
 	answer := privacy.PostProcess(leaf, func(in Rows) Rows {
-		rows, err := direct(d, in.Data)
+		rows, err := direct(ctx, d, in.Data)
 		fault = err
 		return Rows{Columns: columns, Data: rows}
 	})
@@ -28,13 +29,13 @@ func Direct(d *planner.Direct, columns []Column, leaf privacy.Released[Rows]) (p
 	return answer, nil
 }
 
-func direct(d *planner.Direct, rows [][]policy.Value) ([][]policy.Value, error) {
-	rows, err := having(d.Having, rows)
+func direct(ctx context.Context, d *planner.Direct, rows [][]policy.Value) ([][]policy.Value, error) {
+	rows, err := having(ctx, d.Having, rows)
 	if err != nil {
 		return nil, err
 	}
 	if len(d.Sort) > 0 && len(rows) > 1 {
-		if rows, err = order(d.Sort, rows); err != nil {
+		if rows, err = order(ctx, d.Sort, rows); err != nil {
 			return nil, err
 		}
 	}
@@ -42,6 +43,9 @@ func direct(d *planner.Direct, rows [][]policy.Value) ([][]policy.Value, error) 
 	out := make([][]policy.Value, len(rows))
 	cells := make([]policy.Value, len(rows)*len(d.Items))
 	for i, row := range rows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		out[i], cells = cells[:len(d.Items):len(d.Items)], cells[len(d.Items):]
 		for j, item := range d.Items {
 			if out[i][j], err = item.Eval(row); err != nil {
@@ -53,12 +57,15 @@ func direct(d *planner.Direct, rows [][]policy.Value) ([][]policy.Value, error) 
 }
 
 // having keeps the rows for which the condition is true, neither false nor NULL.
-func having(condition scalar.Expr, rows [][]policy.Value) ([][]policy.Value, error) {
+func having(ctx context.Context, condition scalar.Expr, rows [][]policy.Value) ([][]policy.Value, error) {
 	if condition == nil {
 		return rows, nil
 	}
 	kept := make([][]policy.Value, 0, len(rows))
 	for _, row := range rows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		v, err := condition.Eval(row)
 		if err != nil {
 			return nil, err
@@ -71,10 +78,13 @@ func having(condition scalar.Expr, rows [][]policy.Value) ([][]policy.Value, err
 }
 
 // order sorts stably, so that rows with equal keys stay in the order of the leaf.
-func order(keys []planner.SortKey, rows [][]policy.Value) ([][]policy.Value, error) {
+func order(ctx context.Context, keys []planner.SortKey, rows [][]policy.Value) ([][]policy.Value, error) {
 	type keyed struct{ row, by []policy.Value }
 	sorted := make([]keyed, len(rows))
 	for i, row := range rows {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		by := make([]policy.Value, len(keys))
 		for j, key := range keys {
 			v, err := key.By.Eval(row)
@@ -86,6 +96,9 @@ func order(keys []planner.SortKey, rows [][]policy.Value) ([][]policy.Value, err
 		sorted[i] = keyed{row, by}
 	}
 	sort.SliceStable(sorted, func(a, b int) bool {
+		if ctx.Err() != nil {
+			return false // to be over soon
+		}
 		for j, key := range keys {
 			if c := compare(key, sorted[a].by[j], sorted[b].by[j]); c != 0 {
 				return c < 0
@@ -93,6 +106,9 @@ func order(keys []planner.SortKey, rows [][]policy.Value) ([][]policy.Value, err
 		}
 		return false
 	})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	out := make([][]policy.Value, len(rows))
 	for i := range sorted {
 		out[i] = sorted[i].row

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
 	"math/rand"
 	"reflect"
@@ -57,7 +58,7 @@ func TestDirect(t *testing.T) {
 		{"none", planner.Direct{Items: all, Limit: 0}, [][]policy.Value{}},
 		{"no FROM", planner.Direct{Leaf: -1, Items: []scalar.Expr{number(7)}, Limit: -1}, [][]policy.Value{{int64(7)}}},
 	} {
-		got, err := sandbox.Direct(&c.d, nil, leaf)
+		got, err := sandbox.Direct(context.Background(), &c.d, nil, leaf)
 		if err != nil || !reflect.DeepEqual(got.Value().Data, c.want) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got.Value().Data, err, c.want)
 		}
@@ -70,13 +71,13 @@ func TestDirectErrors(t *testing.T) {
 	leaf := leafOf([]policy.Value{"a", int64(0)}, []policy.Value{"b", int64(5)})
 	divided := call(t, "/", number(10), count)
 	var fault *scalar.Error
-	if _, err := sandbox.Direct(&planner.Direct{Items: []scalar.Expr{divided}, Limit: -1}, nil, leaf); !errors.As(err, &fault) || fault.SQLState != "22012" {
+	if _, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{divided}, Limit: -1}, nil, leaf); !errors.As(err, &fault) || fault.SQLState != "22012" {
 		t.Errorf("division by zero: %v", err)
 	}
-	if _, err := sandbox.Direct(&planner.Direct{Items: []scalar.Expr{count}, Sort: []planner.SortKey{{By: divided}}, Limit: -1}, nil, leaf); !errors.As(err, &fault) {
+	if _, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{count}, Sort: []planner.SortKey{{By: divided}}, Limit: -1}, nil, leaf); !errors.As(err, &fault) {
 		t.Errorf("in a sort key: %v", err)
 	}
-	got, err := sandbox.Direct(&planner.Direct{Items: []scalar.Expr{divided}, Having: call(t, ">", count, number(0)), Limit: -1}, nil, leaf)
+	got, err := sandbox.Direct(context.Background(), &planner.Direct{Items: []scalar.Expr{divided}, Having: call(t, ">", count, number(0)), Limit: -1}, nil, leaf)
 	if err != nil || !reflect.DeepEqual(got.Value().Data, [][]policy.Value{{int64(2)}}) {
 		t.Errorf("filtered out: %v, %v", got, err)
 	}
@@ -99,7 +100,7 @@ func TestDirectAgainstTwin(t *testing.T) {
 		sort := []planner.SortKey{{By: key, Descending: random.Intn(2) == 0, NullsFirst: random.Intn(2) == 0},
 			{By: count, Descending: random.Intn(2) == 0, NullsFirst: random.Intn(2) == 0}}
 		d := &planner.Direct{Items: []scalar.Expr{key, count}, Sort: sort, Limit: int64(random.Intn(8) - 1), Offset: int64(random.Intn(4))}
-		got, err := sandbox.Direct(d, nil, leafOf(rows...))
+		got, err := sandbox.Direct(context.Background(), d, nil, leafOf(rows...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +153,7 @@ func BenchmarkDirectOneRow(b *testing.B) {
 	leaf := leafOf([]policy.Value{"a", int64(5)})
 	d := &planner.Direct{Items: []scalar.Expr{count}, Limit: -1}
 	for b.Loop() {
-		if _, err := sandbox.Direct(d, nil, leaf); err != nil {
+		if _, err := sandbox.Direct(context.Background(), d, nil, leaf); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -21,8 +22,8 @@ type Options struct {
 	Log          *slog.Logger
 	Children     int           // child processes, each running one query at a time; default 2
 	Deadline     time.Duration // of one query; default 10 s
-	AddressSpace uint64        // bytes that a child may map; default 3 GiB
-	Memory       uint64        // bytes that DuckDB may use for data; default 512 MiB
+	AddressSpace uint64        // bytes that a child may reserve, used or not; default 2.5 GiB and Memory
+	Memory       uint64        // bytes that one query may take beside what the child holds anyway; default 512 MiB
 	MostRows     int           // rows of an answer; default 1,000,000
 }
 
@@ -36,11 +37,11 @@ func (o Options) withDefaults() Options {
 	if o.Deadline <= 0 {
 		o.Deadline = 10 * time.Second
 	}
-	if o.AddressSpace == 0 {
-		o.AddressSpace = 3 << 30
-	}
 	if o.Memory == 0 {
 		o.Memory = 512 << 20
+	}
+	if o.AddressSpace == 0 {
+		o.AddressSpace = 5<<29 + o.Memory
 	}
 	if o.MostRows <= 0 {
 		o.MostRows = 1_000_000
@@ -64,6 +65,7 @@ type embedded struct {
 	done    chan struct{}
 
 	mu       sync.Mutex
+	limits   limits
 	policy   *policy.Policy
 	public   map[string]map[string]Table // by dataset and name
 	version  int64                       // of what datasets hold
@@ -71,9 +73,67 @@ type embedded struct {
 	children []*child
 }
 
+// limits are what one query may take: the policy's, where it has any, else those of the engine's options.
+type limits struct {
+	time   time.Duration // of the processor
+	memory uint64
+}
+
+func (o Options) limits(p *policy.Policy) limits {
+	l := limits{o.Deadline, o.Memory}
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.time = p.Server.Limits.StatementCPU
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.memory = uint64(p.Server.Limits.StatementMemory)
+	}
+	return l
+}
+
+// late is the error of a query that took more processor time than there was for it.
+func (l limits) late(s Session) error {
+	whole := l.time
+	if s.OfTime > 0 {
+		whole = s.OfTime
+	}
+	return &scalar.Error{SQLState: "57014", Message: fmt.Sprintf("canceling statement: the query over released answers took more than its %s of processor time (server.limits.statement_cpu)", whole)}
+}
+
+// large is the error of a query that needed more memory than it may take.
+func (l limits) large() error {
+	return &scalar.Error{SQLState: errResources.SQLState, Message: fmt.Sprintf("%s: %s (server.limits.statement_memory)", errResources.Message, policy.SizeText(int64(l.memory)))}
+}
+
+// Size is about how many bytes rows take in memory.
+func (r Rows) Size() (bytes int64) {
+	for _, row := range r.Data {
+		bytes += rowSize(row)
+	}
+	return bytes
+}
+
+// rowSize counts a slice and an interface a value, and what the larger values hold.
+func rowSize(row []policy.Value) (bytes int64) {
+	bytes = 24 + 24*int64(len(row))
+	for _, v := range row {
+		switch v := v.(type) {
+		case string:
+			bytes += int64(len(v))
+		case []policy.Value:
+			bytes += rowSize(v)
+		case policy.Numeric:
+			if v.Coefficient != nil {
+				bytes += 40 + int64(v.Coefficient.BitLen()/8)
+			}
+		}
+	}
+	return bytes
+}
+
 // Start starts an embedded engine. It has no catalog yet.
 func Start(ctx context.Context, options Options) (Engine, error) {
-	e := &embedded{options: options.withDefaults(), public: map[string]map[string]Table{}, version: 1}
+	options = options.withDefaults()
+	e := &embedded{options: options, limits: options.limits(nil), public: map[string]map[string]Table{}, version: 1}
 	e.idle, e.done = make(chan *child, e.options.Children), make(chan struct{})
 	for range e.options.Children {
 		c := &child{options: e.options}
@@ -87,12 +147,14 @@ func Start(ctx context.Context, options Options) (Engine, error) {
 	return e, ctx.Err()
 }
 
+func (e *embedded) Places() int { return e.options.Children }
+
 func (e *embedded) Dialect() rewrite.Dialect { return rewrite.DuckDB }
 
 func (e *embedded) Catalog(_ context.Context, p *policy.Policy) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.policy, e.version = p, e.version+1
+	e.policy, e.limits, e.version = p, e.options.limits(p), e.version+1
 	return nil
 }
 
@@ -127,19 +189,20 @@ func (e *embedded) Describe(ctx context.Context, s Session, q rewrite.OuterQuery
 	return outerColumns(q), nil
 }
 
-// ask sends one query to a free child and waits for its answer, at most to the deadline.
+// ask sends one query to a free child and waits for its answer, until it has taken its processor time.
 func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.options.Deadline)
-	defer cancel()
 	var c *child
 	select {
 	case c = <-e.idle:
 	case <-e.done:
 		return Rows{}, errClosed
 	case <-ctx.Done():
-		return Rows{}, e.ended(ctx)
+		return Rows{}, context.Cause(ctx)
 	}
 	defer func() { e.idle <- c }()
+	if s.Took != nil {
+		defer func(begun time.Time) { s.Took(time.Since(begun)) }(time.Now())
+	}
 	rows, err := e.askChild(ctx, c, what, s, q, tables)
 	if errors.Is(err, errUnsent) { // the child had died while it was idle; another has taken its place
 		rows, err = e.askChild(ctx, c, what, s, q, tables)
@@ -152,20 +215,25 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 
 // askChild has one child run a query.
 func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
-	open, version, err := e.open(c, s.Database)
+	open, version, limits, err := e.open(c, s.Database)
 	if err != nil {
 		return Rows{}, err
+	}
+	if s.Time > 0 {
+		limits.time = min(limits.time, s.Time)
 	}
 	r := &request{kind: what, dataset: s.Database, sql: q.SQL, zone: setting(s, "timezone", "UTC"),
 		now: time.Now().UnixMicro(), columns: outerColumns(q)}
 	for _, p := range q.Params {
 		r.args = append(r.args, parameter(s, p, r.now))
 	}
-	r.tables = e.sessionTables(s, q, tables)
+	if r.tables = e.sessionTables(s, q, tables); sizeOf(r.tables) > int64(limits.memory/2) {
+		return Rows{}, limits.large()
+	}
 	if open != nil {
-		opened, err := c.ask(ctx, open)
+		opened, err := c.ask(ctx, open, max(limits.time, furnishTime))
 		if err != nil {
-			return Rows{}, e.failure(ctx, c, err)
+			return Rows{}, e.failure(ctx, c, s, limits, err)
 		}
 		if opened.fault != nil {
 			e.options.Log.Error("sandbox cannot be furnished", "error", opened.log)
@@ -173,13 +241,19 @@ func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session,
 		}
 		c.holds[s.Database] = version
 	}
-	answer, err := c.ask(ctx, r)
+	answer, err := c.ask(ctx, r, limits.time)
 	if err != nil {
-		return Rows{}, e.failure(ctx, c, err)
+		return Rows{}, e.failure(ctx, c, s, limits, err)
+	}
+	if answer.worn { // it kept so much of the last query's memory that the next one would have too little
+		e.renew(c)
 	}
 	if answer.fault != nil {
 		if answer.log != "" {
 			e.options.Log.Error("sandbox could not run a query", "error", answer.log)
+		}
+		if *answer.fault == *errResources {
+			return Rows{}, limits.large()
 		}
 		return Rows{}, answer.fault
 	}
@@ -187,50 +261,61 @@ func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session,
 	return answer.rows, nil
 }
 
+// furnishTime is what a child has at least to take the catalog and the public tables of a dataset, whoever's query comes first.
+const furnishTime = 30 * time.Second
+
+func sizeOf(tables []table) (bytes int64) {
+	for _, t := range tables {
+		bytes += t.rows.Size()
+	}
+	return bytes
+}
+
 // open returns the request that brings a dataset up to date in a child, nil where it is.
-func (e *embedded) open(c *child, dataset string) (*request, int64, error) {
+func (e *embedded) open(c *child, dataset string) (*request, int64, limits, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return nil, 0, errClosed
+		return nil, 0, limits{}, errClosed
 	}
 	if c.holds[dataset] == e.version {
-		return nil, e.version, nil
+		return nil, e.version, e.limits, nil
 	}
-	r := &request{kind: askOpen, dataset: dataset, tables: catalogTables(e.policy, dataset)}
+	r := &request{kind: askOpen, dataset: dataset, memory: int64(e.limits.memory), tables: catalogTables(e.policy, dataset)}
 	for _, name := range slices.Sorted(maps.Keys(e.public[dataset])) {
 		r.tables = append(r.tables, table{name: name, rows: e.public[dataset][name].Rows.Value()})
 	}
-	return r, e.version, nil
+	return r, e.version, e.limits, nil
 }
 
-// failure starts a child anew after it died or was killed, and says what the analyst may know of it.
-func (e *embedded) failure(ctx context.Context, c *child, err error) error {
+// renew puts another process in a child's place.
+func (e *embedded) renew(c *child) (closed bool) {
 	c.stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
-		return errClosed
+		return true
 	}
 	if fault := c.start(); fault != nil {
 		e.options.Log.Error("sandbox child does not start", "error", fault)
 	}
-	if ctx.Err() != nil {
-		return e.ended(ctx)
-	}
-	if errors.Is(err, errUnsent) {
+	return false
+}
+
+// failure starts a child anew after it died or was killed, and says what the analyst may know of it.
+func (e *embedded) failure(ctx context.Context, c *child, s Session, l limits, err error) error {
+	switch closed := e.renew(c); {
+	case closed:
+		return errClosed
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errLate):
+		return l.late(s)
+	case errors.Is(err, errUnsent):
 		return err
 	}
 	e.options.Log.Warn("sandbox child ended during a query", "error", err)
-	return errResources
-}
-
-// ended is the error of a query whose time is over: the caller's own, or the engine's deadline.
-func (e *embedded) ended(ctx context.Context) error {
-	if ctx.Err() == context.DeadlineExceeded {
-		return errDeadline
-	}
-	return ctx.Err()
+	return l.large()
 }
 
 // Close ends the children and waits for the queries that they ran.

@@ -21,8 +21,9 @@ import (
 // time.
 type household struct {
 	instances map[string]*instance
-	memory    uint64
+	memory    uint64 // that a query may take
 	mostRows  int
+	bound     dataBound
 }
 
 func (h *household) answer(r *request) (out *reply) {
@@ -36,22 +37,29 @@ func (h *household) answer(r *request) (out *reply) {
 			old.close()
 			delete(h.instances, r.dataset)
 		}
+		if r.memory > 0 {
+			h.memory = uint64(r.memory)
+		}
+		h.bound.lift()
 		i, err := openInstance(h.memory, r.dataset, r.tables)
 		if err != nil {
 			return failed(err)
 		}
 		h.instances[r.dataset] = i
+		h.bound.set(h.memory)
 		return &reply{}
 	}
 	i := h.instances[r.dataset]
 	if i == nil {
 		return &reply{fault: errBroken}
 	}
-	rows, err := i.run(r, h.mostRows)
+	rows, err := i.run(r, h.mostRows, int64(h.memory/2))
+	out = &reply{rows: rows}
 	if err != nil {
-		return failed(err)
+		out = failed(err)
 	}
-	return &reply{rows: rows}
+	out.worn = h.bound.worn(h.memory)
+	return out
 }
 
 // instance is one locked DuckDB in memory: the catalog and the public tables of a dataset, and our functions.
@@ -112,7 +120,11 @@ func (i *instance) furnish(memory uint64, dataset string, tables []table) error 
 			return err
 		}
 	}
-	for _, statement := range append(macros(), lockdown(memory)...) {
+	held, err := heldMemory(ctx, conn)
+	if err != nil {
+		return err
+	}
+	for _, statement := range append(macros(), lockdown(memory+held)...) {
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
 			return err
 		}
@@ -137,13 +149,19 @@ func layered(lists ...[]table) []table {
 	return all
 }
 
+// heldMemory is what an instance takes for the tables that it keeps.
+func heldMemory(ctx context.Context, conn *sql.Conn) (bytes uint64, err error) {
+	err = conn.QueryRowContext(ctx, "SELECT coalesce(sum(memory_usage_bytes), 0)::UBIGINT FROM duckdb_memory()").Scan(&bytes)
+	return bytes, err
+}
+
 func (i *instance) close() {
 	_ = i.db.Close()
 	_ = i.connector.Close()
 }
 
 // run answers one query on a connection of its own, whose temporary tables go with it.
-func (i *instance) run(r *request, mostRows int) (Rows, error) {
+func (i *instance) run(r *request, mostRows int, mostBytes int64) (Rows, error) {
 	ctx := context.Background()
 	i.begin(r.zone, time.UnixMicro(r.now))
 	conn, err := i.db.Conn(ctx)
@@ -163,14 +181,14 @@ func (i *instance) run(r *request, mostRows int) (Rows, error) {
 	var rows Rows
 	err = conn.Raw(func(raw any) error {
 		var err error
-		rows, err = query(ctx, raw.(*duckdb.Conn), r, mostRows)
+		rows, err = query(ctx, raw.(*duckdb.Conn), r, mostRows, mostBytes)
 		return err
 	})
 	return rows, err
 }
 
 // query prepares and runs the one SELECT of a request.
-func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int) (Rows, error) {
+func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int, mostBytes int64) (Rows, error) {
 	if !single(r.sql) {
 		return Rows{}, errBroken
 	}
@@ -183,7 +201,7 @@ func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int) (Ro
 	if what, err := statement.StatementType(); err != nil || what != duckdb.STATEMENT_TYPE_SELECT {
 		return Rows{}, errBroken
 	}
-	out := Rows{Columns: r.columns}
+	out, size := Rows{Columns: r.columns}, int64(0)
 	if r.kind == askDescribe {
 		return out, nil
 	}
@@ -214,6 +232,9 @@ func query(ctx context.Context, conn *duckdb.Conn, r *request, mostRows int) (Ro
 			if values[k], err = restore(r.columns[k].Type, line[k]); err != nil {
 				return Rows{}, err
 			}
+		}
+		if size += rowSize(values); size > mostBytes {
+			return Rows{}, errResources
 		}
 		out.Data = append(out.Data, values)
 	}

@@ -24,6 +24,7 @@ type request struct {
 	sql     string
 	zone    string
 	now     int64    // microseconds since 1970
+	memory  int64    // askOpen: bytes that each query may take from now on
 	args    []string // of $1, $2, … in sql
 	columns []Column // of the answer
 	tables  []table  // askOpen: those of the dataset; else those of this query alone
@@ -33,6 +34,7 @@ type request struct {
 type reply struct {
 	rows  Rows
 	fault *scalar.Error
+	worn  bool   // the child should be replaced before the next query
 	log   string // for the operator: what the engine said of a query that it should have run
 }
 
@@ -42,6 +44,7 @@ func (r *request) encode() []byte {
 	e.text(r.sql)
 	e.text(r.zone)
 	e.int(r.now)
+	e.int(r.memory)
 	e.int(int64(len(r.args)))
 	for _, a := range r.args {
 		e.text(a)
@@ -61,7 +64,7 @@ func decodeRequest(b []byte) (*request, error) {
 	if head := d.take(1); head != nil {
 		r.kind = kind(head[0])
 	}
-	r.dataset, r.sql, r.zone, r.now = d.text(), d.text(), d.text(), d.int()
+	r.dataset, r.sql, r.zone, r.now, r.memory = d.text(), d.text(), d.text(), d.int(), d.int()
 	r.args = make([]string, d.count())
 	for i := range r.args {
 		r.args[i] = d.text()
@@ -76,6 +79,7 @@ func decodeRequest(b []byte) (*request, error) {
 
 func (r *reply) encode() []byte {
 	e := &encoder{}
+	e.value(r.worn)
 	if r.fault != nil {
 		e.int(1)
 		e.text(r.fault.SQLState)
@@ -91,6 +95,7 @@ func (r *reply) encode() []byte {
 func decodeReply(b []byte) (*reply, error) {
 	d := &decoder{b: b}
 	r := &reply{}
+	r.worn = d.value() == true
 	if d.int() != 0 {
 		r.fault = &scalar.Error{SQLState: d.text(), Message: d.text()}
 		r.log = d.text()

@@ -35,7 +35,7 @@ func planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 		t.Fatalf("a catalog query buys something: %s", text)
 	}
 	if d := plan.Outer.Direct; d != nil {
-		rows, err := sandbox.Direct(d, nil, privacy.Released[sandbox.Rows]{})
+		rows, err := sandbox.Direct(context.Background(), d, nil, privacy.Released[sandbox.Rows]{})
 		if err != nil {
 			return sandbox.Rows{}, err
 		}

@@ -5,6 +5,7 @@ package sandbox
 
 import (
 	"context"
+	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -41,6 +42,8 @@ type Engine interface {
 	Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error)
 	// Describe returns the columns of an outer query without running it.
 	Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error)
+	// Places is how many queries run at a time, each user's in turn; 0: any number.
+	Places() int
 	Close() error
 }
 
@@ -52,4 +55,8 @@ type Session struct {
 	Cursors        []Cursor
 	Prepared       []*Prepared
 	Clients        func() []Client // the sessions of the user; nil: this one
+
+	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
+	OfTime time.Duration       // of so much, which is told where that is over
+	Took   func(time.Duration) // told how much a query took; nil: nobody asks
 }

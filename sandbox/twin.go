@@ -28,6 +28,7 @@ type twin struct {
 	warned  atomic.Bool     // of unbounded temporary files
 
 	mu        sync.RWMutex
+	limits    limits
 	policy    *policy.Policy
 	databases map[string]*twinDatabase // by dataset
 	closed    bool
@@ -53,9 +54,12 @@ func Open(ctx context.Context, url string, options Options) (Engine, error) {
 	if name == "" || name == "postgres" || name == "template1" {
 		return nil, errors.New("the sandbox's url must name a database of its own, such as dpproxy_twin")
 	}
-	t := &twin{options: options.withDefaults(), config: config, session: shorten(name, "_session"), databases: map[string]*twinDatabase{}}
+	options = options.withDefaults()
+	t := &twin{options: options, limits: options.limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*twinDatabase{}}
 	return t, nil
 }
+
+func (t *twin) Places() int { return twinConnections }
 
 func (t *twin) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
 
@@ -93,7 +97,7 @@ func (t *twin) Catalog(ctx context.Context, p *policy.Policy) error {
 	for _, left := range t.databases {
 		go left.pool.Close() // it waits for the queries that still run there
 	}
-	t.databases, t.policy = made, p
+	t.databases, t.policy, t.limits = made, p, t.options.limits(p)
 	return nil
 }
 
@@ -109,7 +113,7 @@ func shorten(name, suffix string) string {
 
 // Load replaces the rows of a public table. Queries that run meanwhile see the earlier rows.
 func (t *twin) Load(ctx context.Context, dataset string, public Table) error {
-	db, _, err := t.database(dataset)
+	db, _, _, err := t.database(dataset)
 	if err != nil {
 		return err
 	}
@@ -135,20 +139,33 @@ func (t *twin) Describe(ctx context.Context, s Session, q rewrite.OuterQuery, ta
 
 // ask runs or binds one query on a connection of the dataset's twin, at most to the deadline.
 func (t *twin) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
-	db, p, err := t.database(s.Database)
+	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return Rows{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, t.options.Deadline)
+	if s.Time > 0 {
+		l.time = min(l.time, s.Time)
+	}
+	var size int64
+	for _, given := range tables {
+		size += given.Rows.Value().Size()
+	}
+	if size > int64(l.memory/2) {
+		return Rows{}, l.large()
+	}
+	if s.Took != nil {
+		defer func(begun time.Time) { s.Took(time.Since(begun)) }(time.Now())
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, l.time, l.late(s)) // its processor may be another machine's
 	defer cancel()
 	c := &composer{session: s, policy: p, catalog: db.catalog, blank: what == askDescribe}
 	text := c.compose(q, tables)
 	conn, err := db.pool.Acquire(limited)
 	if err != nil {
-		return Rows{}, t.fault(limited, err)
+		return Rows{}, t.fault(limited, s, l, err)
 	}
 	defer conn.Release()
-	run := &twinRun{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(t.options.Memory), zone: c.zone()}
+	run := &twinRun{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.memory / 2), time: l.time, zone: c.zone()}
 	var rows Rows
 	if what == askDescribe {
 		rows.Columns, err = run.describe(limited, s, text)
@@ -156,22 +173,22 @@ func (t *twin) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQue
 		rows, err = run.query(limited, s, text, c.args)
 	}
 	if err != nil {
-		return Rows{}, t.fault(limited, err)
+		return Rows{}, t.fault(limited, s, l, err)
 	}
 	return rows, nil
 }
 
-func (t *twin) database(dataset string) (*twinDatabase, *policy.Policy, error) {
+func (t *twin) database(dataset string) (*twinDatabase, *policy.Policy, limits, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	if t.closed {
-		return nil, nil, errClosed
+		return nil, nil, limits{}, errClosed
 	}
 	db := t.databases[dataset]
 	if db == nil {
-		return nil, nil, errBroken
+		return nil, nil, limits{}, errBroken
 	}
-	return db, t.policy, nil
+	return db, t.policy, t.limits, nil
 }
 
 // Close ends all connections, after the queries that they run.

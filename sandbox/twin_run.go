@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type twinRun struct {
 	conn      *pgconn.PgConn
 	mostRows  int
 	mostBytes int
+	time      time.Duration // after which the server itself ends the query
 	zone      *time.Location
 }
 
@@ -43,11 +45,11 @@ const (
 	endRead   = "ROLLBACK"
 	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
 	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
-	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true)"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true)"
 )
 
-func sessionArgs(s Session, zone *time.Location) [][]byte {
-	return [][]byte{[]byte(searchPath(setting(s, "search_path", "public"))), []byte(zone.String())}
+func (r *twinRun) sessionArgs(s Session) [][]byte {
+	return [][]byte{[]byte(searchPath(setting(s, "search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10)}
 }
 
 // searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.
@@ -69,7 +71,7 @@ func searchPath(text string) string {
 func (r *twinRun) query(ctx context.Context, s Session, text string, args [][]byte) (Rows, error) {
 	batch := &pgconn.Batch{}
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
-	batch.ExecParams(setNames, sessionArgs(s, r.zone), nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
 	batch.ExecParams(text, args, nil, nil, nil)
 	batch.ExecParams(endRead, nil, nil, nil, nil)
 	batch.ExecParams(giveBack, nil, nil, nil, nil)
@@ -113,7 +115,7 @@ func (r *twinRun) collect(results *pgconn.MultiResultReader) (Rows, error) {
 			line := reader.Values()
 			row := make([]policy.Value, len(line))
 			for k, v := range line {
-				size += len(v)
+				size += 24 + len(v)
 				if v != nil {
 					row[k] = fromText(env, out.Columns[k].Type, string(v))
 				}
@@ -138,7 +140,7 @@ func (r *twinRun) collect(results *pgconn.MultiResultReader) (Rows, error) {
 func (r *twinRun) describe(ctx context.Context, s Session, text string) ([]Column, error) {
 	batch := &pgconn.Batch{}
 	batch.ExecParams(beginRead, nil, nil, nil, nil)
-	batch.ExecParams(setNames, sessionArgs(s, r.zone), nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
 	if _, err := r.conn.ExecBatch(ctx, batch).ReadAll(); err != nil {
 		r.clean()
 		return nil, err
@@ -161,18 +163,22 @@ func twinColumns(fields []pgconn.FieldDescription) []Column {
 
 // fault says what the analyst may know of an error. The server's own text goes to the operator's log, and only where the
 // query should not have failed.
-func (t *twin) fault(ctx context.Context, err error) error {
+func (t *twin) fault(ctx context.Context, s Session, l limits, err error) error {
 	var ours *scalar.Error
 	var theirs *pgconn.PgError
 	switch {
 	case errors.As(err, &ours):
 		return ours
-	case ctx.Err() == context.DeadlineExceeded:
-		return errDeadline
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return context.Cause(ctx)
 	case errors.As(err, &theirs):
 		told, expected := twinError(theirs)
+		switch told {
+		case errDeadline:
+			return l.late(s)
+		case errResources:
+			return l.large()
+		}
 		if !expected {
 			t.options.Log.Error("twin could not run a query", "sqlstate", theirs.Code, "routine", theirs.Routine)
 		}

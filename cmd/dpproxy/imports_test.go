@@ -46,10 +46,12 @@ var picture = map[string][]string{
 	"internal/simulation/whole":  {},
 	"internal/threats":           {},
 	"internal/threats/report":    {"internal/threats"},
-	"sandbox":                    {"rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
-	"proxy":                      {"*", "internal/moment"},
+	"internal/processor":         {},
+	"sandbox":                    {"internal/processor", "rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy":                      {"*", "internal/moment", "internal/processor"},
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
+	"test/truth":                 {},
 }
 
 // foreign lists which packages may import a module that touches the outside: the grammar, the databases, the wire.

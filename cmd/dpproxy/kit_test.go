@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -39,9 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(pgtest.Main(m))
 	case "1":
-		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		defer stop()
-		os.Exit(run(ctx, os.Args[1:]))
+		os.Exit(process(os.Args[1:], syscall.SIGTERM))
 	default:
 		os.Exit(standIn(name, os.Args[1:]))
 	}

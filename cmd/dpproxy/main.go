@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,9 +26,30 @@ var version = "0.1.0"
 func main() {
 	sandbox.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
 	parserChild()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
+}
+
+// exitWithin is how long (below the five seconds that are promised) a process lives on after a signal to end, whatever it is doing. What it was doing is lost as by a
+// power cut, for which all that is durable is made: a charge before its draw, a draw before its answer.
+const exitWithin = 4500 * time.Millisecond
+
+// process executes one command line as a process does.
+func process(args []string, signals ...os.Signal) (code int) {
+	_ = untilSignal(func(ctx context.Context) error { code = run(ctx, args); return nil }, signals...)
+	return code
+}
+
+// untilSignal does what a process is there for, until it is done or a signal ends it. A second signal ends it at once.
+func untilSignal(do func(context.Context) error, signals ...os.Signal) error {
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
+	defer context.AfterFunc(ctx, func() {
+		stop()
+		time.Sleep(exitWithin)
+		fmt.Fprintf(os.Stderr, "dpproxy: ended %v after the signal, with work under way\n", exitWithin)
+		os.Exit(1)
+	})()
+	return do(ctx)
 }
 
 // run executes one command line and returns the exit code.

@@ -153,8 +153,8 @@ func (r *pricedReport) writeText(out io.Writer) error {
 	if r.Each {
 		together = "each by itself, added up"
 	}
-	fmt.Fprintf(&b, "Cost %s: %s, %.3g %% of %s's budget %s in dataset %s, of which %s is left. Nothing was charged.\n",
-		together, t.words, 100*t.Share, r.User, r.Budget, r.Dataset, r.Left)
+	fmt.Fprintf(&b, "Cost %s: %s, %s %% of %s's budget %s in dataset %s, of which %s is left. Nothing was charged.\n",
+		together, t.words, privacy.Percent(t.Share, 3), r.User, r.Budget, r.Dataset, r.Left)
 	if t.Answered > 0 && t.Free == t.Answered && r.Batch == nil {
 		b.WriteString("As a batch there is nothing to gain: what is answered is free.\n")
 	}
@@ -177,7 +177,7 @@ func (s pricedStatement) write(b *strings.Builder) {
 		cost += ", " + s.words
 	}
 	if s.Share > 0 {
-		cost += fmt.Sprintf(" (%.3g %% of the budget)", 100*s.Share)
+		cost += fmt.Sprintf(" (%s %% of the budget)", privacy.Percent(s.Share, 3))
 	}
 	if s.Error != "" {
 		cost += "; " + s.Error

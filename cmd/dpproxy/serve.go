@@ -26,8 +26,9 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// shutdownGrace is how long running statements may take to end after a signal.
-const shutdownGrace = 20 * time.Second
+// shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What does
+// not end for that, such as a query on the private database, has until exitWithin.
+const shutdownGrace = 3 * time.Second
 
 func serveCommand() *cobra.Command {
 	var path string
@@ -104,11 +105,14 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 	metrics := proxy.NewMetrics()
 	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: log, Metrics: metrics, Secret: secret})
+	workers := answers.Workers()
+	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Secret: secret})
 	if err != nil {
 		return err
 	}
-	go h.watch(ctx, path)
+	h.bound(h.policy.Load(), workers)
+	go workers.Watch(ctx)
+	go h.watch(ctx, path, workers)
 	go h.renew(ctx, server)
 	go h.refresh(ctx)
 	failed := make(chan error, 1)
@@ -251,11 +255,17 @@ func (h *house) renew(ctx context.Context, server *proxy.Server) {
 }
 
 // watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
-func (h *house) watch(ctx context.Context, path string) {
+func (h *house) watch(ctx context.Context, path string, workers *proxy.Workers) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
-	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error { return h.adopt(ctx, p) }, func(err error) {
+	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error {
+		if err := h.adopt(ctx, p); err != nil {
+			return err
+		}
+		h.bound(p, workers)
+		return nil
+	}, func(err error) {
 		h.log.Error("policy not reloaded; the old one stays in force", "error", err)
 	})
 	if err != nil && ctx.Err() == nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 const (
 	standInLateCharge = "late-charge" // answers first, charges a moment later
 	standInBareParser = "bare-parser" // the grammar and the codec without any limit
+	standInDeaf       = "deaf"        // the real program around a pipeline that never ends
 )
 
 // standIn runs a stand-in that must be a process of its own, because it is to be killed or to die.
@@ -46,6 +48,10 @@ func standIn(name string, args []string) int {
 		if l, err = newLateCharge(filepath.Join(filepath.Dir(args[0]), "charges")); err == nil {
 			err = standInServer(ctx, args[0], l, proxy.Limits{}, listening)
 		}
+	case standInDeaf:
+		err = untilSignal(func(ctx context.Context) error {
+			return standInServer(ctx, args[0], deaf{}, proxy.Limits{}, listening)
+		}, syscall.SIGTERM)
 	case standInBareParser:
 		err = bareParser(listening)
 	default:

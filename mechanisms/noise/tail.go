@@ -1,49 +1,28 @@
 package noise
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// How far a sum of noises may be off, for EXPLAIN, notices and error columns. An example: SELECT count(*) … WHERE age < 40
+// over a range release adds up some noises with the weights of the least-squares reading, and what is shown beside it is
+// the half-width of that sum at 95 %.
+//
+// Three bounds, each proved by itself; the least of them is returned:
+//   - nothing: where all noises together are 0 but with probability alpha, the half-width is 0;
+//   - Chernoff's (reach.go), of a few hundred evaluations;
+//   - the inverted characteristic function (inversion.go): exact on a lattice, smoothed otherwise.
+//
+// And each of them for what is left when noises of great weight that are seldom not 0 are taken for lost (drops).
+// Work: whatever the scales, weights and counts, at most mostTerms different terms, mostFrequencies frequencies and
+// mostEvaluations evaluations of a characteristic function an inversion, at most mostInversions inversions: under 2 MiB.
 
 // Term is Count independent noises, each times Weight.
 type Term struct {
 	Weight float64
 	Count  int
-}
-
-const (
-	// leastTail is the least tail probability for which 1 − (a sum of cosines) is computed with digits to spare; below it
-	// the Chernoff bound stands alone.
-	leastTail = 1e-10
-	rounding  = 1e-13 // a bound of the floating-point error of such a sum, measured below 1e-14
-	narrow    = 1e-5  // of a tail: what each bound may add to it
-)
-
-// HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
-//
-// Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha.
-// One discrete Laplace has the tail 2q^(k+1)/(1+q). Otherwise the characteristic function φ^count is inverted: on the
-// integers modulo an odd P, P(|X| ≤ k) = (1/P) Σ_n φ(2πn/P)^count sin((k+½)2πn/P)/sin(πn/P). What the modulus folds
-// back is at most P(|X| ≥ P−k), bounded by Chernoff; the terms left out are bounded because φ falls on [0, π]. Both
-// bounds are added to the tail.
-func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
-	switch {
-	case count <= 0 || alpha >= 1:
-		return 0
-	case count == 1 && d.kind == Laplace:
-		return d.laplaceHalfWidth(alpha)
-	}
-	t := inversionOf([]Part{{d, []Term{{1, count}}}}, alpha, true)
-	return t.smallest(alpha)
-}
-
-// HalfWidthOf returns a k with P(|X| ≥ k+½) ≤ alpha, X the sum of the terms: half the width of an interval around the
-// rounded X.
-//
-// Claim: the smallest such k for a noise that is wider by c, which is a hundredth of X's deviation and at least 1/16.
-// Weighted noise has no lattice, so X is smoothed by an independent Z with a density on [−c, c]:
-// P(|X| ≥ a) ≤ P(|X+Z| ≥ a−c). With the Kaiser density of shape β its transform is known: with scale β/sinh β it
-// falls like 1/u from u = √2·β/c on, so that the inversion of HalfWidthOfSum, on a circle of length P, is a short sum
-// whatever the characteristic function of X does. What is left out adds at most Σ 2/(πn)·transform ≤ 4/π·exp(−β).
-func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
-	return HalfWidthOfParts([]Part{{d, terms}}, alpha)
 }
 
 // Part is noises of one distribution in a sum of several.
@@ -52,202 +31,255 @@ type Part struct {
 	Terms []Term
 }
 
-// HalfWidthOfParts is HalfWidthOf for a sum of independent noises of several distributions. Nothing in it needs them to be
-// the same: their characteristic functions are multiplied, and the logarithms of their moments added.
-func HalfWidthOfParts(parts []Part, alpha Probability) int64 {
-	var kept []Part
-	for _, p := range parts {
-		own := Part{Of: p.Of}
-		for _, t := range p.Terms {
-			if t.Weight != 0 && t.Count > 0 {
-				own.Terms = append(own.Terms, Term{math.Abs(t.Weight), t.Count})
-			}
-		}
-		if len(own.Terms) > 0 {
-			kept = append(kept, own)
-		}
-	}
-	if len(kept) == 0 || alpha >= 1 {
-		return 0
-	}
-	t := inversionOf(kept, alpha, false)
-	return t.smallest(alpha)
+// HalfWidthOfSum returns the smallest k with P(|X| > k) ≤ alpha, X the sum of count noises.
+//
+// Claim: never less than that k, and more only where the tail at it is within 1e-4 of alpha, or alpha is below leastTail.
+// Limits: where the lattice has more than mostFrequencies frequencies (two discrete Laplace of a scale above 1000 at an
+// alpha below 1e-7), a hundredth of X's deviation more.
+func (d Distribution) HalfWidthOfSum(count int, alpha Probability) int64 {
+	return HalfWidthOfParts([]Part{{d, []Term{{1, count}}}}, alpha)
 }
 
-func (d Distribution) laplaceHalfWidth(alpha Probability) int64 {
+// HalfWidthOf returns a k with P(|X| ≥ k+½) ≤ alpha, X the sum of the terms: half the width of an interval around the
+// rounded X.
+//
+// Claim: at most the smallest such k for a noise that is wider by 1/16 and by 2 % of k. Where the terms are more than
+// mostTerms or alpha is below leastTail it may be some percent more.
+func (d Distribution) HalfWidthOf(terms []Term, alpha Probability) int64 {
+	return HalfWidthOfParts([]Part{{d, terms}}, alpha)
+}
+
+// HalfWidthOfParts is HalfWidthOf for a sum of independent noises of several distributions. Nothing in it needs them to be
+// the same: their characteristic functions are multiplied, and the logarithms of their moments added. A half-width beyond
+// the integers is the greatest of them.
+func HalfWidthOfParts(parts []Part, alpha Probability) int64 {
+	w := widening{}
+	return w.of(parts, alpha)
+}
+
+// widening is the search for one half-width; it counts what it does.
+type widening struct {
+	inversions  int
+	evaluations int // of characteristic functions
+	sines       int // of tails
+}
+
+// summand is count noises of one distribution, each times weight > 0.
+type summand struct {
+	of            Distribution
+	weight, count float64
+	unit          float64                 // the variance of one of them
+	logPhi        func(u float64) float64 // ln E cos(u·noise)
+}
+
+func (s *summand) variance() float64 { return s.weight * s.weight * s.count * s.unit }
+
+func varianceOf(sum []summand) (v float64) {
+	for i := range sum {
+		v += sum[i].variance()
+	}
+	return v
+}
+
+func (w *widening) of(parts []Part, alpha Probability) int64 {
+	if alpha >= 1 {
+		return 0
+	}
+	best := math.Inf(1)
+	for _, d := range w.drops(summands(parts), alpha) {
+		few, left, moved := gathered(d.rest, d.alpha)
+		best = min(best, math.Ceil(w.width(few, left)+moved))
+	}
+	if best < math.MaxInt64 {
+		return int64(best)
+	}
+	return math.MaxInt64
+}
+
+// summands lists what parts add up, each distribution and weight once, the greatest weights first.
+func summands(parts []Part) []summand {
+	var sum []summand
+	for _, p := range parts {
+		unit := p.Of.Variance()
+		for _, t := range p.Terms {
+			if t.Weight != 0 && t.Count > 0 {
+				sum = append(sum, summand{of: p.Of, weight: math.Abs(t.Weight), count: float64(t.Count), unit: unit})
+			}
+		}
+	}
+	slices.SortFunc(sum, func(a, b summand) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), a.of.compare(b.of))
+	})
+	merged := sum[:0]
+	for _, s := range sum {
+		if last := len(merged) - 1; last >= 0 && merged[last].of == s.of && merged[last].weight == s.weight {
+			merged[last].count += s.count
+			continue
+		}
+		merged = append(merged, s)
+	}
+	return merged
+}
+
+// compare orders distributions, to put those that are the same beside each other.
+func (d Distribution) compare(other Distribution) int {
+	return cmp.Or(cmp.Compare(d.kind, other.kind), cmp.Compare(d.num, other.num), cmp.Compare(d.den, other.den))
+}
+
+// drop is what is left of a sum, and the tail that is left for it.
+type drop struct {
+	rest  []summand
+	alpha Probability
+}
+
+const (
+	mostDrops      = 6    // so many ways to drop are tried
+	forFree        = 1e-5 // of alpha: noises that are seldomer not 0 are dropped in every way
+	leastCancelled = 1e-3 // the tail for which an inversion is prepared that tells how likely noises cancel
+)
+
+// drops lists ways to leave out the noises of the greatest weights.
+//
+// Claim: k is a half-width of the sum at alpha when it is one of the rest at the rest's alpha.
+// Proof: with p = P(the dropped noises of some weight do not add up to 0), P(|X| < a) ≥ (1−p)·P(|rest| < a) ≥
+// (1−p)(1−(alpha−p)/(1−p)) = 1−alpha.
+// What this is for: a noise of weight 10^6 that is not 0 once in 10^4 widens a half-width at 99.9 % by nothing, but the
+// period of an inversion to 10^6.
+func (w *widening) drops(sum []summand, alpha Probability) (list []drop) {
+	kept := 1.0 // P(the noises dropped so far add up to 0, those of each weight)
+	for len(sum) > 0 {
+		p := 1 - kept
+		if p >= float64(alpha) {
+			return list
+		}
+		if p <= forFree*float64(alpha) {
+			list = list[:0]
+		}
+		if len(list) == mostDrops {
+			list = list[:mostDrops-1]
+		}
+		list = append(list, drop{sum, Probability((float64(alpha) - p) / kept)})
+		same := 1
+		for same < len(sum) && sum[same].weight == sum[0].weight {
+			same++
+		}
+		kept *= 1 - w.nonzero(sum[:same])
+		sum = sum[same:]
+	}
+	if 1-kept <= float64(alpha) {
+		return []drop{{nil, alpha}}
+	}
+	return list
+}
+
+// nonzero bounds P(the noises of one weight do not add up to 0) from above. What cancels matters only where some of them
+// are likely not to be 0.
+func (w *widening) nonzero(sum []summand) float64 {
+	clear := 0.0
+	for _, s := range sum {
+		clear += s.count * math.Log1p(-s.of.nonzero())
+	}
+	p := -math.Expm1(clear)
+	if p < .01 || p > .99 || w.inversions >= mostDrops {
+		return p
+	}
+	if t, done := w.lattice(sum, leastCancelled); done {
+		p = min(p, t.tail(w, 0))
+	}
+	return p
+}
+
+// width returns a k, a whole number, with P(|X| ≥ k+½) ≤ alpha.
+func (w *widening) width(sum []summand, alpha Probability) float64 {
+	switch {
+	case len(sum) == 0:
+		return 0
+	case sum[0].weight == sum[len(sum)-1].weight:
+		// On the lattice of the multiples of the weight, P(|X|/weight > n) ≤ alpha for n, and k+½ > n·weight for k.
+		unit := sum[0].weight
+		if n, done := w.onLattice(sum, alpha); done {
+			return math.Floor(n*unit*(1+1e-15) + .5)
+		}
+	}
+	return w.smoothed(sum, alpha)
+}
+
+// onLattice returns an n with P(|X| > n) ≤ alpha for the sum with the weight 1, if that can be had within the bounds.
+func (w *widening) onLattice(sum []summand, alpha Probability) (n float64, done bool) {
+	if s := sum[0]; len(sum) == 1 && s.count == 1 && s.of.kind == Laplace {
+		return s.of.laplaceHalfWidth(alpha), true
+	}
+	if alpha < leastTail {
+		return math.Ceil(reachOf(ones(sum), alpha)) - 1, true
+	}
+	t, done := w.lattice(sum, alpha)
+	if !done {
+		return 0, false
+	}
+	return t.smallest(w, alpha), true
+}
+
+// lattice is the inversion for the sum with the weight 1.
+func (w *widening) lattice(sum []summand, alpha Probability) (t inversion, done bool) {
+	plain := ones(sum)
+	t.reach = reachOf(plain, alpha)
+	t.settle(plain, alpha)
+	t.period = 2*math.Ceil(t.period/2) + 1
+	w.inversions++
+	return t, t.addIntegers(w, plain, narrow*float64(alpha))
+}
+
+// ones gives each term the weight 1.
+func ones(sum []summand) []summand {
+	plain := slices.Clone(sum)
+	for i := range plain {
+		plain[i].weight = 1
+	}
+	return plain
+}
+
+// laplaceHalfWidth is for one discrete Laplace, whose tail is 2q^(k+1)/(1+q).
+func (d Distribution) laplaceHalfWidth(alpha Probability) float64 {
 	t := d.parameter()
 	tail := func(k float64) float64 { return 2 * math.Exp(-(k+1)/t) / (1 + math.Exp(-1/t)) * (1 + 1e-12) }
 	k := max(0, math.Floor(t*math.Log(2/(float64(alpha)*(1+math.Exp(-1/t)))))-2)
 	for tail(k) > float64(alpha) {
 		k++
 	}
-	return int64(k)
+	return k
 }
 
-// inversion is a tail as a sum of sines: tail(a) = 1 − (2a + Σ sines)/P + slack.
-type inversion struct {
-	period   float64
-	smoothed float64 // c, or 0 on the integers
-	beta     float64 // the shape of the smoothing density
-	reach    float64 // P(|X| ≥ reach) ≤ alpha by Chernoff alone
-	slack    float64
-	at, size []float64 // the sum's frequencies, and the factors of sin(a·frequency)
-}
-
-// inversionOf prepares the inversion; integers is for one part of one term of weight 1.
-func inversionOf(parts []Part, alpha Probability, integers bool) inversion {
-	t := inversion{reach: reachOf(parts, alpha)}
+// smoothed returns a k for a sum without a lattice. The smoothing is at first a hundredth of the deviation, and a
+// hundredth of the half-width where that turns out to be the less: seldom noises of great weight have a large deviation.
+func (w *widening) smoothed(sum []summand, alpha Probability) float64 {
+	t := inversion{reach: reachOf(sum, alpha)}
+	best := math.Ceil(t.reach)
 	if alpha < leastTail {
-		return t
+		return best
 	}
-	folded := float64(alpha) * narrow
-	t.slack = folded + rounding
-	t.period = t.reach + 2 + reachOf(parts, Probability(folded))
-	if integers {
-		t.period = 2*math.Ceil(t.period/2) + 1
-		t.addIntegers(parts[0].Of.characteristic(), parts[0].Terms[0].Count, folded)
-		return t
-	}
-	t.smoothed = max(1./16, math.Sqrt(varianceOf(parts))/100)
-	t.beta = 1 - math.Log(folded) // 4/π·exp(−β) < folded
-	t.slack += folded
-	t.addSmoothed(parts)
-	return t
-}
-
-func varianceOf(parts []Part) float64 {
-	sum := 0.0
-	for _, p := range parts {
-		sum += p.Of.Variance() * squares(p.Terms)
-	}
-	return sum
-}
-
-func squares(terms []Term) float64 {
-	sum := 0.0
-	for _, t := range terms {
-		sum += t.Weight * t.Weight * float64(t.Count)
-	}
-	return sum
-}
-
-// addIntegers adds frequencies until those left out, at most φ^count·Σ 1/n, are below enough.
-func (t *inversion) addIntegers(phi func(float64) float64, count int, enough float64) {
-	last := math.Floor(t.period / 2)
-	for n := 1.0; n <= last; n++ {
-		u := 2 * math.Pi * n / t.period
-		value := math.Pow(phi(u), float64(count))
-		rest := value * (1 + math.Log(last/n))
-		if rest < enough {
-			t.slack += rest
-			return
+	t.settle(sum, alpha)
+	wanted := max(leastSmoothing, math.Sqrt(varianceOf(sum))/100)
+	for range mostSmoothings {
+		own := w.prepared(t, sum, max(wanted, t.smoothing(mostFrequencies)))
+		best = min(best, own.smallest(w, alpha))
+		finer := max(leastSmoothing, best/100)
+		if finer >= wanted || own.smoothed > wanted {
+			break
 		}
-		t.at = append(t.at, u)
-		t.size = append(t.size, 2*value/math.Sin(u/2))
+		wanted = finer
 	}
+	return best
 }
 
-// addSmoothed adds frequencies until the transform of the smoothing density bounds those left out.
-func (t *inversion) addSmoothed(parts []Part) {
-	const negligible = 1e-20
-	phis := make([]func(float64) float64, len(parts))
-	for i, p := range parts {
-		phis[i] = p.Of.characteristic()
+// prepared adds the frequencies for a smoothing, or for one that is coarse enough.
+func (w *widening) prepared(t inversion, sum []summand, smoothing float64) inversion {
+	own := t
+	own.smoothed = smoothing
+	if w.inversions++; !own.addSmoothed(w, sum) {
+		own = t
+		own.smoothed = max(smoothing, t.smoothing(mostOf(len(sum))))
+		w.inversions++
+		own.addSmoothed(w, sum)
 	}
-	last := math.Ceil(math.Sqrt2 * t.beta * t.period / (2 * math.Pi * t.smoothed))
-	for n := 1.0; n <= last; n++ {
-		u := 2 * math.Pi * n / t.period
-		value := kaiserTransform(t.beta, t.smoothed*u)
-		for i, p := range parts {
-			for _, term := range p.Terms {
-				if math.Abs(value) < negligible {
-					break
-				}
-				value *= math.Pow(phis[i](term.Weight*u), float64(term.Count))
-			}
-		}
-		if math.Abs(value) < negligible {
-			continue // all of them together are below the bound of the rounding
-		}
-		t.at = append(t.at, u)
-		t.size = append(t.size, 4*value/u)
-	}
-}
-
-// kaiserTransform is E cos(x·Z) for Z with the density ∝ I0(β·√(1−z²)) on [−1, 1]: (β/sinh β)·sinh(√(β²−x²))/√(β²−x²).
-func kaiserTransform(beta, x float64) float64 {
-	scale := 2 * beta / -math.Expm1(-2*beta) // β/sinh β = scale·exp(−β)
-	under := beta*beta - x*x
-	switch root := math.Sqrt(math.Abs(under)); {
-	case root < 1e-9:
-		return scale * math.Exp(-beta)
-	case under > 0:
-		return scale * (math.Exp(root-beta) - math.Exp(-root-beta)) / (2 * root)
-	default:
-		return scale * math.Exp(-beta) * math.Sin(root) / root
-	}
-}
-
-// tail bounds P(|X| > k), or P(|X| ≥ k+½), from above.
-func (t *inversion) tail(k float64) float64 {
-	a := k + .5 - t.smoothed
-	sum := 2 * a
-	for i, u := range t.at {
-		sum += t.size[i] * math.Sin(a*u)
-	}
-	return 1 - sum/t.period + t.slack
-}
-
-// smallest returns the least k that the bounds prove.
-func (t *inversion) smallest(alpha Probability) int64 {
-	low, high := -1., math.Ceil(t.reach) // high is proved by Chernoff, low is not
-	if t.period == 0 {
-		return int64(high)
-	}
-	for high-low > 1 {
-		middle := math.Floor(low + (high-low)/2)
-		if t.tail(middle) <= float64(alpha) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return int64(high)
-}
-
-// reachOf returns an x with P(|X| ≥ x) ≤ alpha: the least (ln(2/alpha) + ln E exp(θX))/θ over θ. Every θ proves its own.
-func reachOf(parts []Part, alpha Probability) float64 {
-	moments, farthest := make([]func(float64) float64, len(parts)), math.Inf(1)
-	for i, p := range parts {
-		var limit float64
-		moments[i], limit = p.Of.logMoment()
-		for _, t := range p.Terms {
-			farthest = min(farthest, limit/t.Weight)
-		}
-	}
-	goal := math.Log(2 / float64(alpha))
-	at := func(logTheta float64) float64 {
-		theta := math.Exp(logTheta)
-		sum := goal
-		for i, p := range parts {
-			for _, t := range p.Terms {
-				sum += float64(t.Count) * moments[i](t.Weight*theta)
-			}
-		}
-		return sum / theta
-	}
-	center := .5 * math.Log(2*goal/varianceOf(parts)) // the Gaussian's optimum
-	low, high := center-8, min(center+8, math.Log(farthest))
-	if low >= high {
-		low = high - 8
-	}
-	for range 60 {
-		a, b := low+(high-low)*.382, low+(high-low)*.618
-		if at(a) <= at(b) {
-			high = b
-		} else {
-			low = a
-		}
-	}
-	return at(low+(high-low)/2) * (1 + 1e-9)
+	return own
 }

@@ -1,6 +1,9 @@
 package privacy
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Accountant names the composition rule of a dataset.
 type Accountant uint8
@@ -30,6 +33,28 @@ type Cost struct {
 	Epsilon Epsilon
 	Rho     Rho
 	Delta   Delta
+}
+
+// In gives c in the unit in which an account with such a limit is kept, also where nothing is spent, and its δ where it has
+// some: "ρ 0" of "ρ 1.3".
+func (c Cost) In(limit Cost) string {
+	s := "ε " + c.Epsilon.String()
+	if limit.Rho.pico != 0 {
+		s = "ρ " + c.Rho.String()
+	}
+	if c.Delta.atto != 0 {
+		s += ", δ " + c.Delta.String()
+	}
+	return s
+}
+
+// Percent writes a share in per cent with so many significant digits, as a plain figure: "100", "0.0000000038".
+func Percent(share float64, digits int) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(100*share, 'g', digits, 64), 64)
+	if err != nil {
+		return "?"
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // Plus returns c + d. It panics on overflow, which no checked policy can reach.

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
-	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -181,35 +179,6 @@ func TestPIdentityRefusals(t *testing.T) {
 	for _, c := range [][2]int{{64, 0}, {64, 3}, {leastPIdentity - 1, 1}, {MostPIdentity + 1, 1}, {-1, 1}} {
 		if _, err := pIdentityOf(c[0], c[1]); err == nil {
 			t.Errorf("cells %d, version %d: accepted", c[0], c[1])
-		}
-	}
-}
-
-// TestCoarsenOnlyWidens compares half-widths: those of the few terms, extra added, are never less than those of all the
-// terms, and by two percent at most more, beyond the rounding to integers.
-func TestCoarsenOnlyWidens(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	s, err := pIdentityOf(256, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := noise.New(noise.Laplace, pIdentityScale, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 6 {
-		from := r.IntN(200)
-		terms := s.Terms([]Span{{from, from + 1 + r.IntN(256-from)}})
-		few, extra := Coarsen(terms)
-		for i := range terms {
-			terms[i].Weight *= 1000 // to see thousandths of a row
-		}
-		for i := range few {
-			few[i].Weight *= 1000
-		}
-		all, width := d.HalfWidthOf(terms, .05), d.HalfWidthOf(few, .05)+int64(math.Ceil(1000*extra))
-		if len(few) > 64 || width < all || float64(width) > 1.02*float64(all)+2 {
-			t.Errorf("seed 5, 6: %d terms, half-width %d; %d terms, half-width %d", len(terms), all, len(few), width)
 		}
 	}
 }

@@ -31,7 +31,7 @@ type Strategy interface {
 	// within the cells), in units of the variance of one observation's noise.
 	Variance(spans []Span) float64
 	// Terms returns that reading as a weighted sum of observations' noise: Σ Count·Weight² is Variance. There are as
-	// many as observations at most; Coarsen makes them few.
+	// many as observations at most.
 	Terms(spans []Span) []noise.Term
 	// MeanVariance returns the mean of Variance over the workload's queries.
 	MeanVariance(workload Workload) float64

@@ -23,6 +23,7 @@ type Env struct {
 	Now   time.Time      // now(), current_date …: a constant of the plan
 	Zone  *time.Location // the session's time zone
 	Asked *atomic.Bool   // set, if not nil, when an expression has asked for Now: its value does not hold for long
+	Work  *Work          // what evaluating it on cells takes; nil: it is not counted
 }
 
 // Clock is Now, noting that it was asked for.

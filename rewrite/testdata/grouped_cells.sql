@@ -1,7 +1,7 @@
 -- PostgreSQL
 SELECT (s.f1)::pg_catalog.int4 AS c1,
        (pg_catalog.sum(LEAST(s.k, 3)))::pg_catalog.int8 AS k1
-FROM (SELECT g.k, g.f1, pg_catalog.row_number() OVER (PARTITION BY g.u ORDER BY pg_catalog.hashtextextended(((((g.u)::pg_catalog.text OPERATOR(pg_catalog.||) ' '::pg_catalog.text) OPERATOR(pg_catalog.||) (g.f1)::pg_catalog.text) COLLATE pg_catalog."C"), 0), g.f1) AS d
+FROM (SELECT g.k, g.f1, pg_catalog.row_number() OVER (PARTITION BY g.u ORDER BY ((((((((((((((('723279573'::pg_catalog.int8 OPERATOR(pg_catalog.#) COALESCE(((('x'::pg_catalog.text OPERATOR(pg_catalog.||) pg_catalog.left(pg_catalog.md5(pg_catalog.left((g.u)::pg_catalog.text, 128)), 7)))::pg_catalog.bit(28))::pg_catalog.int8, '268435456'::pg_catalog.int8)) OPERATOR(pg_catalog.*) '1116352408'::pg_catalog.int8) OPERATOR(pg_catalog.%) '2147483647'::pg_catalog.int8) OPERATOR(pg_catalog.#) (g.f1)::pg_catalog.int8) OPERATOR(pg_catalog.*) '1899447441'::pg_catalog.int8) OPERATOR(pg_catalog.%) '2147483647'::pg_catalog.int8) OPERATOR(pg_catalog.#) '961987163'::pg_catalog.int8) OPERATOR(pg_catalog.*) '901839823'::pg_catalog.int8) OPERATOR(pg_catalog.%) '2147483647'::pg_catalog.int8) OPERATOR(pg_catalog.#) '1508970993'::pg_catalog.int8) OPERATOR(pg_catalog.*) '1773525925'::pg_catalog.int8) OPERATOR(pg_catalog.%) '2147483647'::pg_catalog.int8) OPERATOR(pg_catalog.#) '306152100'::pg_catalog.int8) OPERATOR(pg_catalog.*) '1116352408'::pg_catalog.int8) OPERATOR(pg_catalog.%) '2147483647'::pg_catalog.int8), g.f1) AS d
   FROM (SELECT g.u, g.f1, pg_catalog.count(*) AS k
   FROM (SELECT b.u, CASE WHEN ((COALESCE((b.n2 OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8), 15))::pg_catalog.int4 OPERATOR(pg_catalog.<) '9'::pg_catalog.int4) THEN '0'::pg_catalog.int4 ELSE CASE WHEN ((COALESCE((b.n2 OPERATOR(pg_catalog.-) '-5'::pg_catalog.int8), 15))::pg_catalog.int4 OPERATOR(pg_catalog.<) '15'::pg_catalog.int4) THEN '9'::pg_catalog.int4 ELSE '15'::pg_catalog.int4 END END AS f1
   FROM (SELECT t."who" AS u,
@@ -19,7 +19,7 @@ GROUP BY s.f1
 -- DuckDB
 SELECT CAST(s.f1 AS INTEGER) AS c1,
        CAST(sum(LEAST(s.k, 3)) AS BIGINT) AS k1
-FROM (SELECT g.k, g.f1, row_number() OVER (PARTITION BY g.u ORDER BY hash(g.u, g.f1), g.f1) AS d
+FROM (SELECT g.k, g.f1, row_number() OVER (PARTITION BY g.u ORDER BY ((xor(((xor(((xor(((xor(((xor(CAST('723279573' AS BIGINT), COALESCE(TRY_CAST('0x' || left(md5(left(CAST(g.u AS VARCHAR), 128)), 7) AS BIGINT), CAST('268435456' AS BIGINT))) * CAST('1116352408' AS BIGINT)) % CAST('2147483647' AS BIGINT)), CAST(g.f1 AS BIGINT)) * CAST('1899447441' AS BIGINT)) % CAST('2147483647' AS BIGINT)), CAST('961987163' AS BIGINT)) * CAST('901839823' AS BIGINT)) % CAST('2147483647' AS BIGINT)), CAST('1508970993' AS BIGINT)) * CAST('1773525925' AS BIGINT)) % CAST('2147483647' AS BIGINT)), CAST('306152100' AS BIGINT)) * CAST('1116352408' AS BIGINT)) % CAST('2147483647' AS BIGINT)), g.f1) AS d
   FROM (SELECT g.u, g.f1, count(*) AS k
   FROM (SELECT b.u, CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('9' AS INTEGER)) THEN CAST('0' AS INTEGER) ELSE CASE WHEN (CAST(COALESCE((b.n2 - CAST('-5' AS BIGINT)), 15) AS INTEGER) < CAST('15' AS INTEGER)) THEN CAST('9' AS INTEGER) ELSE CAST('15' AS INTEGER) END END AS f1
   FROM (SELECT t."who" AS u,

@@ -217,6 +217,7 @@ type noEngine struct{}
 var errNoEngine = errors.New("no engine in the simulation")
 
 func (noEngine) Dialect() rewrite.Dialect                          { return rewrite.DuckDB }
+func (noEngine) Places() int                                       { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error     { return nil }
 func (noEngine) Load(context.Context, string, sandbox.Table) error { return errNoEngine }
 func (noEngine) Close() error                                      { return nil }

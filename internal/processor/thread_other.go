@@ -1,0 +1,11 @@
+//go:build !linux
+
+package processor
+
+import "time"
+
+// Elsewhere the clock stands in for processor time.
+
+func threadTime() time.Duration { return 0 }
+
+func threadPath() string { return "" }

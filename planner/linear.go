@@ -1,0 +1,362 @@
+package planner
+
+import (
+	"encoding/binary"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// price - cost, l_receiptdate - l_shipdate, 2 * a + 3: a sum of products of columns is added up by the database as a sum of
+// products of whole numbers, so that nothing is evaluated on combinations of cells, of which there may be billions.
+//
+// Claim: what a row adds is a whole number in the Bound that is stated with it, or nothing.
+// Proof: each factor is moved into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a
+// product lies between the least and the largest product of such ends, times its constant between the times of these, and
+// the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
+// sum of terms is not below 0 and at most the square of the larger end. A factor is NULL where its column is, and so are the
+// product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
+// own, which is that of its type where the largest sum has room for it.
+
+// SumTerm is a whole number times a product of factors; without factors the whole number alone.
+type SumTerm struct {
+	Times   int64
+	Factors []Factor
+}
+
+// The most terms of a sum, and of one that is squared.
+const (
+	mostTerms         = 8
+	mostTermsSquared  = 4
+	mostLinearRounds  = 200
+	mostTermDecimals  = 30
+	mostTermMagnitude = 1 << 60
+	mostTimes         = 1 << 31
+)
+
+// one is the sum of one product.
+func one(factors []Factor) []SumTerm { return []SumTerm{{1, factors}} }
+
+// boundOfTerms is what the sum of terms may be; false where that is beyond what is calculated in.
+func boundOfTerms(terms []SumTerm) (mechanisms.Bound, bool) {
+	low, high := new(big.Int), new(big.Int)
+	for _, t := range terms {
+		least, most := endsOf(t)
+		low.Add(low, least)
+		high.Add(high, most)
+	}
+	most := big.NewInt(mostTermMagnitude)
+	if new(big.Int).Abs(low).Cmp(most) > 0 || new(big.Int).Abs(high).Cmp(most) > 0 {
+		return mechanisms.Bound{}, false
+	}
+	return mechanisms.Bound{Low: low.Int64(), High: high.Int64()}, true
+}
+
+// endsOf are the least and the largest value of a term.
+func endsOf(t SumTerm) (least, most *big.Int) {
+	least, most = big.NewInt(1), big.NewInt(1)
+	if f := t.Factors; len(f) == 2 && f[0] == f[1] {
+		size := big.NewInt(max(-f[0].Low, f[0].High))
+		least, most = new(big.Int), size.Mul(size, size)
+	} else {
+		for _, f := range t.Factors {
+			least, most = spanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
+		}
+	}
+	times := big.NewInt(t.Times)
+	return spanOf(least, most, times, times)
+}
+
+// spanOf are the least and the largest product of numbers of two ranges.
+func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
+	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
+	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
+		if p.Cmp(least) < 0 {
+			least = p
+		}
+		if p.Cmp(most) > 0 {
+			most = p
+		}
+	}
+	return least, most
+}
+
+// linearOf reads an expression as a sum of products; nil: it is none, or too long.
+func linearOf(e *expr) []product {
+	if t := e.Type(); !numeric(e) && t != policy.DateType {
+		return nil
+	}
+	if p := productOf(e); p != nil {
+		return []product{*p}
+	}
+	switch {
+	case len(e.args) == 1 && strings.HasPrefix(e.op, "cast:") && keepsNumbers(e):
+		return linearOf(e.args[0])
+	case len(e.args) == 1 && e.op == "-":
+		return negated(linearOf(e.args[0]))
+	case len(e.args) == 2 && (e.op == "*" || e.op == "+" || e.op == "-"):
+		a, b := linearOf(e.args[0]), linearOf(e.args[1])
+		if a == nil || b == nil {
+			return nil
+		}
+		if e.op == "*" {
+			return multiplied(a, b)
+		}
+		if e.op == "-" {
+			b = negated(b)
+		}
+		if a = append(slices.Clone(a), b...); len(a) <= mostTerms {
+			return a
+		}
+	}
+	return nil
+}
+
+// keepsNumbers tells casts that do not round.
+func keepsNumbers(e *expr) bool {
+	return e.Typmod() < 0 && (e.Type() == policy.NumericType || e.Type() == policy.Float8 || e.Type().Integer() && e.args[0].Type().Integer())
+}
+
+func negated(list []product) []product {
+	out := make([]product, len(list))
+	for i := range list {
+		out[i] = *list[i].scaled(big.NewRat(-1, 1))
+	}
+	return out
+}
+
+func multiplied(a, b []product) (out []product) {
+	if len(a)*len(b) > mostTerms {
+		return nil
+	}
+	for _, p := range a {
+		for _, q := range b {
+			if len(p.of)+len(q.of) > mostFactors {
+				return nil
+			}
+			out = append(out, product{new(big.Rat).Mul(p.times, q.times), append(slices.Clone(p.of), q.of...)})
+		}
+	}
+	return out
+}
+
+// linear is a sum of products while its grids are looked for.
+type linear struct {
+	table     *policy.Table
+	products  []product
+	exponents [][]int // of each product's columns
+}
+
+// linear makes v the value of a sum of products; false where its argument is none, or is on no grid.
+func (v *value) linear(t *policy.Table) bool {
+	products := linearOf(v.arg)
+	if products == nil || v.use == squared && len(products) > mostTermsSquared {
+		return false
+	}
+	l := &linear{table: t, products: products, exponents: make([][]int, len(products))}
+	for i, p := range products {
+		for _, m := range p.of {
+			f, ok := factorOf(t.Columns[m.column], false, math.MaxInt64/4)
+			if !ok {
+				return false
+			}
+			l.exponents[i] = append(l.exponents[i], f.Exponent)
+		}
+	}
+	for range mostLinearRounds {
+		terms, exponent, ok := l.onGrid()
+		if !ok {
+			return false
+		}
+		bound, fits := boundOfTerms(terms)
+		fits = fits && terms != nil
+		centre := int64(0)
+		if fits && v.centred {
+			centre = bound.Low + (bound.High-bound.Low)/2
+		}
+		if fits && max(centre-bound.Low, bound.High-centre) <= v.largest {
+			v.settle(moveTerms(terms, -centre), bound, grid{exponent, centre})
+			return true
+		}
+		if !l.coarsen() {
+			return false
+		}
+	}
+	return false
+}
+
+// settle keeps the terms of a value, which are less the grid's centre.
+func (v *value) settle(terms []SumTerm, bound mechanisms.Bound, g grid) {
+	v.grid, v.terms = g, terms
+	v.bound = mechanisms.Bound{Low: bound.Low - g.centre, High: bound.High - g.centre}
+	v.least, v.most = power10(g.exponent, bound.Low), power10(g.exponent, bound.High)
+}
+
+// onGrid are the terms as whole numbers of 10^exponent; nil: some are too large. It is not ok where a constant is on no grid.
+func (l *linear) onGrid() (terms []SumTerm, exponent int, ok bool) {
+	units := make([]*big.Rat, len(l.products))
+	exponent = math.MaxInt32
+	for i, p := range l.products {
+		sum := 0
+		for _, e := range l.exponents[i] {
+			sum += e
+		}
+		units[i] = new(big.Rat).Mul(p.times, power10(sum, 1))
+		if units[i].Sign() == 0 {
+			continue
+		}
+		v, exact := valuation(units[i])
+		if !exact {
+			return nil, 0, false
+		}
+		exponent = min(exponent, v)
+	}
+	if exponent == math.MaxInt32 {
+		exponent = 0
+	}
+	for i, p := range l.products {
+		times := new(big.Rat).Quo(units[i], power10(exponent, 1))
+		if times.Num().CmpAbs(big.NewInt(mostTimes)) > 0 {
+			return nil, 0, true
+		}
+		t := SumTerm{Times: times.Num().Int64()}
+		for at, m := range p.of {
+			f, ok := m.factor(l.table.Columns[m.column], l.exponents[i][at])
+			if !ok {
+				return nil, 0, false
+			}
+			t.Factors = append(t.Factors, f)
+		}
+		slices.SortFunc(t.Factors, compareFactors)
+		terms = append(terms, t)
+	}
+	if terms = merged(terms); terms == nil {
+		terms = []SumTerm{}
+	}
+	return terms, exponent, true
+}
+
+// valuation is the largest e for which x is a whole number of 10^e; not exact: there is none.
+func valuation(x *big.Rat) (e int, exact bool) {
+	ten, y := big.NewRat(10, 1), new(big.Rat).Set(x)
+	for ; !y.IsInt(); e-- {
+		if e < -mostTermDecimals {
+			return 0, false
+		}
+		y.Mul(y, ten)
+	}
+	rest := new(big.Int)
+	for n := y.Num(); e < mostTermDecimals; e++ {
+		q, r := new(big.Int).QuoRem(n, big.NewInt(10), rest)
+		if r.Sign() != 0 {
+			break
+		}
+		n = q
+	}
+	return e, true
+}
+
+// coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for.
+func (l *linear) coarsen() bool {
+	at, least := -1, math.MaxInt32
+	for i, p := range l.products {
+		if p.times.Sign() == 0 {
+			continue
+		}
+		sum := 0
+		for _, e := range l.exponents[i] {
+			sum += e
+		}
+		if v, exact := valuation(new(big.Rat).Mul(p.times, power10(sum, 1))); exact && v < least {
+			at, least = i, v
+		}
+	}
+	if at < 0 {
+		return false
+	}
+	of, largest := -1, int64(0)
+	for i, m := range l.products[at].of {
+		f, ok := m.factor(l.table.Columns[m.column], l.exponents[at][i])
+		if !ok {
+			return false
+		}
+		if size := max(-f.Low, f.High); size > largest {
+			of, largest = i, size
+		}
+	}
+	if of < 0 || largest <= 1 {
+		return false
+	}
+	l.exponents[at][of]++
+	return true
+}
+
+// merged adds up terms of equal products, in a fixed order, and leaves out those of nothing.
+func merged(terms []SumTerm) (out []SumTerm) {
+	terms = slices.Clone(terms)
+	slices.SortStableFunc(terms, func(a, b SumTerm) int { return slices.CompareFunc(a.Factors, b.Factors, compareFactors) })
+	for _, t := range terms {
+		if n := len(out); n > 0 && slices.Equal(out[n-1].Factors, t.Factors) {
+			out[n-1].Times += t.Times
+			continue
+		}
+		out = append(out, t)
+	}
+	return slices.DeleteFunc(out, func(t SumTerm) bool { return t.Times == 0 })
+}
+
+// moveTerms adds a whole number.
+func moveTerms(terms []SumTerm, by int64) []SumTerm {
+	return merged(append(slices.Clone(terms), SumTerm{Times: by}))
+}
+
+// squaredTerms is the square of a sum of terms.
+func squaredTerms(terms []SumTerm) (out []SumTerm) {
+	for _, a := range terms {
+		for _, b := range terms {
+			factors := append(slices.Clone(a.Factors), b.Factors...)
+			slices.SortFunc(factors, compareFactors)
+			out = append(out, SumTerm{a.Times * b.Times, factors})
+		}
+	}
+	return merged(out)
+}
+
+func compareFactors(a, b Factor) int {
+	if by := compareNames(a.Column, b.Column); by != 0 {
+		return by
+	}
+	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}} {
+		if pair[0] != pair[1] {
+			return int(min(max(pair[0]-pair[1], -1), 1))
+		}
+	}
+	return 0
+}
+
+// encodeFactors writes the factors of one term.
+func encodeFactors(b []byte, factors []Factor) []byte {
+	b = binary.AppendUvarint(b, uint64(len(factors)))
+	for _, f := range factors {
+		b = encodeText(b, f.Column.Name)
+		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
+			b = binary.AppendVarint(b, n)
+		}
+	}
+	return b
+}
+
+// factors reads what encodeFactors wrote.
+func (r *reader) factors() (list []Factor) {
+	for n := r.number(); n > 0 && !r.failed; n-- {
+		f := Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
+		if r.failed = r.failed || f.Column == nil; !r.failed {
+			list = append(list, f)
+		}
+	}
+	return list
+}

@@ -1,0 +1,51 @@
+package planner
+
+import (
+	"context"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+)
+
+// Work is what planning one statement may take, and the context that ends it: see scalar.Work. Each call of Build takes one
+// of its own.
+type Work = scalar.Work
+
+// Limits of Work.
+type Limits = scalar.Limits
+
+// DefaultLimits are those of a plan whose Context brings none.
+var DefaultLimits = scalar.DefaultLimits
+
+// NewWork returns what a plan may take until ctx is done.
+func NewWork(ctx context.Context, l Limits) *Work { return scalar.NewWork(ctx, l) }
+
+// limited is the context with the default limits where it has none, and with all of its own for each plan that is made in it.
+func (c Context) limited() Context {
+	if c.Work == nil {
+		c.Work = NewWork(context.Background(), DefaultLimits)
+	}
+	c.Work = c.Work.Renewed()
+	return c
+}
+
+// RefuseEnded is the refusal of a statement whose planning was ended.
+func RefuseEnded(cause error) *Refusal { return planningEnded.at(-1, cause) }
+
+// stopped turns the end of planning by its limits or its context into a refusal. It is deferred.
+func (c Context) stopped(refusal **Refusal) {
+	c.Work.Close()
+	switch r := recover().(type) {
+	case nil:
+	case *scalar.Stop:
+		switch {
+		case r.Cause != nil:
+			*refusal = planningEnded.at(-1, r.Cause)
+		case r.Bytes:
+			*refusal = planningMemory.at(-1, r.Limit>>20)
+		default:
+			*refusal = planningSteps.at(-1, r.Limit)
+		}
+	default:
+		panic(r)
+	}
+}

@@ -1,0 +1,239 @@
+package rewrite
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Which rows of a unit stay within a bound, and which of its groups, is said by a hash of the unit and of the row's
+// contents, or of the unit and the group: one whole number to sort by, below 2^31 and the same on every engine (docs/adr/0050).
+// For `visits` with the columns ward and minutes, under {type: bigint} units, a row is numbered by
+//
+//	row_number() OVER (PARTITION BY b.u ORDER BY h, b.n1, b.n2), where h = r(r(r(m(m(K, unit), ward·62 + minutes))))
+//	m(s, x) = (s XOR x)·C mod (2^31 − 1), r(s) = m(s, another constant)
+//
+// Claim. The order is a function of the unit's own rows, and rows that tie are the same to every measure of the table.
+// Proof. Every limb x is made of the row's unit, normalised columns and join keys; after the hash the order goes by the
+// contents themselves, as bytes. Theorem (privacy rule 10): what bounding leaves of a unit depends on nothing but its rows.
+//
+// Claim. No step fails. Proof. Limbs and states are whole numbers from 0 to 2^31 − 1, constants lie below 2^31: products lie
+// below 2^62. Limbs are cut out of 62 bits, or counted from the public least value of a domain, within its public width.
+//
+// Limits. The hash is no secret and keeps nobody from choosing rows: nothing rests on it but that the rows that stay are not
+// all of one kind. XOR and multiplication modulo a prime commute with nothing but themselves, so that which of a unit's
+// rows stay differs from unit to unit as by lot: TestKeptRowsAreASample holds it against that.
+
+// hashPrime is 2^31 − 1, and the largest limb, which stands for NULL where it is not a value's.
+const hashPrime = 1<<31 - 1
+
+// hashConstants are the first round constants of SHA-256, of which the lower 31 bits count: numbers that nobody chose.
+var hashConstants = [...]int64{0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5}
+
+// lastRounds are the rounds after the last limb: with fewer, which of two rows comes first shows in how they differ.
+const lastRounds = 3
+
+// limb is a whole number from 0 to below size ≤ 2^31, never NULL.
+type limb struct {
+	sql  string // of type int8
+	size int64
+}
+
+// rowOrder writes what a unit's rows, under an alias, are ordered by. It is empty where they are all alike.
+func (w *writer) rowOrder(alias string) string {
+	var first, contents []string
+	limbs := []limb{w.unitLimb(alias + ".u")}
+	for i, c := range w.table.Columns {
+		n := alias + ".n" + strconv.Itoa(i+1)
+		if w.table.Appends != nil && w.table.Appends.Column == c { // a unit's first rows by date are counted for good
+			first = append(first, n)
+			continue
+		}
+		contents = append(contents, n)
+		if x := w.columnLimb(c, n); x.size > 0 {
+			limbs = append(limbs, x)
+		}
+	}
+	for i, k := range w.table.Keys {
+		if !k.Unit {
+			j := alias + ".j" + strconv.Itoa(i+1)
+			contents = append(contents, w.inBytes(k, j))
+			limbs = append(limbs, w.keyLimb(k.Type, j))
+		}
+	}
+	if len(limbs) > 1 {
+		first = append(first, w.hashed(limbs))
+	}
+	order := append(first, contents...)
+	if len(order) == 0 {
+		return ""
+	}
+	return " ORDER BY " + strings.Join(order, " ASC NULLS LAST, ") + " ASC NULLS LAST"
+}
+
+// groupOrder writes what a unit's groups are ordered by; sizes are how many each class may be.
+func (w *writer) groupOrder(unit string, classes []string, sizes []int64) string {
+	limbs := []limb{w.unitLimb(unit)}
+	for i, f := range classes {
+		limbs = append(limbs, limb{w.cast(f, "int8"), sizes[i]})
+	}
+	return " ORDER BY " + strings.Join(append([]string{w.hashed(limbs)}, classes...), ", ")
+}
+
+// hashed writes the hash of a unit, the first limb, and the others, of which small ones share a round.
+func (w *writer) hashed(limbs []limb) string {
+	rounds := limbs[:1:1]
+	for _, x := range limbs[1:] {
+		if x.size < 1 || x.size > hashPrime+1 {
+			w.fail("a part of a hash that is too wide")
+			return "NULL"
+		}
+		if last := len(rounds) - 1; last > 0 && rounds[last].size <= (hashPrime+1)/x.size {
+			packed := w.operate(w.operate(rounds[last].sql, "*", w.whole(x.size)), "+", x.sql)
+			rounds[last] = limb{packed, rounds[last].size * x.size}
+			continue
+		}
+		rounds = append(rounds, x)
+	}
+	state := w.whole(hashConstants[7] & hashPrime)
+	for i, x := range rounds {
+		state = w.round(state, x.sql, i)
+	}
+	for i := range lastRounds {
+		state = w.round(state, w.whole(hashConstants[4+i]&hashPrime), len(rounds)+i)
+	}
+	return state
+}
+
+// round is (state XOR x)·C mod (2^31 − 1).
+func (w *writer) round(state, x string, number int) string {
+	mixed := "xor(" + state + ", " + x + ")"
+	if w.dialect == PostgreSQL {
+		mixed = w.operate(state, "#", x)
+	}
+	return w.modulo(w.operate(mixed, "*", w.whole(hashConstants[number%4]&hashPrime)))
+}
+
+func (w *writer) modulo(n string) string { return w.operate(n, "%", w.whole(hashPrime)) }
+
+// folded is a limb of a whole number that may be negative: of its last 62 bits.
+func (w *writer) folded(n string) limb {
+	return w.orNull(limb{w.modulo(w.operate(n, "&", w.whole(1<<62-1))), hashPrime})
+}
+
+// orNull gives NULL the number after the last.
+func (w *writer) orNull(x limb) limb {
+	return limb{"COALESCE(" + x.sql + ", " + w.whole(x.size) + ")", x.size + 1}
+}
+
+// unitLimb is that of the column that names the unit.
+func (w *writer) unitLimb(u string) limb { return w.keyLimb(w.table.UnitType(), u) }
+
+// keyLimb is that of a key, of whose values nothing is known but their type, 0 if not even that. In PostgreSQL & is an
+// operator on whole numbers: where the key is something else, the statement fails when it is parsed, alike for any rows.
+func (w *writer) keyLimb(t policy.Type, key string) limb {
+	switch {
+	case !t.Integer():
+		return w.textLimb(key)
+	case w.dialect == DuckDB:
+		key = "TRY_CAST(" + key + " AS BIGINT)"
+	}
+	return w.folded(key)
+}
+
+// textLimb is that of any value, by the beginning of its text: 28 bits of its MD5, which both engines have.
+func (w *writer) textLimb(value string) limb {
+	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MostKeyLength))), "7")
+	if w.dialect == DuckDB {
+		return w.orNull(limb{"TRY_CAST('0x' || " + hex + " AS BIGINT)", 1 << 28})
+	}
+	return w.orNull(limb{w.cast(w.cast(w.operate("'x'::pg_catalog.text", "||", hex), "bit(28)"), "int8"), 1 << 28})
+}
+
+// columnLimb is that of a column's normalised value n. It has no size where the contents alone must tell values apart.
+func (w *writer) columnLimb(c *policy.Column, n string) limb {
+	d := c.Domain
+	if d == nil {
+		w.fail("a column without a domain")
+		return limb{}
+	}
+	if !d.Ordered() {
+		return w.orNull(limb{w.cast(n, "int8"), int64(d.Size())})
+	}
+	switch least := d.Min.(type) {
+	case int64:
+		width := new(big.Int).Sub(big.NewInt(d.Max.(int64)), big.NewInt(least))
+		if !width.IsInt64() {
+			return w.folded(n)
+		}
+		return w.within(w.above(n, least), width.Int64())
+	case policy.Date:
+		return w.within(w.cast(w.operate(n, "-", w.constant(c, least)), "int8"), int64(d.Max.(policy.Date)-least))
+	case policy.Timestamp:
+		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamp)-least))
+	case policy.Timestamptz:
+		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamptz)-least))
+	case policy.Numeric:
+		return w.decimalLimb(c, n)
+	case float64:
+		return w.floatLimb(c, n)
+	}
+	w.fail("a domain of a type that is not ordered")
+	return limb{}
+}
+
+// above is n − least.
+func (w *writer) above(n string, least int64) string {
+	if least == 0 {
+		return n
+	}
+	return w.operate(n, "-", w.whole(least))
+}
+
+// within is the limb of a whole number from 0 to width, or NULL.
+func (w *writer) within(n string, width int64) limb {
+	if width < hashPrime-1 {
+		return w.orNull(limb{n, width + 1})
+	}
+	return w.orNull(limb{w.modulo(n), hashPrime})
+}
+
+// decimalLimb counts the last digits that a column of numeric numbers has in both engines.
+func (w *writer) decimalLimb(c *policy.Column, n string) limb {
+	if w.dialect == DuckDB {
+		above, _ := w.decimal(c).units(w, c, n)
+		least, most := c.Domain.Min.(policy.Numeric).At(w.decimal(c).scale), c.Domain.Max.(policy.Numeric).At(w.decimal(c).scale)
+		if width := new(big.Int).Sub(most, least); width.IsInt64() && width.Int64() < hashPrime-1 {
+			return w.within(w.cast(above, "int8"), width.Int64())
+		}
+		return w.orNull(limb{w.cast(w.operate(above, "%", w.cast("'"+strconv.Itoa(hashPrime)+"'", "hugeint")), "int8"), hashPrime})
+	}
+	d, err := decimalOf(c)
+	if err != nil { // more digits than DuckDB holds, whose order nobody compares with
+		return limb{}
+	}
+	least := c.Domain.Min.(policy.Numeric)
+	width := new(big.Int).Sub(c.Domain.Max.(policy.Numeric).At(d.scale), least.At(d.scale))
+	units := w.operate(w.operate(n, "-", w.constant(c, least)), "*", w.literal("1"+strings.Repeat("0", int(d.scale)), "numeric"))
+	if width.IsInt64() {
+		return w.within(w.cast(units, "int8"), width.Int64())
+	}
+	return w.orNull(limb{w.cast(w.operate(w.call("div", units, w.literal("1", "numeric")), "%", w.literal(strconv.Itoa(hashPrime), "numeric")), "int8"), hashPrime})
+}
+
+// floatLimb is the number in units of 2^−k, as many as a whole number of 62 bits has room for: a product with a power of
+// two is exact where it neither overflows nor underflows, and k ≥ 0 leaves no room for either.
+func (w *writer) floatLimb(c *policy.Column, n string) limb {
+	least, most := c.Domain.Min.(float64), c.Domain.Max.(float64)
+	_, exponent := math.Frexp(max(math.Abs(least), math.Abs(most)))
+	k := min(61-exponent, 200)
+	if k < 0 {
+		return limb{}
+	}
+	low := int64(math.Floor(math.Ldexp(least, k)))
+	scaled := w.call("floor", w.operate(w.cast(n, "float8"), "*", w.float(math.Ldexp(1, k))))
+	return w.within(w.above(w.cast(scaled, "int8"), low), int64(math.Ceil(math.Ldexp(most, k)))-low)
+}

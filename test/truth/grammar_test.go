@@ -1,0 +1,698 @@
+package truth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// grammar writes statements over a schema, weighted like what BI tools and reports send: mostly one table or a join along keys,
+// one to three keys, a few aggregates, one or two conditions, a wrapper around it in one of five.
+type grammar struct {
+	dice
+	s     *schema
+	names int // aliases given out
+}
+
+// role says what an output is, and so what it is in a group in which nobody is.
+type role int
+
+const (
+	keyRole    role = iota
+	countRole       // 0 in an empty group
+	valueRole       // NULL or 0 in an empty group
+	windowRole      // made of other groups too
+)
+
+// output is one column of a select list.
+type output struct {
+	sql, name string
+	role      role
+	truth     string // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
+}
+
+// statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
+type statement struct {
+	text    string   // one that is not in parts
+	with    string   // common table expressions before it
+	outs    []output // keys first
+	from    string
+	where   []string
+	sets    string // ROLLUP, CUBE or nothing
+	byName  bool   // GROUP BY 1, 2 instead of expressions
+	having  string
+	order   []string // of the outer select; its columns have names
+	limit   int
+	wrapper string // around it: %s is the statement, its columns have names
+	nulled  bool   // a join is on a column that an outer join before it may have made NULL
+	fixed   bool   // the wrapper reads all columns: none may be left out
+	// union are further statements with as many columns.
+	union []*statement
+}
+
+func (s *statement) keys() (list []output) {
+	for _, o := range s.outs {
+		if o.role == keyRole {
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// grouped tells whether rows of the answer are groups, so that groups of the domain in which nobody is may be there.
+func (s *statement) grouped() bool { return len(s.keys()) > 0 }
+
+// stepped tells whether an output is of the steps of a domain instead of its values.
+func (s *statement) stepped() bool {
+	return slices.ContainsFunc(s.outs, func(o output) bool { return o.truth != "" })
+}
+
+func (s *statement) core(plain bool) string {
+	var b strings.Builder
+	b.WriteString("SELECT ")
+	for i, o := range s.outs {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if plain && o.truth != "" {
+			o.sql = o.truth
+		}
+		b.WriteString(o.sql + " AS " + o.name)
+	}
+	b.WriteString(" FROM " + s.from)
+	if len(s.where) > 0 {
+		b.WriteString(" WHERE " + strings.Join(s.where, " AND "))
+	}
+	if keys := s.keys(); len(keys) > 0 {
+		var list []string
+		for i, k := range keys {
+			if s.byName {
+				list = append(list, fmt.Sprint(i+1))
+			} else {
+				list = append(list, k.sql)
+			}
+		}
+		if s.sets != "" {
+			b.WriteString(" GROUP BY " + s.sets + " (" + strings.Join(list, ", ") + ")")
+		} else {
+			b.WriteString(" GROUP BY " + strings.Join(list, ", "))
+		}
+	}
+	if s.having != "" {
+		b.WriteString(" HAVING " + s.having)
+	}
+	return b.String()
+}
+
+// sql is the statement; plain as PostgreSQL is asked it: without its LIMIT.
+func (s *statement) sql(plain bool) string {
+	if s.text != "" {
+		return s.text
+	}
+	text := s.core(plain)
+	for _, u := range s.union {
+		text += " UNION ALL " + u.core(plain)
+	}
+	if s.wrapper != "" {
+		text = fmt.Sprintf(s.wrapper, text)
+	}
+	text = s.with + text
+	if len(s.order) > 0 {
+		text += " ORDER BY " + strings.Join(s.order, ", ")
+	}
+	if s.limit > 0 && !plain {
+		text += fmt.Sprint(" LIMIT ", s.limit)
+	}
+	return text
+}
+
+// smaller are the statements with one part less.
+func (s *statement) smaller() (list []*statement) {
+	add := func(change func(c *statement)) {
+		c := *s
+		c.outs, c.where, c.order, c.union = slices.Clone(s.outs), slices.Clone(s.where), slices.Clone(s.order), slices.Clone(s.union)
+		change(&c)
+		list = append(list, &c)
+	}
+	if s.wrapper != "" {
+		add(func(c *statement) { c.wrapper, c.fixed, c.order, c.limit = "", false, nil, 0 })
+	}
+	if s.limit > 0 {
+		add(func(c *statement) { c.limit = 0 })
+	}
+	if len(s.order) > 0 {
+		add(func(c *statement) { c.order, c.limit = nil, 0 })
+	}
+	if s.having != "" {
+		add(func(c *statement) { c.having = "" })
+	}
+	if s.sets != "" {
+		add(func(c *statement) { c.sets = "" })
+	}
+	for i := range s.union {
+		add(func(c *statement) { c.union = slices.Delete(c.union, i, i+1) })
+	}
+	for i := range s.where {
+		add(func(c *statement) { c.where = slices.Delete(c.where, i, i+1) })
+	}
+	if !s.fixed && len(s.union) == 0 && len(s.outs) > 1 {
+		for i := range s.outs {
+			add(func(c *statement) {
+				name := c.outs[i].name
+				c.outs = slices.Delete(c.outs, i, i+1)
+				c.order, c.limit = slices.DeleteFunc(c.order, func(o string) bool { return o == name || strings.HasPrefix(o, name+" ") }), 0
+			})
+		}
+	}
+	return list
+}
+
+// place is what stands in FROM: its text, the columns that can be named, and the column that names the unit.
+type place struct {
+	text    string
+	columns []column // names qualified
+	unit    string
+	nulled  bool
+	single  *table // the table, where it is one
+	alias   string
+}
+
+func (g *grammar) alias(name string) string {
+	g.names++
+	return name[:1] + fmt.Sprint(g.names)
+}
+
+func qualified(alias string, columns []column) (list []column) {
+	for _, c := range columns {
+		if !c.unlisted {
+			c.name = alias + "." + c.name
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (g *grammar) private() *table {
+	for {
+		if t := g.s.tables[g.IntN(len(g.s.tables))]; !t.public {
+			return t
+		}
+	}
+}
+
+// place picks what to read.
+func (g *grammar) place() place {
+	switch k := g.IntN(20); {
+	case k < 9:
+		return g.tablePlace(g.private())
+	case k < 15:
+		return g.joined(g.tablePlace(g.private()), 1+g.IntN(2))
+	case k < 17:
+		return g.virtual()
+	default:
+		return g.perUnit()
+	}
+}
+
+func (g *grammar) tablePlace(t *table) place {
+	a := g.alias(t.name)
+	p := place{text: t.name + " AS " + a, columns: qualified(a, t.columns), single: t, alias: a}
+	if g.chance(3) {
+		p.text = "public." + t.name + " " + a
+	}
+	for _, c := range t.columns {
+		if c.name == t.named && (t.unit == "" || strings.HasSuffix(t.unit, " = "+g.s.unit)) {
+			p.unit = a + "." + c.name
+		}
+	}
+	return p
+}
+
+// joined adds tables along the schema's edges.
+func (g *grammar) joined(p place, n int) place {
+	type end struct {
+		table    *table
+		alias    string
+		nullable bool
+	}
+	ends := []end{{p.single, p.alias, false}}
+	for range n {
+		from := ends[g.IntN(len(ends))]
+		var list []edge
+		var other []string
+		for _, e := range g.s.edges {
+			if e.child == from.table.name {
+				list, other = append(list, e), append(other, e.parent)
+			}
+			if e.parent == from.table.name && !(from.table.public) {
+				list, other = append(list, e), append(other, e.child)
+			}
+		}
+		if len(list) == 0 {
+			return p
+		}
+		at := g.IntN(len(list))
+		e, t := list[at], g.s.table(other[at])
+		a := g.alias(t.name)
+		var on, using []string
+		for _, c := range e.on {
+			mine, its := c[0], c[1]
+			if e.child != from.table.name {
+				mine, its = its, mine
+			}
+			left, right := from.alias+"."+mine, a+"."+its
+			if g.chance(2) {
+				left, right = right, left
+			}
+			on, using = append(on, left+" = "+right), append(using, mine)
+		}
+		kind := g.one(" JOIN ", " JOIN ", " INNER JOIN ", " LEFT JOIN ", " LEFT JOIN ")
+		p.text += kind + t.name + " AS " + a
+		switch {
+		case e.natural && len(ends) == 1 && n == 1 && g.chance(3):
+			p.text += " USING (" + strings.Join(using, ", ") + ")"
+		default:
+			p.text += " ON " + strings.Join(on, " AND ")
+			if g.chance(6) {
+				p.text += " AND " + g.condition(qualified(a, t.columns))
+			}
+		}
+		added := g.tablePlace(t)
+		p.columns = append(p.columns, qualified(a, t.columns)...)
+		if p.unit == "" && kind != " LEFT JOIN " && added.unit != "" {
+			p.unit = a + "." + t.named
+		}
+		p.nulled = p.nulled || from.nullable
+		ends = append(ends, end{t, a, from.nullable || kind == " LEFT JOIN "})
+	}
+	p.single = nil
+	return p
+}
+
+// virtual is a sub-query that a tool wraps: some columns under names of their own.
+func (g *grammar) virtual() place {
+	in := g.tablePlace(g.private())
+	if g.chance(2) {
+		in = g.joined(in, 1)
+	}
+	a := g.alias("virtual_table")
+	p := place{alias: a, nulled: in.nulled}
+	var list []string
+	for i, c := range in.columns {
+		if c.kind == keyKind || g.chance(4) {
+			continue
+		}
+		name := fmt.Sprint("c", i)
+		list = append(list, c.name+" AS "+name)
+		c.name = a + "." + name
+		p.columns = append(p.columns, c)
+	}
+	if in.unit != "" {
+		list = append(list, in.unit+" AS who")
+		p.unit = a + ".who"
+	}
+	if len(list) == 0 {
+		return in
+	}
+	where := ""
+	if g.chance(2) {
+		where = " WHERE " + g.condition(in.columns)
+	}
+	p.text = "(SELECT " + strings.Join(list, ", ") + " FROM " + in.text + where + ") AS " + a
+	return p
+}
+
+// perUnit is a sub-query with a row for each unit, or for each unit and key.
+func (g *grammar) perUnit() place {
+	in := g.tablePlace(g.private())
+	for in.unit == "" || in.single.bound == 1 {
+		in = g.tablePlace(g.private())
+		if in.unit == "" && g.chance(3) {
+			in = g.joined(in, 1)
+			if in.unit == "" {
+				in = g.tablePlace(g.private())
+			} else {
+				break
+			}
+		}
+	}
+	a := g.alias("per_unit")
+	p := place{alias: a, unit: a + ".who", nulled: in.nulled}
+	where := ""
+	if g.chance(2) {
+		where = " WHERE " + g.condition(in.columns)
+	}
+	list, keys := []string{in.unit + " AS who"}, []string{in.unit}
+	var by column
+	if c, ok := g.pick(in.columns, textKind, boolKind); ok && g.chance(2) {
+		by = c
+		list, keys = append(list, c.name+" AS k"), append(keys, c.name)
+		c.name = a + ".k"
+		p.columns = append(p.columns, c)
+	}
+	if by.name != "" && g.chance(3) {
+		p.text = "(SELECT DISTINCT " + strings.Join(list, ", ") + " FROM " + in.text + where + ") AS " + a
+		return p
+	}
+	list = append(list, "count(*) AS n")
+	p.columns = append(p.columns, column{name: a + ".n", kind: wholeKind, values: []string{"0", "1", "2", "3"}})
+	if c, ok := g.pick(in.columns, wholeKind); ok && g.chance(2) {
+		list = append(list, g.one("sum", "max", "min")+"("+c.name+") AS m")
+		p.columns = append(p.columns, column{name: a + ".m", kind: wholeKind, values: c.values})
+	}
+	p.text = "(SELECT " + strings.Join(list, ", ") + " FROM " + in.text + where + " GROUP BY " + strings.Join(keys, ", ") + ") AS " + a
+	return p
+}
+
+// pick picks a column of one of the kinds.
+func (g *grammar) pick(columns []column, kinds ...kind) (column, bool) {
+	var list []column
+	for _, c := range columns {
+		if slices.Contains(kinds, c.kind) {
+			list = append(list, c)
+		}
+	}
+	if len(list) == 0 {
+		return column{}, false
+	}
+	return list[g.IntN(len(list))], true
+}
+
+var valueKinds = []kind{textKind, wholeKind, moneyKind, realKind, boolKind, dateKind, timeKind, zonedKind}
+
+// condition is a predicate over some columns.
+func (g *grammar) condition(columns []column) string { return g.predicate(columns, 2) }
+
+func (g *grammar) predicate(columns []column, depth int) string {
+	switch k := g.IntN(12); {
+	case k == 0 && depth > 0:
+		return "(" + g.predicate(columns, depth-1) + " OR " + g.predicate(columns, depth-1) + ")"
+	case k == 1 && depth > 0:
+		return "NOT (" + g.predicate(columns, depth-1) + ")"
+	case k == 2 && depth > 0:
+		return "(" + g.predicate(columns, depth-1) + " AND " + g.predicate(columns, depth-1) + ")"
+	case k == 3 && depth > 0:
+		return "CASE WHEN " + g.predicate(columns, depth-1) + " THEN " + g.one("true", "false", g.predicate(columns, 0)) + " ELSE " + g.one("false", "NULL", g.predicate(columns, 0)) + " END"
+	}
+	c, ok := g.pick(columns, valueKinds...)
+	if !ok {
+		return "true"
+	}
+	if g.chance(12) {
+		return c.name + g.one(" IS NULL", " IS NOT NULL")
+	}
+	return g.compared(c, columns)
+}
+
+func (g *grammar) value(c column) string {
+	v := c.values[g.IntN(len(c.values))]
+	switch c.kind {
+	case dateKind:
+		return g.one("DATE ", "") + v
+	case timeKind:
+		return g.one("TIMESTAMP ", "") + v
+	case zonedKind:
+		return g.one("TIMESTAMPTZ ", "timestamp with time zone ", "") + v
+	}
+	return v
+}
+
+// compared is a comparison of a column, of its kind's sort.
+func (g *grammar) compared(c column, columns []column) string {
+	operator := g.one(" = ", " <> ", " < ", " <= ", " > ", " >= ")
+	switch c.kind {
+	case boolKind:
+		return g.one(c.name, "NOT "+c.name, c.name+" IS TRUE", c.name+" IS NOT TRUE", c.name+" = false", c.name+" IS DISTINCT FROM true")
+	case textKind:
+		switch g.IntN(8) {
+		case 0:
+			return c.name + g.one(" IN (", " NOT IN (") + g.value(c) + ", " + g.value(c) + ")"
+		case 1:
+			return c.name + g.one(" LIKE ", " NOT LIKE ", " ILIKE ") + g.one("'%e%'", "'w%'", "'%r'", "'_'", "'F%'", "'S%'")
+		case 2:
+			return g.one("upper(", "lower(", "coalesce(", "trim(") + c.name + ")" + g.one(" = ", " <> ") + g.value(c)
+		case 3:
+			return "coalesce(" + c.name + ", 'none')" + g.one(" = ", " <> ") + g.one(g.value(c), "'none'")
+		case 4:
+			return c.name + g.one(" IS DISTINCT FROM ", " IS NOT DISTINCT FROM ") + g.value(c)
+		case 5:
+			return "length(" + c.name + ")" + operator + fmt.Sprint(g.IntN(8))
+		case 6:
+			return g.one("substring("+c.name+", 1, 1)", "left("+c.name+", 2)") + g.one(" = ", " <> ", " > ") + g.one("'g'", "'w'", "'F'", "'de'", "'s'")
+		}
+		return c.name + g.one(" = ", " = ", " <> ", " > ", " <= ") + g.value(c)
+	case wholeKind, moneyKind, realKind:
+		switch g.IntN(8) {
+		case 0:
+			return c.name + g.one(" BETWEEN ", " NOT BETWEEN ") + g.value(c) + " AND " + g.value(c)
+		case 1:
+			return c.name + g.one(" IN (", " NOT IN (") + g.value(c) + ", " + g.value(c) + ")"
+		case 2:
+			if c.kind == wholeKind {
+				return c.name + " % " + fmt.Sprint(2+g.IntN(4)) + g.one(" = ", " <> ") + fmt.Sprint(g.IntN(3))
+			}
+		case 3:
+			return c.name + g.one(" * 2", " + 1", " - 1") + operator + g.value(c)
+		case 4:
+			return "coalesce(" + c.name + ", " + g.value(c) + ")" + operator + g.value(c)
+		}
+		return c.name + operator + g.value(c)
+	case dateKind, timeKind, zonedKind:
+		switch g.IntN(8) {
+		case 0:
+			return c.name + g.one(" BETWEEN ", " NOT BETWEEN ") + g.value(c) + " AND " + g.value(c)
+		case 1:
+			return "extract(" + g.one("month", "year", "dow", "day", "quarter", "week", "doy") + " FROM " + c.name + ")" + operator + fmt.Sprint(1+g.IntN(12))
+		case 2:
+			return "date_trunc('" + g.one("month", "year", "week", "quarter") + "', " + c.name + ")" + operator + c.values[g.IntN(len(c.values))]
+		case 3:
+			return c.name + g.one(" + interval '1 month'", " - interval '7 days'", " + interval '1 year'") + operator + c.values[g.IntN(len(c.values))]
+		case 4:
+			if o, ok := g.pick(columns, c.kind); ok && o.name != c.name && c.kind == dateKind {
+				return g.one(o.name+" - "+c.name+operator+fmt.Sprint(g.IntN(30)), o.name+operator+c.name)
+			}
+		case 5:
+			return c.name + " >= " + g.value(c) + " AND " + c.name + " < " + g.value(c)
+		}
+		return c.name + operator + g.value(c)
+	}
+	return "true"
+}
+
+// key is an expression to group by.
+func (g *grammar) key(columns []column) (string, bool) {
+	c, ok := g.pick(columns, textKind, textKind, wholeKind, boolKind, dateKind, timeKind, zonedKind, moneyKind)
+	if !ok {
+		return "", false
+	}
+	if g.chance(12) {
+		return "CASE WHEN " + g.condition(columns) + " THEN 'yes' " + g.one("ELSE 'no' ", "") + "END", true
+	}
+	if g.chance(16) {
+		return "CASE WHEN " + g.compared(c, columns) + " THEN 'first' WHEN " + g.condition(columns) + " THEN 'second' ELSE 'third' END", true
+	}
+	switch c.kind {
+	case textKind:
+		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
+			"CASE WHEN "+c.name+" IN ("+c.values[0]+", "+c.values[1]+") THEN 'a' ELSE 'b' END", c.name+" = "+c.values[0]), true
+	case wholeKind:
+		return g.one(c.name, c.name, c.name+" / 3", c.name+" % 2", c.name+" > "+c.values[1], "CASE WHEN "+c.name+" < "+c.values[1]+" THEN 'low' ELSE 'high' END",
+			"width_bucket("+c.name+", 0, 20, 4)", "coalesce("+c.name+", 0)"), true
+	case moneyKind, realKind:
+		return g.one("floor("+c.name+" / 50) * 50", "FLOOR((("+c.name+" - 0.0) / 25.0)) * 25.0 + 0.0", c.name+" > "+c.values[1], "width_bucket("+c.name+", 0, 500, 5)", "round("+c.name+" / 100)", "trunc("+c.name+" / 100) * 100"), true
+	case boolKind:
+		return g.one(c.name, c.name, "NOT "+c.name, c.name+" IS NULL", "coalesce("+c.name+", false)"), true
+	case dateKind:
+		return g.one("date_trunc('month', "+c.name+")", "DATE_TRUNC('quarter', "+c.name+")::date", "extract(year FROM "+c.name+")", "CAST(extract(dow from "+c.name+") AS integer)", "to_char("+c.name+", 'YYYY-MM')",
+			"date_trunc('week', "+c.name+")::date", "extract(month FROM "+c.name+") > 6", c.name+" < "+c.values[1], "to_char("+c.name+", 'YYYY')", "CAST(TRUNC(EXTRACT(YEAR FROM "+c.name+")) AS INTEGER)"), true
+	default:
+		return g.one("date_trunc('day', "+c.name+")", "CAST("+c.name+" AS date)", "extract(hour FROM "+c.name+")", "date_trunc('month', "+c.name+")", "extract(dow FROM "+c.name+")",
+			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "to_char("+c.name+", 'YYYY-MM-DD')"), true
+	}
+}
+
+// aggregate is one, with its role.
+func (g *grammar) aggregate(p place) output {
+	if c, ok := g.pick(p.columns, valueKinds...); ok && g.chance(24) {
+		o := output{sql: "count(DISTINCT " + c.name + ")", role: countRole}
+		if c.step != "" {
+			o.truth = fmt.Sprintf("count(DISTINCT "+c.step+")", c.name)
+		}
+		return o
+	}
+	sql, role := g.measure(p)
+	return output{sql: sql, role: role}
+}
+
+func (g *grammar) measure(p place) (string, role) {
+	filter := ""
+	if g.chance(6) {
+		filter = " FILTER (WHERE " + g.condition(p.columns) + ")"
+	}
+	number, numeric := g.pick(p.columns, wholeKind, wholeKind, moneyKind, realKind)
+	any, some := g.pick(p.columns, valueKinds...)
+	switch k := g.IntN(24); {
+	case k < 6 || !some:
+		return "count(*)" + filter, countRole
+	case k == 6:
+		return "count(" + any.name + ")" + filter, countRole
+	case k == 8 && p.unit != "":
+		return "count(DISTINCT " + p.unit + ")" + filter, countRole
+	case k == 9:
+		return "sum(CASE WHEN " + g.condition(p.columns) + " THEN " + g.one("1 ELSE 0", "1", "2", "5 ELSE 1", "1 ELSE 0.0", "-1 ELSE 3", "2.5") + " END)" + filter, valueRole
+	case k == 10 && numeric:
+		return "sum(CASE WHEN " + g.condition(p.columns) + " THEN " + number.name + g.one("", " ELSE 0") + " END)" + filter, valueRole
+	case k == 11:
+		return g.one("sum(2)", "sum(-3)", "sum(1)", "sum(0.5)", "sum(7)") + filter, valueRole
+	case k == 12 && numeric:
+		return "coalesce(sum(" + number.name + "), 0)", valueRole
+	case k == 13 && numeric:
+		return g.one("stddev(", "variance(", "var_pop(", "stddev_pop(", "stddev_samp(", "var_samp(") + number.name + ")" + filter, valueRole
+	case k == 14 && numeric:
+		return "round(avg(" + number.name + "), 2)", valueRole
+	case k == 15:
+		return "100.0 * count(*) FILTER (WHERE " + g.condition(p.columns) + ") / NULLIF(count(*), 0)", valueRole
+	case k == 16 && numeric:
+		other, _ := g.pick(p.columns, wholeKind, moneyKind)
+		return "sum(" + number.name + g.one(" * ", " + ", " - ") + g.one("2", "3", other.name) + ")" + filter, valueRole
+	case k == 17:
+		if c, ok := g.pick(p.columns, boolKind); ok {
+			return "sum(" + c.name + "::int)", valueRole
+		}
+	case k == 18:
+		if c, ok := g.pick(p.columns, dateKind); ok {
+			if o, _ := g.pick(p.columns, dateKind); o.name != c.name {
+				return g.one("sum(", "avg(") + c.name + " - " + o.name + ")" + filter, valueRole
+			}
+		}
+	case k == 19:
+		return "count(CASE WHEN " + g.condition(p.columns) + " THEN 1 END)", countRole
+	case k == 20 && numeric:
+		return "sum(" + number.name + ")::float / NULLIF(count(*), 0)", valueRole
+	case k <= 21 && numeric:
+		return "avg(" + number.name + ")" + filter, valueRole
+	case numeric:
+		return "sum(" + number.name + ")" + filter, valueRole
+	}
+	return "count(*)" + filter, countRole
+}
+
+// semi is a condition on what the unit or the row has elsewhere.
+func (g *grammar) semi(p place) string {
+	if p.single == nil {
+		return ""
+	}
+	for range 4 {
+		e := g.s.edges[g.IntN(len(g.s.edges))]
+		its, mine, other := 0, 1, e.child
+		if e.parent != p.single.name {
+			if e.child != p.single.name {
+				continue
+			}
+			its, mine, other = 1, 0, e.parent
+		}
+		if len(e.on) > 1 {
+			continue
+		}
+		t := g.s.table(other)
+		a := g.alias(t.name)
+		where := ""
+		if g.chance(2) {
+			where = g.condition(qualified(a, t.columns))
+		}
+		inner, outer := a+"."+e.on[0][its], p.alias+"."+e.on[0][mine]
+		if g.chance(2) {
+			if where != "" {
+				where = " AND " + where
+			}
+			return g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
+		}
+		if where != "" {
+			where = " WHERE " + where
+		}
+		return outer + g.one(" IN ", " NOT IN ") + "(SELECT " + inner + " FROM " + t.name + " AS " + a + where + ")"
+	}
+	return ""
+}
+
+// statement writes one.
+func (g *grammar) statement() *statement {
+	g.names = 0
+	p := g.place()
+	s := &statement{from: p.text, byName: g.chance(2), nulled: p.nulled}
+	for range g.IntN(3) {
+		s.where = append(s.where, g.condition(p.columns))
+	}
+	if g.chance(8) {
+		if w := g.semi(p); w != "" {
+			s.where = append(s.where, w)
+		}
+	}
+	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
+		if k, ok := g.key(p.columns); ok && !slices.ContainsFunc(s.outs, func(o output) bool { return o.sql == k }) {
+			s.outs = append(s.outs, output{sql: k, name: fmt.Sprint("k", i+1), role: keyRole})
+		}
+	}
+	keys := len(s.outs)
+	for i := range 1 + g.few(0, 3) {
+		o := g.aggregate(p)
+		o.name = fmt.Sprint("a", i+1)
+		s.outs = append(s.outs, o)
+	}
+	if keys == 0 && g.chance(12) {
+		s.having = "count(*) > 0"
+	}
+	if keys > 0 {
+		g.grouping(s, keys)
+	}
+	switch g.IntN(12) {
+	case 0:
+		s.with, s.wrapper = "", "SELECT * FROM (%s) AS virtual_table"
+	case 1:
+		s.wrapper = "WITH q AS (%s) SELECT * FROM q"
+	case 2:
+		if s.having == "" && keys > 0 && s.sets == "" && s.outs[keys].role == countRole {
+			s.having = "count(*) > 0"
+			s.wrapper, s.fixed, s.order, s.limit = "SELECT count(*) AS k1, sum(a1) AS a1, min(a1) AS a2, max(a1) AS a3 FROM (%s) AS q", true, nil, 0
+		}
+	case 3:
+		if len(s.order) == 0 && s.sets == "" && keys == 0 {
+			s.outs = append([]output{{sql: "'all'", name: "k0", role: windowRole}}, s.outs...)
+			other := *s
+			other.outs = slices.Clone(s.outs)
+			other.outs[0] = output{sql: "'some'", name: "k0", role: windowRole}
+			other.where = append(slices.Clone(s.where), g.condition(p.columns))
+			s.union = append(s.union, &other)
+		}
+	}
+	return s
+}
+
+// grouping adds what stands around groups.
+func (g *grammar) grouping(s *statement, keys int) {
+	if keys <= 2 && g.chance(10) {
+		s.sets = g.one("ROLLUP", "ROLLUP", "CUBE")
+	}
+	if g.chance(6) {
+		s.having = g.one("count(*) > 5", "count(*) >= 1", "(COUNT(*) > 20)", "count(*) > 0", "count(*) BETWEEN 10 AND 200")
+	}
+	if s.sets == "" && g.chance(10) {
+		s.outs = append(s.outs, output{sql: "count(*)", name: "n", role: countRole},
+			output{sql: g.one("sum(count(*)) OVER ()", "rank() OVER (ORDER BY count(*) DESC)", "count(*) * 100.0 / sum(count(*)) OVER ()"), name: "w", role: windowRole})
+	}
+	var names []string
+	for _, o := range s.outs[:keys] {
+		names = append(names, o.name)
+	}
+	switch g.IntN(4) {
+	case 0:
+		s.order = names
+	case 1:
+		if s.outs[keys].role == countRole {
+			s.order = append([]string{"a1 DESC"}, names...)
+		}
+	}
+	if len(s.order) > 0 && s.sets == "" && g.chance(3) {
+		s.limit = 1 + g.IntN(10)
+	}
+}

@@ -1,0 +1,255 @@
+package truth
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A verdict's class. Each class but wrong, broken and denied is checked to the last value before it is given.
+const (
+	equal   = "equal"                   // PostgreSQL's rows, no more and no less
+	empty   = "zero groups"             // and besides groups of the domain in which nobody is: their counts are 0, their sums 0 or NULL
+	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
+	divided = "division in zero groups" // 22012 whose hint names NULLIF, where PostgreSQL has no group at all
+	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
+	refused = "refused"                 // by a code of the catalogue, before the charge
+	fails   = "both fail"               // PostgreSQL fails too
+	wrong   = "WRONG"
+	broken  = "BROKEN" // an error that is no refusal
+	denied  = "DENIED" // an error of PostgreSQL's own that PostgreSQL does not give: an undefined column that is there
+)
+
+// verdict is what became of one statement.
+type verdict struct {
+	class string
+	why   string // of a refusal its code and text, of a fault what differs
+}
+
+func (v verdict) bad() bool { return v.class == wrong || v.class == broken || v.class == denied }
+
+// judge holds an answer against PostgreSQL's; want has all rows, those that LIMIT leaves out too.
+func judge(s *statement, got, want answer) verdict {
+	switch {
+	case got.err != nil && want.err != nil:
+		return verdict{fails, want.err.Code}
+	case got.err != nil && got.err.Code == "22012" && strings.Contains(got.err.Hint, "NULLIF") && len(want.rows) == 0:
+		return verdict{divided, ""}
+	case got.err != nil:
+		return judgeError(got)
+	case want.err != nil:
+		return verdict{wrong, "PostgreSQL fails: " + want.err.Message}
+	}
+	if len(got.columns) != len(want.columns) {
+		return verdict{wrong, fmt.Sprintf("%d columns for %d", len(got.columns), len(want.columns))}
+	}
+	for i := range got.columns {
+		if g, w := got.columns[i], want.columns[i]; g.Name != w.Name {
+			return verdict{wrong, fmt.Sprintf("column %d is named %s for %s", i+1, g.Name, w.Name)}
+		} else if g.DataTypeOID != w.DataTypeOID {
+			return verdict{wrong, fmt.Sprintf("column %s has type %d for %d", g.Name, g.DataTypeOID, w.DataTypeOID)}
+		}
+	}
+	j := &judged{s: s, got: got, want: want, scale: make([]float64, len(want.columns))}
+	for _, row := range want.rows {
+		for i, v := range row {
+			if x, err := strconv.ParseFloat(v, 64); err == nil {
+				j.scale[i] = max(j.scale[i], math.Abs(x))
+			}
+		}
+	}
+	if len(s.order) > 0 && s.sets == "" { // of ROLLUP several rows may have equal keys
+		return j.ordered()
+	}
+	return j.unordered()
+}
+
+func judgeError(got answer) verdict {
+	why := got.err.Code + " " + got.err.Message
+	switch {
+	case strings.HasPrefix(got.err.Code, "DP"), got.err.Code == "0A000", strings.HasPrefix(got.err.Code, "54"), got.err.Code == "53400":
+		return verdict{refused, why}
+	case strings.HasPrefix(got.err.Code, "42"):
+		return verdict{denied, why}
+	}
+	return verdict{broken, why}
+}
+
+type judged struct {
+	s         *statement
+	got, want answer
+	scale     []float64 // the largest number of each column
+	nothing   bool      // a sum of nothing has been taken for NULL
+}
+
+// sameRow compares two rows, each value by its type.
+func (j *judged) sameRow(a, b []string) bool {
+	nothing := false
+	for i := range a {
+		switch {
+		case same(a[i], b[i], j.want.columns[i].DataTypeOID, j.scale[i]):
+		case b[i] == null && isZero(a[i]) && j.sum(i):
+			nothing = true
+		default:
+			return false
+		}
+	}
+	j.nothing = j.nothing || nothing
+	return true
+}
+
+// sum tells whether a column is a sum.
+func (j *judged) sum(i int) bool {
+	if j.s.fixed || i >= len(j.s.outs) {
+		return false
+	}
+	o := j.s.outs[i]
+	return o.role == valueRole && strings.HasPrefix(o.sql, "sum(")
+}
+
+// same compares two values of a type: whole numbers and texts exactly, numerics to the ninth digit, floats to the tenth of what
+// is largest in their column, as sums of squares lose digits by cancelling.
+func same(a, b string, oid uint32, scale float64) bool {
+	if a == b || a == null || b == null {
+		return a == b
+	}
+	switch oid {
+	case 1700, 700, 701:
+		x, err1 := strconv.ParseFloat(a, 64)
+		y, err2 := strconv.ParseFloat(b, 64)
+		return err1 == nil && err2 == nil && math.Abs(x-y) <= 1e-9*max(scale, math.Abs(y))
+	}
+	return false
+}
+
+// hollow is a row of a group in which nobody is: counts are 0, all else is 0 or NULL.
+func (j *judged) hollow(row []string) bool {
+	if !j.s.grouped() || j.s.fixed {
+		return false
+	}
+	for i, o := range j.s.outs {
+		zero := row[i] == null || isZero(row[i])
+		if o.role == countRole && !isZero(row[i]) || o.role == valueRole && !zero {
+			return false
+		}
+	}
+	return true
+}
+
+func isZero(s string) bool {
+	x, err := strconv.ParseFloat(s, 64)
+	return err == nil && x == 0
+}
+
+// unordered: all of PostgreSQL's rows are there, and what is there besides is hollow, each group once.
+func (j *judged) unordered() verdict {
+	left := map[string][][]string{} // by key: answers may have thousands of rows
+	for _, row := range j.got.rows {
+		left[j.key(row)] = append(left[j.key(row)], row)
+	}
+	for _, row := range j.want.rows {
+		rows := left[j.key(row)]
+		at := slices.IndexFunc(rows, func(have []string) bool { return j.sameRow(have, row) })
+		if at < 0 {
+			return verdict{wrong, fmt.Sprintf("lacks %s; has %s", show(row), nearest(rows, len(j.got.rows)))}
+		}
+		left[j.key(row)] = slices.Delete(rows, at, at+1)
+	}
+	var besides [][]string
+	for _, row := range j.got.rows {
+		if rows := left[j.key(row)]; len(rows) > 0 && &rows[0][0] == &row[0] {
+			besides, left[j.key(row)] = append(besides, row), rows[1:]
+		}
+	}
+	return j.besides(besides)
+}
+
+// key are the values of a row's keys, numbers without their last zeros.
+func (j *judged) key(row []string) string {
+	var b strings.Builder
+	for i, o := range j.s.outs {
+		if o.role != keyRole || j.s.fixed {
+			continue
+		}
+		v := row[i]
+		if oid := j.want.columns[i].DataTypeOID; oid == 1700 || oid == 700 || oid == 701 {
+			if x, err := strconv.ParseFloat(v, 64); err == nil {
+				v = strconv.FormatFloat(x+0, 'g', 12, 64)
+			}
+		}
+		b.WriteString(v + "\x01")
+	}
+	return b.String()
+}
+
+// besides judges the rows that are not PostgreSQL's.
+func (j *judged) besides(left [][]string) verdict {
+	there := map[string]bool{}
+	if j.s.sets == "" {
+		for _, row := range j.want.rows {
+			there[j.key(row)] = true
+		}
+	}
+	for _, row := range left {
+		k := j.key(row)
+		if !j.hollow(row) || there[k] {
+			return verdict{wrong, "has " + show(row) + ", which is not there"}
+		}
+		there[k] = j.s.sets == ""
+	}
+	if len(left) > 0 {
+		return verdict{empty, ""}
+	}
+	if j.s.stepped() {
+		return verdict{steps, ""}
+	}
+	if j.nothing {
+		return verdict{nothing, ""}
+	}
+	return verdict{equal, ""}
+}
+
+// ordered: without the hollow rows these are PostgreSQL's first ones in its order; fewer than all of them only because of LIMIT.
+func (j *judged) ordered() verdict {
+	var left [][]string
+	at := 0
+	for _, row := range j.got.rows {
+		switch {
+		case at < len(j.want.rows) && j.sameRow(row, j.want.rows[at]):
+			at++
+		case j.hollow(row):
+			left = append(left, row)
+		case at < len(j.want.rows):
+			return verdict{wrong, fmt.Sprintf("row %d is %s for %s", at+1, show(row), show(j.want.rows[at]))}
+		default:
+			return verdict{wrong, "has " + show(row) + ", which is not there"}
+		}
+	}
+	if full := j.s.limit > 0 && len(j.got.rows) == j.s.limit; at < len(j.want.rows) && !full {
+		return verdict{wrong, "lacks " + show(j.want.rows[at])}
+	}
+	if j.s.limit > 0 && len(j.got.rows) > j.s.limit {
+		return verdict{wrong, "more rows than LIMIT"}
+	}
+	return j.besides(left)
+}
+
+// nearest is a row with the same keys, if there is one.
+func nearest(rows [][]string, all int) string {
+	if len(rows) > 0 {
+		return show(rows[0])
+	}
+	return fmt.Sprintf("%d other rows", all)
+}
+
+func show(row []string) string {
+	list := slices.Clone(row)
+	for i := range list {
+		if list[i] == null {
+			list[i] = "NULL"
+		}
+	}
+	return "(" + strings.Join(list, ", ") + ")"
+}

@@ -1,0 +1,218 @@
+package truth
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+)
+
+// kind is what a column's values are like, and so which expressions the grammar makes of it.
+type kind int
+
+const (
+	keyKind   kind = iota // a key: joined and counted, never shown
+	textKind              // few values
+	wholeKind             // whole numbers
+	moneyKind             // numeric with places
+	realKind              // double precision
+	boolKind
+	dateKind
+	timeKind  // timestamp
+	zonedKind // timestamptz
+)
+
+// column is a column in three places: the database's table, the policy, and the table as PostgreSQL is asked.
+type column struct {
+	name     string
+	stored   string // type in the database
+	declared string // type in the policy
+	rules    string // the rest of the policy's column
+	truth    string // what the policy's rules make of the stored value, in SQL; empty: the value
+	kind     kind
+	values   []string // SQL literals to compare with: inside the domain, at its ends, outside
+	step     string   // the step of the domain that a value lies in, in SQL with %s for the column, where values lie within steps
+	unlisted bool     // the policy does not list it: it names the unit alone
+}
+
+// table is a table of a schema with its rows.
+type table struct {
+	name    string
+	public  bool
+	unit    string // the policy's path from a row to its unit; empty in the unit's own table and in public ones
+	named   string // the column that names the unit, or the one that leads to it
+	bound   int    // most rows of one unit: at least as many as there are
+	columns []column
+	keys    []string // constraints of the database
+	source  string   // of a view: an analysed SELECT over other tables
+	kept    string   // which rows the policy's rules keep, in SQL over the stored table; empty: all
+	rows    [][]string
+}
+
+// edge joins two tables by equal columns.
+type edge struct {
+	child, parent string
+	on            [][2]string // child's column, parent's column
+	natural       bool        // the columns have one name: USING is possible
+}
+
+// schema is a database as somebody has it, and its policy.
+type schema struct {
+	name   string
+	before []string // SQL before the tables
+	tables []*table
+	edges  []edge
+	unit   string // the unit's key, as the policy names it
+	csv    bool   // DuckDB has it as files
+}
+
+// stored are the tables that are no views.
+func (s *schema) stored() (list []*table) {
+	for _, t := range s.tables {
+		if t.source == "" {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+func (s *schema) table(name string) *table {
+	for _, t := range s.tables {
+		if t.name == name {
+			return t
+		}
+	}
+	panic("no table " + name)
+}
+
+// null is the field of a row that is NULL.
+const null = "\x00"
+
+// csv writes the rows as both engines read them: NULL is an empty field, an empty text a quoted one.
+func (t *table) csv() string {
+	var out strings.Builder
+	w := csv.NewWriter(&out)
+	var names []string
+	for _, c := range t.columns {
+		names = append(names, c.name)
+	}
+	_ = w.Write(names) // a Builder does not fail
+	w.Flush()
+	for _, row := range t.rows {
+		for i, field := range row {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if field != null {
+				out.WriteString(`"` + strings.ReplaceAll(field, `"`, `""`) + `"`)
+			}
+		}
+		out.WriteByte('\n')
+	}
+	return out.String()
+}
+
+// create is the SQL of the tables and of the tables as the policy's rules make them, in schema plain.
+func (s *schema) create() []string {
+	list := append([]string{}, s.before...)
+	for _, t := range s.stored() {
+		var parts []string
+		for _, c := range t.columns {
+			parts = append(parts, c.name+" "+c.stored)
+		}
+		list = append(list, "CREATE TABLE public."+t.name+" ("+strings.Join(append(parts, t.keys...), ", ")+")")
+	}
+	return list
+}
+
+func (s *schema) plain() []string {
+	list := []string{"CREATE SCHEMA plain"}
+	for _, t := range s.stored() {
+		var parts []string
+		for _, c := range t.columns {
+			truth := c.truth
+			if truth == "" {
+				truth = c.name
+			}
+			if base, _, _ := strings.Cut(c.declared, "("); c.declared != "" && base != "numeric" && base != "varchar" {
+				truth = "(" + truth + ")::" + c.declared
+			}
+			parts = append(parts, truth+" AS "+c.name)
+		}
+		kept := ""
+		if t.kept != "" {
+			kept = " WHERE " + t.kept
+		}
+		list = append(list, "CREATE TABLE plain."+t.name+" AS SELECT "+strings.Join(parts, ", ")+" FROM public."+t.name+" t"+kept)
+	}
+	for _, t := range s.tables {
+		if t.source != "" {
+			list = append(list, "SET search_path = plain; CREATE VIEW plain."+t.name+" AS "+t.source)
+		}
+	}
+	return append(list, "ANALYZE")
+}
+
+// policy writes the policy's datasets over a backend.
+func (s *schema) policy(backend, verifier string) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, `version: 1
+server: {listen: "127.0.0.1:0", limits: {purchases_per_second: 100000}}
+backend: %s
+ledger: {url: "sqlite:ledger.db"}
+users: [{name: alice, password: %q}]
+datasets:
+  - id: %s
+    unit: {name: person, key: %s}
+    accountant: pure
+    cap: {epsilon: 1000000}
+    budgets: {"*": {epsilon: 1000000}}
+    defaults: {epsilon: 1, max_epsilon: 50000, confidence: 0.95}
+    tables:
+`, backend, verifier, s.name, s.unit)
+	for _, t := range s.tables {
+		fmt.Fprintf(&out, "      - name: %s\n", t.name)
+		switch {
+		case t.source != "":
+			fmt.Fprintf(&out, "        source: %q\n", t.source)
+		case t.public:
+			out.WriteString("        public: true\n")
+		default:
+			fmt.Fprintf(&out, "        max_rows_per_unit: %d\n        expected_rows: %d\n", t.bound, len(t.rows))
+			if t.unit != "" {
+				fmt.Fprintf(&out, "        unit: %s\n", t.unit)
+			}
+		}
+		out.WriteString("        columns:\n")
+		for _, c := range t.columns {
+			if c.unlisted {
+				continue
+			}
+			rules := c.rules
+			if t.source != "" || t.public {
+				rules = ""
+			}
+			if rules != "" {
+				rules = ", " + rules
+			}
+			fmt.Fprintf(&out, "          - {name: %s, type: %q%s}\n", c.name, c.declared, rules)
+		}
+	}
+	return out.String()
+}
+
+// dice is a seeded source of rows and statements.
+type dice struct{ *rand.Rand }
+
+func newDice(seed, stream uint64) dice { return dice{rand.New(rand.NewPCG(seed, stream))} }
+
+// chance is true once in n.
+func (d dice) chance(n int) bool { return d.IntN(n) == 0 }
+
+// one picks one of a list.
+func (d dice) one(of ...string) string { return of[d.IntN(len(of))] }
+
+// few picks between low and high, the low ones far more often: groups of people are skewed.
+func (d dice) few(low, high int) int {
+	return low + min(d.IntN(high-low+1), d.IntN(high-low+1), d.IntN(high-low+1))
+}

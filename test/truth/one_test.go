@@ -1,0 +1,41 @@
+package truth
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestOne asks the statements of the file that DPPROXY_TRUTH_ONE names, one a line, of the chosen schemas: for looking at a fault by hand.
+func TestOne(t *testing.T) {
+	file := os.Getenv("DPPROXY_TRUTH_ONE")
+	if file == "" {
+		t.Skip("DPPROXY_TRUTH_ONE names no file of statements")
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pairs(t) {
+		for _, sql := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			p.fresh()
+			begin := time.Now()
+			got, want := p.proxy.ask(sql), p.plain.ask(strings.ReplaceAll(sql, "public.", ""))
+			t.Logf("%s/%s: %s  (%v)\n  dpproxy:    %v\n  PostgreSQL: %v\n  notes: %q", p.schema.name, p.engine, sql, time.Since(begin), text30(got), text30(want), got.said)
+		}
+	}
+}
+
+func text30(a answer) string {
+	if a.err != nil {
+		return a.err.Code + " " + a.err.Message + " HINT " + a.err.Hint
+	}
+	var list []string
+	for i, row := range a.rows {
+		if i < 30 {
+			list = append(list, show(row))
+		}
+	}
+	return strings.Join(list, " ")
+}

@@ -1,0 +1,261 @@
+package truth
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+)
+
+var (
+	seed       = flag.Uint64("truth-seed", 15, "of the rows and the statements")
+	statements = flag.Int("truth-statements", 400, "how many in all; make truth asks 20,000")
+	only       = flag.String("truth-only", "", "a schema, an engine, or both with a slash between")
+	random     = flag.Bool("truth-random", false, "draw noise by chance, which vanishes in counts, and nearly in sums")
+	verbose    = flag.Bool("truth-verbose", false, "print refused statements too")
+)
+
+func asPgError(err error) (*pgconn.PgError, bool) {
+	var e *pgconn.PgError
+	ok := errors.As(err, &e)
+	return e, ok
+}
+
+// epsilon is what a statement costs: so much that noise vanishes; held is how many statements one ledger pays for. Those are
+// about the same tables, so that later ones may be answered from what earlier ones bought.
+const (
+	epsilon = 50000
+	held    = 20
+)
+
+// pair is a proxy and PostgreSQL with the rows as the policy's rules make them.
+type pair struct {
+	schema *schema
+	engine string
+	house  *house
+	proxy  *client
+	plain  *client
+	paid   int
+	took   time.Duration // of the proxy
+}
+
+// schemas are built of one seed.
+var schemas = []func(uint64) *schema{shop, rental, hospital, telemetry}
+
+// engines are where the rows are and what answers above the counts: PostgreSQL or DuckDB with the embedded sandbox, and PostgreSQL
+// with a twin, at full length.
+func engines() []string {
+	if *statements >= 5000 || strings.Contains(*only, "twin") {
+		return []string{"postgres", "duckdb", "twin"}
+	}
+	return []string{"postgres", "duckdb"}
+}
+
+// pairs opens every schema on every engine.
+func pairs(t *testing.T) (list []*pair) {
+	t.Helper()
+	server := pgtest.Shared(t)
+	for _, make := range schemas {
+		s := make(*seed)
+		if !chosen(s.name, "") {
+			continue
+		}
+		role, database := s.database(t, server)
+		for _, engine := range engines() {
+			if !chosen(s.name, engine) {
+				continue
+			}
+			backend, sandbox := func(dir string) string { return s.duckdb(t, dir) }, ""
+			if engine != "duckdb" {
+				backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
+			}
+			if engine == "twin" {
+				sandbox = twin(t, server, s.name)
+			}
+			h := open(t, s, backend, sandbox)
+			p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
+			p.fresh()
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// twin is the URL of a twin's database, which the proxy makes.
+func twin(t *testing.T, server *pgtest.Server, schema string) string {
+	t.Helper()
+	server.Exec(t, "postgres", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'twin_owner') THEN
+		CREATE ROLE twin_owner LOGIN CREATEDB CREATEROLE; END IF; END $$`)
+	return server.URLFor("twin_owner", "twin_"+schema)
+}
+
+func chosen(schema, engine string) bool {
+	s, e, both := strings.Cut(*only, "/")
+	return *only == "" || both && s == schema && (engine == "" || e == engine) || !both && (*only == schema || *only == engine || engine == "" && slices.Contains([]string{"postgres", "duckdb", "twin"}, *only))
+}
+
+// fresh begins with nothing spent and nothing held.
+func (p *pair) fresh() {
+	p.house.renew()
+	p.paid = 0
+}
+
+// try asks both and judges.
+func (p *pair) try(s *statement) (verdict, answer, answer) {
+	if p.paid == held {
+		p.fresh()
+	}
+	p.paid++
+	got := p.ask(s.sql(false))
+	if got.err != nil && got.err.Code == "DP001" { // it costs more than the others: its ledger is its own
+		p.fresh()
+		got = p.ask(s.sql(false))
+	}
+	want := p.plain.ask(strings.ReplaceAll(s.sql(true), "public.", ""))
+	return judge(s, got, want), got, want
+}
+
+// ask asks the proxy, by the clock.
+func (p *pair) ask(sql string) answer {
+	begin := time.Now()
+	a := p.proxy.ask(sql)
+	d := time.Since(begin)
+	if d > time.Second && *verbose {
+		p.house.t.Logf("%v: %s", d, sql)
+	}
+	p.took += d
+	return a
+}
+
+// shrink leaves out parts as long as the statement stays wrong.
+func (p *pair) shrink(s *statement, v verdict) (*statement, verdict) {
+	for again := true; again; {
+		again = false
+		for _, small := range s.smaller() {
+			p.fresh()
+			if w, _, _ := p.try(small); w.class == v.class {
+				s, v, again = small, w, true
+				break
+			}
+		}
+	}
+	return s, v
+}
+
+// tally is what became of the statements of a schema on an engine.
+type tally struct {
+	asked    int
+	classes  map[string]int
+	refusals map[string]int
+	known    map[string]int
+}
+
+// TestTruth: each answer to a generated statement is PostgreSQL's own, or differs as is said; laws hold between answers; what was
+// wrong once is right.
+func TestTruth(t *testing.T) {
+	list := pairs(t)
+	t.Logf("seed %d", *seed)
+	each := max(1, *statements/len(list))
+	var table []string
+	for _, p := range list {
+		t.Run(p.schema.name+"/"+p.engine, func(t *testing.T) {
+			begin, tl := time.Now(), newTally()
+			p.regressed(t, tl)
+			p.laws(t, each/16, tl) // of about three statements each
+			p.run(t, max(1, each-tl.asked), tl)
+			table = append(table, tl.line(p, time.Since(begin)))
+		})
+	}
+	t.Log("\n" + strings.Join(table, "\n"))
+}
+
+func newTally() *tally {
+	return &tally{classes: map[string]int{}, refusals: map[string]int{}, known: map[string]int{}}
+}
+
+// enough wrong statements say what there is to say.
+const enough = 12
+
+// run asks n statements of a grammar.
+func (p *pair) run(t *testing.T, n int, tl *tally) {
+	g := &grammar{dice: newDice(*seed, 2), s: p.schema}
+	shown, wrongs := map[string]int{}, 0
+	for range n {
+		s := g.statement()
+		v, _, _ := p.try(s)
+		tl.asked++
+		if !v.bad() {
+			tl.classes[v.class]++
+		}
+		if v.class == refused {
+			tl.refusals[brief(v.why)]++
+			if *verbose && shown[brief(v.why)] < 2 {
+				shown[brief(v.why)]++
+				t.Logf("refused: %s\n  %s", s.sql(false), v.why)
+			}
+		}
+		if !v.bad() {
+			continue
+		}
+		if name := p.known(s, v); name != "" {
+			tl.known[name]++
+			continue
+		}
+		tl.classes[v.class]++
+		if wrongs++; wrongs > enough {
+			t.Errorf("%s on %s: more than %d statements are wrong: the rest is not asked", p.schema.name, p.engine, enough)
+			return
+		}
+		p.fresh()
+		small, w := p.shrink(s, v)
+		if k := brief(w.why); v.class != wrong && shown[k] > 2 {
+			continue
+		} else {
+			shown[k]++
+		}
+		t.Errorf("%s on %s, %s: %s\n  %s;\n  of: %s\n  notes: %q", p.schema.name, p.engine, w.class, w.why, small.sql(false), s.sql(false), p.proxy.said)
+	}
+}
+
+// brief cuts names and numbers out of a refusal's text.
+func brief(why string) string {
+	fields := strings.Fields(why)
+	return strings.Join(fields[:min(len(fields), 9)], " ")
+}
+
+func (tl *tally) line(p *pair, took time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s on %s: %d statements in %.1f s, of the proxy %.1f s", p.schema.name, p.engine, tl.asked, took.Seconds(), p.took.Seconds())
+	for _, c := range sorted(tl.classes) {
+		fmt.Fprintf(&b, ", %s %d", c, tl.classes[c])
+	}
+	for _, k := range sorted(tl.known) {
+		fmt.Fprintf(&b, ", known: %s %d", k, tl.known[k])
+	}
+	for i, r := range sorted(tl.refusals) {
+		if i < 15 {
+			fmt.Fprintf(&b, "\n    %d × %s", tl.refusals[r], r)
+		}
+	}
+	return b.String()
+}
+
+func sorted(m map[string]int) (list []string) {
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		if d := m[b] - m[a]; d != 0 {
+			return d
+		}
+		return strings.Compare(a, b)
+	})
+	return list
+}
