@@ -178,15 +178,15 @@ var aggregates = []probe{
 }
 
 // aggregateGrids are the steps of what is released for them; 0 where the answer is a ratio of such numbers.
-var aggregateGrids = []float64{1, 0.01, 0, 1, 1, 1, 1}
+var aggregateGrids = []float64{1, 0.0001, 0, 1, 1, 1, 1}
 
-// offGrid counts the answers that are no multiple of a step, and the values that one side gives often and the other never.
+// offGrid counts the answers that are no multiple of a step, as near as a double precision number can be to one, and the values that one side gives often and the other never.
 func offGrid(one, other []float64, step float64) (off, oneSided int) {
 	var hits [2]map[float64]int
 	for side, numbers := range [][]float64{one, other} {
 		hits[side] = map[float64]int{}
 		for _, x := range numbers {
-			if k := math.Round(x / step); math.Abs(k*step-x) > 1e-6*step {
+			if k := math.Round(x / step); math.Abs(k*step-x) > 1e-3*step {
 				off++
 			}
 			hits[side][x]++

@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
@@ -14,28 +15,37 @@ import (
 var overNothing = []probe{
 	{"count", `SELECT count(*) FROM people WHERE age = 119`, 0.5, nil},
 	{"sum", `SELECT sum(income) FROM people WHERE age = 119`, 0.5, nil},
-	{"avg", `SELECT count(income), avg(income) FROM people WHERE age = 119`, 0.5, dividedBy(0)},
-	{"stddev", `SELECT count(age), stddev(age) FROM people WHERE age = 119`, 0.5, dividedBy(1)},
+	{"avg", `SELECT count(income), avg(income) FROM people WHERE age = 119`, 0.5, overNothingAvg.read},
+	{"stddev", `SELECT count(age), stddev(age) FROM people WHERE age = 119`, 0.5, overNothingStddev.read},
 	{"count distinct", `SELECT count(DISTINCT uid) FROM events WHERE amount > 99.75`, 0.5, nil},
 	{"median", `SELECT median(income) FROM people WHERE age = 119`, 0.5, nil},
 }
 
-// dividedBy reads an answer of a count and a ratio: NULL is right where the noisy count is at most this, and nowhere else. It
-// tells nothing: the ratio is computed from the count that is shown.
-func dividedBy(most float64) func(rows [][]string) float64 {
-	return func(rows [][]string) float64 {
-		n, ratio := cell(0, 0)(rows), cell(0, 1)(rows)
-		if null := rows[0][1] == ""; null != (n <= most) {
-			return math.NaN()
-		} else if null {
-			return n
-		}
-		return ratio
+// guarded reads answers of a count and a ratio. NULL is right where the noisy count is within its own error, and nowhere else:
+// all counts beside NULL are below all the others. It tells nothing: the ratio is computed from the count that is shown.
+type guarded struct {
+	mu          sync.Mutex
+	most, least float64 // the largest count beside NULL, and the least beside a number
+}
+
+var overNothingAvg, overNothingStddev = newGuarded(), newGuarded()
+
+func newGuarded() *guarded { return &guarded{most: math.Inf(-1), least: math.Inf(1)} }
+
+func (g *guarded) read(rows [][]string) float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, ratio := cell(0, 0)(rows), cell(0, 1)(rows)
+	if rows[0][1] == "" {
+		g.most = max(g.most, n)
+		return n
 	}
+	g.least = min(g.least, n)
+	return ratio
 }
 
 // TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is only what
-// is divided by a noisy count that is not positive.
+// is divided by a noisy count within its own error.
 func TestT5OverNothing(t *testing.T) {
 	beside(t)
 	n := length(50, 200, 200)
@@ -57,6 +67,11 @@ func TestT5OverNothing(t *testing.T) {
 			t.Errorf("%s over nothing: %d of %d are numbers, %d of them distinct", q.name, good, n, len(distinct))
 		}
 		figures = append(figures, fmt.Sprintf("%s %d/%d of %d values", q.name, good, n, len(distinct)))
+	}
+	for name, g := range map[string]*guarded{"avg": overNothingAvg, "stddev": overNothingStddev} {
+		if g.most >= g.least || g.most < 1 || g.least < 2 {
+			t.Errorf("%s is NULL beside counts up to %g, and a number beside counts from %g", name, g.most, g.least)
+		}
 	}
 	threats.Reached(t, "T5", "noisy numbers: %s", strings.Join(figures, ", "))
 }

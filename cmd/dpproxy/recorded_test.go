@@ -203,7 +203,7 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 	for _, m := range plan.Measures {
 		d := claim{sensitivity: m.Spec.Sensitivity(m.Contribution())}
 		for c := range m.Spec.Sums {
-			d.byCounter = append(d.byCounter, m.Spec.Only(c).Sensitivity(m.Contribution()))
+			d.byCounter = append(d.byCounter, inSteps(m.Spec.Only(c)).Sensitivity(m.Contribution()))
 		}
 		list[ledger.Digest(m.Digest)] = d
 	}

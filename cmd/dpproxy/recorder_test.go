@@ -112,7 +112,17 @@ func (l recordedLedger) save(r *ledger.Receipt, noisy privacy.Released[mechanism
 // claim is what a plan says of a measure.
 type claim struct {
 	sensitivity privacy.Sensitivity
-	byCounter   []privacy.Sensitivity // nil: not a sum of sums
+	byCounter   []privacy.Sensitivity // in steps of each counter's noise; nil: not a sum of sums
+}
+
+// inSteps is a sum of which each row adds whole steps of the noise, as many as what it adds begins.
+func inSteps(spec mechanisms.Spec) mechanisms.Spec {
+	sum := spec.Sums[0]
+	if step := sum.Noise.Step; step > 1 {
+		sum.Low, sum.High, sum.Noise.Step = -((step - 1 - min(sum.Low, 0)) / step), (max(sum.High, 0)+step-1)/step, 0
+	}
+	spec.Sums = []mechanisms.Sum{sum}
+	return spec
 }
 
 // exceeded says how two sides' releases of a measure contradict what its plan declares and what was paid; "" is sound. share
@@ -129,6 +139,10 @@ func exceeded(one, other step, d claim) (why string, share float64) {
 		n := spec.Noise
 		if spec.Sums != nil {
 			n = spec.Sums[j/width].Noise
+		}
+		if n.Step > 1 { // noise in steps hides what moves by a whole number of them
+			move.Add(move, big.NewInt(n.Step-1)).Div(move, big.NewInt(n.Step))
+			squared = new(big.Int).Mul(move, move)
 		}
 		if n.Kind == mechanisms.DiscreteLaplace {
 			loss.Add(loss, new(big.Rat).Mul(new(big.Rat).SetInt(move), big.NewRat(n.Den, n.Num)))
