@@ -322,3 +322,17 @@ func TestClassesOfUnitsTakeMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchesOfLargeDomains: a batch puts no column into its cubes that has more cells than are looked at one by one.
+func TestBatchesOfLargeDomains(t *testing.T) {
+	c := vastContext(t, 1_000_000_000)
+	b, err := PlanBatch(parsedAll(t, c, "SELECT count(*) FROM orders WHERE id < 5; SELECT status, count(*) FROM orders WHERE id > 70 GROUP BY 1"), c, epsilon(t, "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range b.Statements {
+		if s.Refusal != nil || s.Values == 0 {
+			t.Errorf("statement %d: %d values, %v", i+1, s.Values, s.Refusal)
+		}
+	}
+}
