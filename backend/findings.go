@@ -54,12 +54,14 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 	relation, _ := at(columns[first])
 	list := kindFindings(t, relation.kind)
 	for _, key := range keyColumns(t) {
-		if _, ok := at(key); !ok {
-			what := "join key"
-			if key == t.UnitColumn {
-				what = "unit's column"
-			}
+		what := "join key"
+		if key == t.UnitColumn {
+			what = "unit's column"
+		}
+		if actual, ok := at(key); !ok {
 			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: the %s %s does not exist in the database", t.Name, what, key)})
+		} else if key == t.UnitColumn {
+			list = append(list, unitTypeFindings(t, actual)...)
 		}
 	}
 	for _, c := range t.Columns {

@@ -43,7 +43,9 @@ func TestKeysThatDoNotCompareAreFatal(t *testing.T) {
 		{"whole and floating", "bigint", "double precision", "integer", "integer", "integer", "integer", "table people, column id (bigint), and table visits, column who (double precision)"},
 		{"numeric and floating", "numeric", "real", "integer", "integer", "integer", "integer", "table people, column id (numeric), and table visits, column who (real)"},
 		{"a path of another kind", "integer", "integer", "bigint", "real", "integer", "integer", "table visits, column visit (bigint), and table doses, column visit (real)"},
-		{"all floating", "double precision", "real", "integer", "integer", "integer", "integer", ""},
+		{"all floating", "double precision", "real", "integer", "integer", "integer", "integer", "the unit's column id is double precision, of which equal values may have different texts"},
+		{"a unit of numbers with and without a scale", "numeric(9,0)", "numeric", "integer", "integer", "integer", "integer", "table visits: the unit's column who is numeric, of which"},
+		{"a unit of numbers with a scale", "numeric(9,0)", "numeric(9,0)", "integer", "integer", "integer", "integer", ""},
 		{"no equality at all", "integer", "integer", "integer", "integer", "json", "integer", "table visits, column room, and table visits, column room"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

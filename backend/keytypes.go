@@ -25,6 +25,18 @@ func numberKind(kindOf string) string {
 	return ""
 }
 
+// unitTypeFindings refuses units of which equal values may have different texts, as 0 and −0, 1 and 1.0, or a citext's. Which
+// of a unit's keys and groups stay within its bounds is said by a hash of that text, and of equal ones a database shows the
+// one that it met first: other units' rows could decide it (privacy rule 10).
+func unitTypeFindings(t *policy.Table, actual columnShape) []Finding {
+	switch base := strings.ToLower(actual.kindOf); {
+	case numberKind(base) == "floating", base == "citext", base == "numeric" && actual.scale < 0:
+		return []Finding{{Fatal: true, Text: fmt.Sprintf("table %s: the unit's column %s is %s, of which equal values may have different texts; give it a type of whole numbers, "+
+			"numeric with a scale, text or uuid", t.Name, t.UnitColumn, actual.kindOf)}}
+	}
+	return nil
+}
+
 // numberFindings holds the types of keys that measures may compare against each other.
 func numberFindings(d *policy.Dataset, have shape, dialect rewrite.Dialect) []Finding {
 	var list []Finding

@@ -221,6 +221,7 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 	if err != nil {
 		return nil, err
 	}
+	_, digest := conn.Exec(ctx, "SELECT pg_catalog.md5('')")
 	add := func(holds, fatal bool, format string, args ...any) {
 		if holds {
 			list = append(list, Finding{Fatal: fatal, Note: !fatal, Text: fmt.Sprintf(format, args...)})
@@ -242,6 +243,8 @@ func (b *Postgres) settingFindings(ctx context.Context, d *policy.Dataset) (list
 		list = append(list, Finding{Text: "the database is a hot standby that cancels queries which hold back its replay: how long a query takes, and so its rows, may decide whether it ends. " +
 			"Set max_standby_streaming_delay and max_standby_archive_delay to -1 there"})
 	}
+	add(digest != nil, true, "the server computes no MD5 (its OpenSSL is in FIPS mode, say), by which rows are ordered where a unit or a key is text: "+
+		"every such query would fail after its charge. dpproxy needs a server that does")
 	add(memory > mostWorkMem, false, "work_mem is lowered to 1 GB in dpproxy's own transactions, since one statement may use it several times over")
 	set, unknown := b.followed(kept)
 	add(len(set) > 0, false, "the database, the role or the url sets %s; dpproxy sets its own values in each transaction, so these are not used", strings.Join(set, ", "))

@@ -34,4 +34,5 @@ var Rules = []Rule{
 	{23, "costs are functions of public things", []string{"cmd/dpproxy.TestRule23CostsArePublic", "cmd/dpproxy.TestReplayTellsNothing"}},
 	{24, "nothing outside the rows' own cells decides whether a paid query ends well", []string{"backend.TestEverySettingHasItsPlace", "backend.TestSettingsOfOthersAreNotFollowed", "backend.TestWordsForSettings", "backend.TestOtherEncodingsAreRefused", "backend.TestSortsGoToFiles", "cmd/dpproxy.TestBitOfAnEncoding", "cmd/dpproxy.TestBitOfTemporaryFiles", "cmd/dpproxy.TestUnplannedIsFree"}},
 	{25, "an engine's promise is believed only where that engine keeps it", []string{"backend.TestProofsOfOtherEngines", "backend.TestProofReplacesTheBound"}},
+	{26, "a plan is bounded before it is made", []string{"planner.TestWorkEnds", "planner.TestLargeDomains", "proxy.TestStatementEndsAtItsLimits", "proxy.TestNobodyHoldsAllPlaces", "sandbox.TestMemoryOfAQuery", "sandbox.TestProcessorTimeOfAQuery", "mechanisms/noise.TestHalfWidthsAreBounded"}},
 }
