@@ -101,6 +101,9 @@ func (k *cluster) lay() bool {
 	k.cells = &solved{question: &question{table: table}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	classes := map[*policy.Column][]int32{}
 	for _, c := range k.columns() {
+		if c.Domain.Size() > maxCells { // of which nobody looks at each
+			return false
+		}
 		class := k.classes(c)
 		if classes[c] = class; slices.Max(class) == 0 {
 			continue

@@ -123,6 +123,7 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 // classes finds the first cell of each class of cells on which e is the same.
 func (g *unitRows) classes(e *expr, c *policy.Column) ([]int32, *Refusal) {
 	box := newBox(g.source.table, g.b.env)
+	g.b.env.Work.Take(c.Domain.Size(), bytesOfFirst)
 	first, seen := make([]int32, c.Domain.Size()), map[string]int32{}
 	for cell := range first {
 		box.set(e.cols[0], cell)
@@ -135,12 +136,19 @@ func (g *unitRows) classes(e *expr, c *policy.Column) ([]int32, *Refusal) {
 		}
 		name := keyText([]policy.Value{v})
 		if _, known := seen[name]; !known {
+			g.b.env.Work.Take(1, bytesOfClass)
 			seen[name] = int32(cell)
 		}
 		first[cell] = seen[name]
 	}
 	return first, nil
 }
+
+// What the first cell of a cell's class takes, and a class with its arm in the SQL, in bytes.
+const (
+	bytesOfFirst = 4
+	bytesOfClass = 512
+)
 
 // derive binds what the SELECT shows, and makes the table of its rows.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {

@@ -310,3 +310,29 @@ func TestWeightsOfPieces(t *testing.T) {
 		t.Errorf("%d plans in pieces", pieced)
 	}
 }
+
+// TestClassesOfUnitsTakeMemory: what the first cells of a unit's classes take is counted before it is allocated.
+func TestClassesOfUnitsTakeMemory(t *testing.T) {
+	c := vastContext(t, 1_000_000_000)
+	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id > 7 AS late FROM orders GROUP BY 1, 2) q", "SELECT id > 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
+		c.Work = NewWork(context.Background(), DefaultLimits)
+		_, refusal := Build(parse(t, sql)[0], nil, c)
+		if taken := c.Work.Taken(); refusal == nil || refusal.ID != planningMemory.ID || taken.Steps > 1_000_000 {
+			t.Errorf("%s: %v after %+v", sql, refusal, taken)
+		}
+	}
+}
+
+// TestBatchesOfLargeDomains: a batch puts no column into its cubes that has more cells than are looked at one by one.
+func TestBatchesOfLargeDomains(t *testing.T) {
+	c := vastContext(t, 1_000_000_000)
+	b, err := PlanBatch(parsedAll(t, c, "SELECT count(*) FROM orders WHERE id < 5; SELECT status, count(*) FROM orders WHERE id > 70 GROUP BY 1"), c, epsilon(t, "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range b.Statements {
+		if s.Refusal != nil || s.Values == 0 {
+			t.Errorf("statement %d: %d values, %v", i+1, s.Values, s.Refusal)
+		}
+	}
+}

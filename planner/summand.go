@@ -72,7 +72,7 @@ type grid struct {
 }
 
 // gridOf is the grid for values from least to most: as fine as they come, as far as factors stay small. Plain sums are
-// added up from zero, centred ones from the middle.
+// added up from zero, centred ones from the middle. Ends beyond what nearest10 tells apart are not fine but unknown.
 func gridOf(least, most *big.Rat, exponent int, centred bool, largest int64) (g grid, low, high int64) {
 	for {
 		g = grid{exponent: exponent}
@@ -80,7 +80,7 @@ func gridOf(least, most *big.Rat, exponent int, centred bool, largest int64) (g 
 		if max(-low, high) <= largest {
 			break
 		}
-		if centred && new(big.Rat).Sub(most, least).Cmp(power10(exponent, 2*largest)) <= 0 {
+		if told := max(-low, high) < math.MaxInt64/2; centred && told && new(big.Rat).Sub(most, least).Cmp(power10(exponent, 2*largest)) <= 0 {
 			break
 		}
 		exponent++

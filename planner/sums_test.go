@@ -163,3 +163,27 @@ func TestAccuracyOfConstantSums(t *testing.T) {
 		t.Error(widths)
 	}
 }
+
+// TestGridsOfNarrowDomainsFarFromZero: a centred grid holds the domain's ends apart however far from zero they are. Beyond
+// what fits in int8 its whole numbers would all be one, and the database's cast to them would fail for any row.
+func TestGridsOfNarrowDomainsFarFromZero(t *testing.T) {
+	for _, d := range []struct {
+		least, most string
+		exponent    int
+	}{
+		{"10000000000", "10000000001", -18}, {"-10000000001", "-10000000000", -18}, {"1700000000000", "1700000000100", -18},
+		{"9000000000000000000", "9000000000000000100", 0}, {"-9223372036854775808", "-9223372036854775000", 0},
+	} {
+		least, _ := new(big.Rat).SetString(d.least)
+		most, _ := new(big.Rat).SetString(d.most)
+		g, low, high := gridOf(least, most, d.exponent, true, mostAdded)
+		if low >= high || max(-low, high) > mostAdded {
+			t.Errorf("%s to %s: %+v from %d to %d", d.least, d.most, g, low, high)
+		}
+		for x, k := range map[*big.Rat]int64{least: low, most: high} {
+			if off := new(big.Rat).Sub(power10(g.exponent, g.centre+k), x); off.Abs(off).Cmp(power10(g.exponent, 1)) > 0 {
+				t.Errorf("%s to %s: %s is off by %s", d.least, d.most, x.FloatString(0), off.FloatString(9))
+			}
+		}
+	}
+}

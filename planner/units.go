@@ -108,6 +108,7 @@ func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal)
 			}
 		}
 	}
+	v.b.env.Work.Take(c.Domain.Size(), bytesOfFirst)
 	box, first, seen := newBox(q.table, v.b.env), make([]int32, c.Domain.Size()), map[string]int32{}
 	for cell := range first {
 		box.set(column, cell)
@@ -124,6 +125,7 @@ func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal)
 		}
 		name := keyText(values)
 		if _, known := seen[name]; !known {
+			v.b.env.Work.Take(1, bytesOfClass)
 			seen[name] = int32(cell)
 		}
 		first[cell] = seen[name]

@@ -49,7 +49,7 @@ func (w *writer) piece(m *planner.Measure, i int, n string) string {
 		starts = starts[:len(starts)-1]
 	}
 	number := ""
-	if length, before := evenly(starts); length > 0 && len(starts) > mostCompared {
+	if length, before := evenly(starts, c.Domain.Regular); length > 0 && len(starts) > mostCompared {
 		number = w.cast(w.number(c, n), "int4")
 		if before > 0 {
 			number = w.operate(number, "+", w.literal(strconv.Itoa(before), "int4"))
@@ -64,13 +64,15 @@ func (w *writer) piece(m *planner.Measure, i int, n string) string {
 	return "CASE WHEN " + n + " IS NULL THEN " + strconv.Itoa(len(starts)) + " ELSE " + number + " END"
 }
 
-// evenly is the length of pieces that are all of one, but for the first, which may be shorter by before, and the last; 0:
-// they are not.
-func evenly(starts []int) (length, before int) {
+// evenly is the length of pieces of so many cells that are all of one, but for the first, which may be shorter by before, and
+// the last, which may be shorter too; 0: they are not. The cells of a longer last one would be given numbers behind its own.
+func evenly(starts []int, regular int) (length, before int) {
 	if len(starts) < 3 {
 		return 0, 0
 	}
-	length = starts[2] - starts[1]
+	if length = starts[2] - starts[1]; regular-starts[len(starts)-1] > length {
+		return 0, 0
+	}
 	for n := 2; n < len(starts); n++ {
 		if starts[n]-starts[n-1] != length {
 			return 0, 0
