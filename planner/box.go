@@ -273,3 +273,9 @@ func (n *notes) add(text string) {
 	}
 	*n = append(*n, text)
 }
+
+func (n *notes) addAll(texts []string) {
+	for _, text := range texts {
+		n.add(text)
+	}
+}

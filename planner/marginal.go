@@ -55,7 +55,7 @@ func (v *sheeter) marginal(sh *sheet, counters []int, best []*ask) (*ask, *Refus
 	case m.gain <= 1 || v.ch.holdsAll(best):
 		return nil, nil
 	}
-	*v.notes = append(*v.notes, *quiet.notes...)
+	v.notes.addAll(*quiet.notes)
 	return a, nil
 }
 

@@ -198,7 +198,7 @@ func (v *sheeter) split(q *question, keys set, counters []int) *ask {
 	if refusal != nil {
 		return nil
 	}
-	*v.notes = append(*v.notes, *quiet.notes...)
+	v.notes.addAll(*quiet.notes)
 	return a
 }
 

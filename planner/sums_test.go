@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,5 +186,27 @@ func TestGridsOfNarrowDomainsFarFromZero(t *testing.T) {
 				t.Errorf("%s to %s: %s is off by %s", d.least, d.most, x.FloatString(0), off.FloatString(9))
 			}
 		}
+	}
+}
+
+// TestNotesOnce: two sums under one condition tell once that it lies inside a step, and not once for each of them.
+func TestNotesOnce(t *testing.T) {
+	p, err := policy.Parse(fmt.Appendf(nil, moneyPolicy, "pure", "0", "0", 40, "1000", "1", "1000", "1"), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	parsed, _ := Parse("SELECT sum(price), sum(price * 2) FROM orders WHERE price > 3.555")
+	plan, refusal := Build(parsed[0], nil, c)
+	if refusal != nil {
+		t.Fatal(refusal.Message)
+	}
+	for i, note := range plan.Notes {
+		if slices.Contains(plan.Notes[:i], note) {
+			t.Errorf("said twice: %s", note)
+		}
+	}
+	if len(plan.Notes) == 0 {
+		t.Error("nothing is said")
 	}
 }

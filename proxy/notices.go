@@ -78,7 +78,7 @@ func balanceText(cost privacy.Cost, b ledger.Balance) string {
 	}
 	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(cost.Rho.Float()/b.Limit.Rho.Float(), 2), cost)
 	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
-		text += fmt.Sprintf("; about %d more such questions", more)
+		text += fmt.Sprintf("; about %d more such question%s", more, plural(int(more)))
 	} else {
 		text += "; not enough is left for another"
 	}
