@@ -15,6 +15,7 @@ const (
 	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
 	divided = "division in zero groups" // 22012 whose hint names NULLIF, where PostgreSQL has no group at all
 	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
+	unknown = "keys unknown"            // NOT IN looks past keys that are NULL, as the notice says
 	refused = "refused"                 // by a code of the catalogue, before the charge
 	fails   = "both fail"               // PostgreSQL fails too
 	wrong   = "WRONG"
