@@ -29,6 +29,7 @@ type output struct {
 	sql, name string
 	role      role
 	truth     string // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
+	of        column // whose variance or deviation it is
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -582,7 +583,12 @@ func (g *grammar) aggregate(p place) output {
 		return o
 	}
 	sql, role := g.measure(p)
-	return output{sql: sql, role: role}
+	o := output{sql: sql, role: role}
+	if name, argument, _ := strings.Cut(sql, "("); strings.HasPrefix(name, "var") || strings.HasPrefix(name, "stddev") {
+		argument, _, _ = strings.Cut(argument, ")")
+		o.of = p.columns[slices.IndexFunc(p.columns, func(c column) bool { return c.name == argument })]
+	}
+	return o
 }
 
 func (g *grammar) measure(p place) (string, role) {
