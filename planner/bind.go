@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"slices"
+
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -299,7 +301,7 @@ func (b *binder) overRows(r *rows, place string) *translator {
 			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
 				return e, refusal
 			}
-			return b.elsewhere(r, s)
+			return b.elsewhere(r, s, slices.Contains(t.holding, n))
 		}
 		return r.aboutKeys(n)
 	}

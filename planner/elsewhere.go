@@ -82,8 +82,9 @@ func (r *rows) equalPresent(l, k *key, pos int) (*expr, *Refusal) {
 }
 
 // elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in
-// another private table. Other sub-queries are translated as they are elsewhere.
-func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
+// another private table. Other sub-queries are translated as they are elsewhere. IN is NULL where its key is, unless it must
+// hold, where false is as good: NOT IN holds then for no row whose key is NULL.
+func (b *binder) elsewhere(r *rows, s *pg.SubLink, holding bool) (*expr, *Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
@@ -103,7 +104,38 @@ func (b *binder) elsewhere(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 		return nil, refusal
 	}
 	m.Other = other.table
-	return columnExpr(r.mark(m), policy.Bool, -1, pos), nil
+	found := columnExpr(r.mark(m), policy.Bool, -1, pos)
+	if holding || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK {
+		return found, nil
+	}
+	if others := other.keys[0]; !others.column.Unit {
+		b.said.add("rows of " + other.table.Name + " whose " + others.name + " is NULL are nowhere, while in plain SQL NOT IN holds for no row where there is one")
+	}
+	k, refusal := r.keyNode(s.Testexpr)
+	if refusal != nil {
+		return nil, refusal
+	}
+	return r.unlessNull(found, k, pos)
+}
+
+// unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
+func (r *rows) unlessNull(found *expr, k *key, pos int) (*expr, *Refusal) {
+	there := r.present(k, pos)
+	if !k.column.Unit {
+		there = r.known(k, pos)
+	}
+	if there.isConstant() {
+		return found, nil
+	}
+	t := &translator{}
+	absent, refusal := t.not(there)
+	if refusal == nil {
+		absent, refusal = t.junction(formAnd, pos, absent, constantExpr(nil, policy.Bool, pos))
+	}
+	if refusal != nil {
+		return nil, refusal
+	}
+	return t.junction(formOr, pos, found, absent)
 }
 
 // known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.

@@ -18,6 +18,7 @@ type translator struct {
 	columns func(fields []string, pos int) (*expr, *Refusal) // nil: no columns are in sight
 	hook    func(n *pg.Node) (*expr, *Refusal)               // tried first at each node; nil, nil: go on
 	place   string                                           // the clause, for messages
+	holding []*pg.Node                                       // what must hold where a condition does: false there is as good as NULL
 }
 
 func (t *translator) expr(n *pg.Node) (*expr, *Refusal) {
@@ -84,7 +85,10 @@ func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *Refusal) {
 
 // condition translates a predicate.
 func (t *translator) condition(n *pg.Node, clause string) (*expr, *Refusal) {
+	around := t.holding
+	t.holding = conjunctNodes(n)
 	e, r := t.expr(n)
+	t.holding = around
 	if r != nil {
 		return nil, r
 	}

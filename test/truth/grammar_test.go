@@ -29,22 +29,24 @@ type output struct {
 	sql, name string
 	role      role
 	truth     string // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
+	of        column // whose variance or deviation it is
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
 type statement struct {
 	text    string   // one that is not in parts
+	truth   string   // what PostgreSQL is asked instead of text; empty: the same
 	with    string   // common table expressions before it
 	outs    []output // keys first
 	from    string
 	where   []string
-	sets    string // ROLLUP, CUBE or nothing
-	byName  bool   // GROUP BY 1, 2 instead of expressions
+	known   [2]string // a part of it, and what PostgreSQL is asked instead, where the notice says that keys that are NULL are nowhere
+	sets    string    // ROLLUP, CUBE or nothing
+	byName  bool      // GROUP BY 1, 2 instead of expressions
 	having  string
 	order   []string // of the outer select; its columns have names
 	limit   int
 	wrapper string // around it: %s is the statement, its columns have names
-	nulled  bool   // a join is on a column that an outer join before it may have made NULL
 	fixed   bool   // the wrapper reads all columns: none may be left out
 	// union are further statements with as many columns.
 	union []*statement
@@ -81,7 +83,11 @@ func (s *statement) core(plain bool) string {
 	}
 	b.WriteString(" FROM " + s.from)
 	if len(s.where) > 0 {
-		b.WriteString(" WHERE " + strings.Join(s.where, " AND "))
+		where := strings.Join(s.where, " AND ")
+		if plain && s.known[0] != "" {
+			where = strings.ReplaceAll(where, s.known[0], s.known[1])
+		}
+		b.WriteString(" WHERE " + where)
 	}
 	if keys := s.keys(); len(keys) > 0 {
 		var list []string
@@ -108,6 +114,9 @@ func (s *statement) core(plain bool) string {
 
 // sql is the statement; plain as PostgreSQL is asked it: without its LIMIT.
 func (s *statement) sql(plain bool) string {
+	if plain && s.truth != "" {
+		return s.truth
+	}
 	if s.text != "" {
 		return s.text
 	}
@@ -126,6 +135,16 @@ func (s *statement) sql(plain bool) string {
 		text += fmt.Sprint(" LIMIT ", s.limit)
 	}
 	return text
+}
+
+// literally is the statement of which PostgreSQL is asked what dpproxy is; nil: it is that already.
+func (s *statement) literally() *statement {
+	if s.known[0] == s.known[1] {
+		return nil
+	}
+	c := *s
+	c.known = [2]string{}
+	return &c
 }
 
 // smaller are the statements with one part less.
@@ -177,7 +196,6 @@ type place struct {
 	text    string
 	columns []column // names qualified
 	unit    string
-	nulled  bool
 	where   string // a condition that belongs to it
 	single  *table // the table, where it is one
 	alias   string
@@ -239,11 +257,10 @@ func (g *grammar) tablePlace(t *table) place {
 // joined adds tables along the schema's edges.
 func (g *grammar) joined(p place, n int) place {
 	type end struct {
-		table    *table
-		alias    string
-		nullable bool
+		table *table
+		alias string
 	}
-	ends := []end{{p.single, p.alias, false}}
+	ends := []end{{p.single, p.alias}}
 	for range n {
 		from := ends[g.IntN(len(ends))]
 		var list []edge
@@ -290,8 +307,7 @@ func (g *grammar) joined(p place, n int) place {
 		if p.unit == "" && kind != " LEFT JOIN " && added.unit != "" {
 			p.unit = a + "." + t.named
 		}
-		p.nulled = p.nulled || from.nullable
-		ends = append(ends, end{t, a, from.nullable || kind == " LEFT JOIN "})
+		ends = append(ends, end{t, a})
 	}
 	p.single = nil
 	return p
@@ -342,7 +358,7 @@ func (g *grammar) virtual() place {
 		in = g.joined(in, 1)
 	}
 	a := g.alias("virtual_table")
-	p := place{alias: a, nulled: in.nulled}
+	p := place{alias: a}
 	var list []string
 	for i, c := range in.columns {
 		if c.kind == keyKind || g.chance(4) {
@@ -383,7 +399,7 @@ func (g *grammar) perUnit() place {
 		}
 	}
 	a := g.alias("per_unit")
-	p := place{alias: a, unit: a + ".who", nulled: in.nulled}
+	p := place{alias: a, unit: a + ".who"}
 	where := ""
 	if g.chance(2) {
 		where = " WHERE " + g.condition(in.columns)
@@ -567,7 +583,12 @@ func (g *grammar) aggregate(p place) output {
 		return o
 	}
 	sql, role := g.measure(p)
-	return output{sql: sql, role: role}
+	o := output{sql: sql, role: role}
+	if name, argument, _ := strings.Cut(sql, "("); strings.HasPrefix(name, "var") || strings.HasPrefix(name, "stddev") {
+		argument, _, _ = strings.Cut(argument, ")")
+		o.of = p.columns[slices.IndexFunc(p.columns, func(c column) bool { return c.name == argument })]
+	}
+	return o
 }
 
 func (g *grammar) measure(p place) (string, role) {
@@ -626,9 +647,9 @@ func (g *grammar) measure(p place) (string, role) {
 }
 
 // semi is a condition on what the unit or the row has elsewhere.
-func (g *grammar) semi(p place) string {
+func (g *grammar) semi(p place) (condition, known string) {
 	if p.single == nil {
-		return ""
+		return "", ""
 	}
 	for range 4 {
 		e := g.s.edges[g.IntN(len(g.s.edges))]
@@ -653,21 +674,25 @@ func (g *grammar) semi(p place) string {
 			if where != "" {
 				where = " AND " + where
 			}
-			return g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
+			condition = g.one("", "NOT ") + "EXISTS (SELECT 1 FROM " + t.name + " AS " + a + " WHERE " + inner + " = " + outer + where + ")"
+			return condition, condition
 		}
+		known = " WHERE " + inner + " IS NOT NULL"
 		if where != "" {
+			known += " AND " + where
 			where = " WHERE " + where
 		}
-		return outer + g.one(" IN ", " NOT IN ") + "(SELECT " + inner + " FROM " + t.name + " AS " + a + where + ")"
+		begin := outer + g.one(" IN ", " NOT IN ") + "(SELECT " + inner + " FROM " + t.name + " AS " + a
+		return begin + where + ")", begin + known + ")"
 	}
-	return ""
+	return "", ""
 }
 
 // statement writes one.
 func (g *grammar) statement() *statement {
 	g.names = 0
 	p := g.place()
-	s := &statement{from: p.text, byName: g.chance(2), nulled: p.nulled}
+	s := &statement{from: p.text, byName: g.chance(2)}
 	if p.where != "" {
 		s.where = append(s.where, p.where)
 	}
@@ -675,8 +700,8 @@ func (g *grammar) statement() *statement {
 		s.where = append(s.where, g.condition(p.columns))
 	}
 	if g.chance(8) {
-		if w := g.semi(p); w != "" {
-			s.where = append(s.where, w)
+		if w, known := g.semi(p); w != "" {
+			s.where, s.known = append(s.where, w), [2]string{w, known}
 		}
 	}
 	for i := range []int{0, 0, 1, 1, 1, 1, 2, 2, 3}[g.IntN(9)] {
@@ -709,13 +734,15 @@ func (g *grammar) statement() *statement {
 	case 4:
 		if s.limit == 0 && len(s.order) == 0 && s.sets == "" && s.having == "" && keys == 1 && !strings.Contains(s.from, " RIGHT ") {
 			k := s.outs[0].sql
-			first := &statement{from: s.from, where: s.where, outs: []output{{sql: k, name: "k1", role: keyRole}, {sql: "count(*)", name: "n1", role: countRole}}}
+			first := &statement{from: s.from, where: s.where, known: s.known, outs: []output{{sql: k, name: "k1", role: keyRole}, {sql: "count(*)", name: "n1", role: countRole}}}
 			second := *first
 			second.outs = []output{first.outs[0], {sql: "count(*)", name: "n2", role: countRole}}
 			second.where = append(slices.Clone(s.where), g.condition(p.columns))
 			// Groups of the second in which nobody is are not there in PostgreSQL: a LEFT JOIN and coalesce make both say 0.
-			return &statement{nulled: p.nulled, text: "WITH x AS (" + first.core(false) + "), y AS (" + second.core(false) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1",
-				outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}, fixed: false}
+			both := func(plain bool) string {
+				return "WITH x AS (" + first.core(plain) + "), y AS (" + second.core(plain) + ") SELECT x.k1 AS k1, x.n1 AS n1, coalesce(y.n2, 0) AS n2 FROM x LEFT JOIN y ON x.k1 IS NOT DISTINCT FROM y.k1"
+			}
+			return &statement{text: both(false), truth: both(true), outs: []output{first.outs[0], first.outs[1], {name: "n2", role: countRole}}}
 		}
 	case 3:
 		if len(s.order) == 0 && s.sets == "" && keys == 0 {

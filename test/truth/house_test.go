@@ -361,15 +361,15 @@ func (c *client) ask(sql string) answer {
 	return a
 }
 
-// calm is a source of randomness from which every draw of noise is 0, for parameters up to a million: what differs from the truth
-// is then a fault of what is counted, never of luck, and a statement that fails once fails again. Its words are small, even (a sign
-// that is not minus) and not all the same, as samplers that reject a word ask for another.
+// calm is a source of randomness from which every draw of noise is 0, however wide: what differs from the truth is then a fault of
+// what is counted, never of luck, and a statement that fails once fails again. Its words are so small that no width makes them 1,
+// even (a sign that is not minus), and neither 0 nor all the same, as samplers that reject a word ask for another.
 type calm struct{}
 
 func (calm) Read(p []byte) (int, error) {
 	for i := range p {
-		if p[i] = 0; i%2 == 0 {
-			p[i] = byte(2 + i%14)
+		if p[i] = 0; i%8 == 0 {
+			p[i] = byte(2 + i/4%14)
 		}
 	}
 	return len(p), nil

@@ -9,52 +9,61 @@ import (
 // a key, c for a count, v for another value.
 var regressions = []struct {
 	schema, sql, roles string
-	known              string // what is being mended
+	refused            string // where a refusal is the honest answer yet: its text
 }{
 	// A constant in a sum has its weight.
-	{"shop", `SELECT sum(2), sum(-3) FROM orders`, "vv", "sums of constants"},
-	{"shop", `SELECT sum(2.5) FROM orders`, "v", "sums of constants"},
-	{"shop", `SELECT sum(CASE WHEN channel = 'web' THEN 5 END) FROM orders`, "v", "sums of constants"},
-	{"shop", `SELECT sum(CASE WHEN channel = 'web' THEN 5 ELSE 0 END), sum(CASE WHEN channel = 'web' THEN 5 ELSE -1 END) FROM orders`, "vv", "sums of constants"},
-	{"shop", `SELECT sum(7) FILTER (WHERE paid) FROM orders`, "v", "sums of constants"},
-	{"shop", `SELECT avg(2) FROM orders`, "v", "sums of constants"},
-	{"shop", `SELECT sum(priority / 10000) FROM orders`, "v", "sums of constants"},
-	{"hospital", `SELECT ward, sum(CASE WHEN emergency THEN 5 END) FROM stay GROUP BY ward`, "kv", "sums of constants"},
-	// Groups of the domain in which nobody is are no groups for the aggregates above them.
-	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward) q`, "vvv", "empty groups below an aggregate"},
+	{"shop", `SELECT sum(2), sum(-3) FROM orders`, "vv", ""},
+	{"shop", `SELECT sum(2.5) FROM orders`, "v", ""},
+	{"shop", `SELECT sum(CASE WHEN channel = 'web' THEN 5 END) FROM orders`, "v", ""},
+	{"shop", `SELECT sum(CASE WHEN channel = 'web' THEN 5 ELSE 0 END), sum(CASE WHEN channel = 'web' THEN 5 ELSE -1 END) FROM orders`, "vv", ""},
+	{"shop", `SELECT sum(7) FILTER (WHERE paid) FROM orders`, "v", ""},
+	{"shop", `SELECT avg(2) FROM orders`, "v", ""},
+	{"shop", `SELECT sum(priority / 10000) FROM orders`, "v", ""},
+	{"hospital", `SELECT ward, sum(CASE WHEN emergency THEN 5 END) FROM stay GROUP BY ward`, "kv", ""},
+	// Groups of the domain in which nobody is are no groups for the aggregates above them, if a condition says so.
 	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward HAVING count(*) > 0) q`, "vvv", ""},
-	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted) q`, "vvv", "empty groups below an aggregate"},
+	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted HAVING count(*) > 0) q`, "vvv", ""},
 	// A second equality in an outer join's condition.
-	{"shop", `SELECT count(r.refund) FROM lineitem l LEFT JOIN returned r ON r.order_id = l.order_id AND r.line_no = l.line_no`, "c", "a second equality of an outer join"},
-	{"shop", `SELECT l.flag, count(*) FROM lineitem l LEFT JOIN returned r ON l.order_id = r.order_id AND l.line_no = r.line_no GROUP BY 1`, "kc", "a second equality of an outer join"},
+	{"shop", `SELECT count(r.refund) FROM lineitem l LEFT JOIN returned r ON r.order_id = l.order_id AND r.line_no = l.line_no`, "c", "this condition of an outer join reads both sides"},
+	{"shop", `SELECT l.flag, count(*) FROM lineitem l LEFT JOIN returned r ON l.order_id = r.order_id AND l.line_no = r.line_no GROUP BY 1`, "kc", "this condition of an outer join reads both sides"},
 	{"rental", `SELECT count(*), sum(p.amount) FROM rental r LEFT JOIN payment p ON p.customer_id = r.customer_id AND p.rental_id = r.rental_id`, "cv", ""},
 	// A misspelt column is one wherever it stands.
 	{"shop", `SELECT count(*) FROM orders WHERE totl > 5`, "c", ""},
 	{"shop", `SELECT count(*) FROM (SELECT totl FROM orders) q`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.customer_id AND o.totl > 5)`, "c", ""},
-	// CHAR(n): trailing blanks are no part of the value, and a cast cuts.
+	// CHAR(n): trailing blanks are no part of the value. A cast to it cuts and pads: refused.
 	{"shop", `SELECT tier, count(*) FROM customer WHERE tier = 'gold' GROUP BY 1`, "kc", ""},
-	{"shop", `SELECT count(*) FROM customer WHERE tier::char(10) = 'gold'`, "c", "casts to CHAR(n)"},
-	{"shop", `SELECT count(*) FROM customer WHERE CAST(tier AS char(2)) = 'go'`, "c", "casts to CHAR(n)"},
-	{"shop", `SELECT count(*) FROM customer WHERE CAST(country AS character) = 'd'`, "c", "casts to CHAR(n)"},
+	{"shop", `SELECT count(*) FROM customer WHERE tier::char(10) = 'gold'`, "c", "a cast to char(n), whose values are padded with blanks"},
+	{"shop", `SELECT count(*) FROM customer WHERE CAST(tier AS char(2)) = 'go'`, "c", "a cast to char(n), whose values are padded with blanks"},
+	{"shop", `SELECT count(*) FROM customer WHERE CAST(country AS character) = 'd'`, "c", "a cast to char(n), whose values are padded with blanks"},
 	// Joins along primary keys.
 	{"rental", `SELECT r.staff_id, sum(p.amount), count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id GROUP BY 1`, "kvc", ""},
 	{"rental", `SELECT fc.category, sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id JOIN inventory i ON i.inventory_id = r.inventory_id JOIN film_category fc ON fc.film_id = i.film_id GROUP BY 1`, "kv", ""},
 	// Found by this suite: a unit that an outer join has made NULL equals none.
-	{"hospital", `SELECT count(*) FROM stay s LEFT JOIN diagnosis d ON d.patient_id = s.patient_id AND d.stay_id = s.stay_id AND d.principal JOIN patient p ON p.patient_id = d.patient_id`, "c", "joins on a key that an outer join has made NULL"},
-	{"rental", `SELECT count(*) FROM payment p LEFT JOIN rental r ON r.rental_id = p.rental_id JOIN customer c ON c.customer_id = r.customer_id`, "c", "joins on a key that an outer join has made NULL"},
-	{"shop", `SELECT count(o2.status) FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id AND o.paid LEFT JOIN orders o2 ON o2.customer_id = o.customer_id`, "c", "joins on a key that an outer join has made NULL"},
+	{"hospital", `SELECT count(*) FROM stay s LEFT JOIN diagnosis d ON d.patient_id = s.patient_id AND d.stay_id = s.stay_id AND d.principal JOIN patient p ON p.patient_id = d.patient_id`, "c", ""},
+	{"rental", `SELECT count(*) FROM payment p LEFT JOIN rental r ON r.rental_id = p.rental_id JOIN customer c ON c.customer_id = r.customer_id`, "c", ""},
+	{"shop", `SELECT count(o2.status) FROM customer c LEFT JOIN orders o ON o.customer_id = c.customer_id AND o.paid LEFT JOIN orders o2 ON o2.customer_id = o.customer_id`, "c", ""},
+	// Found by this suite: a key that is NULL is not outside of a sub-query's.
+	{"rental", `SELECT count(*), sum(amount) FROM payment WHERE rental_id NOT IN (SELECT rental_id FROM rental WHERE staff_id = 1)`, "cv", ""},
+	{"rental", `SELECT count(*) FROM payment WHERE (rental_id IN (SELECT rental_id FROM rental WHERE staff_id = 1)) IS NULL`, "c", ""},
+	{"rental", `SELECT count(*) FROM payment WHERE CASE WHEN rental_id IN (SELECT rental_id FROM rental WHERE staff_id = 1) THEN false ELSE true END`, "c", ""},
 	// Found by this suite: squares.
-	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", "squares on a coarse grid"},
+	{"hospital", `SELECT var_pop(reading), stddev(reading) FROM vital`, "vv", ""},
 	{"hospital", `SELECT var_samp(grade) FROM vital`, "v", ""},
 }
 
-// notes are what the notice of a statement must say.
-var notes = []struct{ schema, sql, says, known string }{
-	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id`, "at most 14 rows of each person", "a primary key's join multiplies bounds"},
-	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id AND r.customer_id = p.customer_id`, "at most 14 rows of each person", "a primary key's join multiplies bounds"},
+// notes are what the notice of a statement must say, and where the answer is not PostgreSQL's what PostgreSQL answers it to.
+var notes = []struct{ schema, sql, says, truth string }{
+	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id`, "at most 14 rows of each person", ""},
+	{"rental", `SELECT sum(p.amount) FROM payment p JOIN rental r ON r.rental_id = p.rental_id AND r.customer_id = p.customer_id`, "at most 14 rows of each person", ""},
 	{"shop", `SELECT count(*) FROM lineitem l JOIN orders o USING (order_id)`, "at most 32 rows of each person", ""},
 	{"shop", `SELECT count(*) FROM orders o JOIN customer c USING (customer_id)`, "at most 8 rows of each person", ""},
+	{"hospital", `SELECT count(*), avg(n), min(n) FROM (SELECT ward, count(*) AS n FROM stay GROUP BY ward) q`, "groups of ward that nobody is in take part",
+		`SELECT 7::bigint, count(*) / 7.0, 0::bigint FROM stay`}, // of four, and NULL
+	{"hospital", `SELECT count(*), sum(n), min(n) FROM (SELECT admitted, count(*) AS n FROM stay GROUP BY admitted) q`, "groups of admitted that nobody is in take part",
+		`SELECT 732::bigint, count(*)::numeric, 0::bigint FROM stay`}, // of two years' days, and NULL
+	{"rental", `SELECT count(*) FROM rental WHERE rental_id NOT IN (SELECT rental_id FROM payment)`, nowhere,
+		`SELECT count(*) FROM rental r WHERE NOT EXISTS (SELECT 1 FROM payment p WHERE p.rental_id = r.rental_id)`},
 }
 
 // raw is a statement of which the roles are known.
@@ -75,7 +84,11 @@ func (p *pair) regressed(t *testing.T, tl *tally) {
 		p.fresh()
 		tl.asked++
 		v, _, _ := p.try(raw(r.sql, r.roles))
-		p.settle(t, tl, v, r.known, r.sql)
+		if r.refused != "" && v.class == refused && strings.Contains(v.why, r.refused) {
+			tl.classes[refused]++
+			continue
+		}
+		p.settle(t, tl, v, r.sql)
 	}
 	for _, n := range notes {
 		if n.schema != p.schema.name || p.schema.csv {
@@ -84,22 +97,24 @@ func (p *pair) regressed(t *testing.T, tl *tally) {
 		p.fresh()
 		tl.asked++
 		a, v := p.ask(n.sql), verdict{equal, ""}
+		if n.truth != "" {
+			want := p.plain.ask(n.truth)
+			for i := range want.columns { // their names are not asked
+				want.columns[i].Name = a.columns[i].Name
+			}
+			v = judge(raw(n.sql, strings.Repeat("v", len(want.columns))), a, want)
+		}
 		if said := strings.Join(a.said, "\n"); !strings.Contains(said, n.says) {
 			v = verdict{wrong, "the notice does not say " + n.says + ": " + said}
 		}
-		p.settle(t, tl, v, n.known, n.sql)
+		p.settle(t, tl, v, n.sql)
 	}
 }
 
 // settle counts a verdict. A refusal of what must be answered is a fault.
-func (p *pair) settle(t *testing.T, tl *tally, v verdict, known, sql string) {
-	if bad := v.bad() || v.class == refused; bad && known != "" {
-		tl.known[known]++
-		return
-	} else if bad {
+func (p *pair) settle(t *testing.T, tl *tally, v verdict, sql string) {
+	if v.bad() || v.class == refused {
 		t.Errorf("%s on %s, %s: %s\n  %s;", p.schema.name, p.engine, v.class, v.why, sql)
-	} else if known != "" {
-		t.Logf("%s on %s: %q is mended in %s", p.schema.name, p.engine, known, sql)
 	}
 	tl.classes[v.class]++
 }
