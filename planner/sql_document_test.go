@@ -252,6 +252,10 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what stands before the examples of a title.
 var sqlNotes = map[string]string{
+	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys
+of the sub-query, which may be another unit's, is passed over, where PostgreSQL's NOT IN then holds for no row: a notice says so.
+
+`,
 	"Counts and keys": `A GROUP BY over declared domains has a row for every key of the domain, NULL and 'other' too where the policy gives them a
 cell: a group that nobody is in has a count of 0, and noise. Which keys occur is private, so none is left out. PostgreSQL has
 only the keys that occur. Where such groups decide about what is shown without being shown themselves (` + "`avg(n)`, `min(n)`,\n`count(*)`" + ` over a sub-query that groups, a LIMIT that does not begin with the most, a window function, IN), the notice says
