@@ -7,9 +7,17 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters,
-// each cut at the int64 range, which no Spec made here reaches.
+// Sensitivity returns how far one unit can move the spec's observations, taken together: the moves of all counters, each cut
+// at the int64 range. The L2² of a sum over fine grids is beyond it: L2Squared has it whole.
 func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
+	total := s.allMoves(c)
+	return privacy.Sensitivity{L1: cutAtInt64(total.l1), L2Squared: cutAtInt64(total.squared)}
+}
+
+// L2Squared returns the square of the L2 by which one unit can move the spec's observations, taken together.
+func (s Spec) L2Squared(c Contribution) *big.Int { return s.allMoves(c).squared }
+
+func (s Spec) allMoves(c Contribution) moves {
 	if s.Choice != nil || s.Alarm != nil || s.Online != nil || s.Synthetic != nil { // the counts that it looks at
 		s = Spec{Counters: s.Counters, Cells: s.Cells, Strategy: Strategy{Kind: Identity}}
 	}
@@ -20,7 +28,7 @@ func (s Spec) Sensitivity(c Contribution) privacy.Sensitivity {
 	if len(s.Sums) == 0 {
 		total.add(s.moves(c, counted).times(int64(s.Counters)))
 	}
-	return privacy.Sensitivity{L1: cutAtInt64(total.l1), L2Squared: cutAtInt64(total.squared)}
+	return total
 }
 
 func cutAtInt64(n *big.Int) int64 {

@@ -157,15 +157,15 @@ func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.
 	}
 	contribution := m.Contribution()
 	e.Mechanism = MechanismText(m)
-	d := m.Spec.Sensitivity(contribution)
+	spec := m.Spec
 	if m.Growth != nil {
-		d = m.Growth.Spec.Sensitivity(contribution)
+		spec = m.Growth.Spec
 	}
 	of := ""
 	if weighted(m.Spec.Strategy) {
 		of = " of the weighted sums"
 	}
-	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", d.L1, root(d.L2Squared), of, contribution.Neighbors, boundText(contribution))
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
 	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
 		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
 	}
@@ -385,14 +385,15 @@ func weighted(y mechanisms.Strategy) bool {
 }
 
 // root writes √n, as a whole number where it is one, and rounded where n is long.
-func root(n int64) string {
-	if r := int64(math.Round(math.Sqrt(float64(n)))); r*r == n {
-		return fmt.Sprint(r)
+func root(n *big.Int) string {
+	if r := new(big.Int).Sqrt(n); new(big.Int).Mul(r, r).Cmp(n) == 0 {
+		return r.String()
 	}
-	if n >= 1_000_000 {
-		return fmt.Sprintf("%.1f", math.Sqrt(float64(n)))
+	if n.Cmp(big.NewInt(1_000_000)) >= 0 {
+		f, _ := new(big.Float).SetInt(n).Float64()
+		return fmt.Sprintf("%.1f", math.Sqrt(f))
 	}
-	return fmt.Sprintf("√%d", n)
+	return "√" + n.String()
 }
 
 func plural(n int) string {

@@ -195,20 +195,20 @@ func (m measured) observed(t *testing.T, groups []privacy.Group) []int64 {
 // shares holds two observations against the claim, counter by counter and together: 1 is what is claimed.
 func (m measured) shares(one, other []int64, f fault) (l1, l2 float64) {
 	spec, contribution := m.measure.Spec, m.measure.Contribution()
-	hold := func(one, other []int64, claim privacy.Sensitivity) {
+	hold := func(one, other []int64, spec mechanisms.Spec) {
 		distance, squares := new(big.Int), new(big.Int)
 		for i := range one {
 			d := big.NewInt(max(one[i]-other[i], other[i]-one[i]))
 			distance.Add(distance, d)
 			squares.Add(squares, d.Mul(d, d))
 		}
-		l1 = max(l1, float(distance)*float64(f.claimed)/float64(claim.L1))
-		l2 = max(l2, float(squares)*float64(f.claimed*f.claimed)/float64(claim.L2Squared))
+		l1 = max(l1, float(distance)*float64(f.claimed)/float64(spec.Sensitivity(contribution).L1))
+		l2 = max(l2, float(squares)*float64(f.claimed*f.claimed)/float(spec.L2Squared(contribution)))
 	}
-	hold(one, other, spec.Sensitivity(contribution))
+	hold(one, other, spec)
 	width := len(one) / spec.Counters
 	for c := range spec.Counters {
-		hold(one[c*width:(c+1)*width], other[c*width:(c+1)*width], spec.Only(c).Sensitivity(contribution))
+		hold(one[c*width:(c+1)*width], other[c*width:(c+1)*width], spec.Only(c))
 	}
 	return l1, l2
 }

@@ -201,9 +201,9 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 	}
 	list := map[ledger.Digest]claim{}
 	for _, m := range plan.Measures {
-		d := claim{sensitivity: m.Spec.Sensitivity(m.Contribution())}
+		d := claimOf(m.Spec, m.Contribution())
 		for c := range m.Spec.Sums {
-			d.byCounter = append(d.byCounter, inSteps(m.Spec.Only(c)).Sensitivity(m.Contribution()))
+			d.byCounter = append(d.byCounter, claimOf(inSteps(m.Spec.Only(c)), m.Contribution()))
 		}
 		list[ledger.Digest(m.Digest)] = d
 	}

@@ -111,8 +111,12 @@ func (l recordedLedger) save(r *ledger.Receipt, noisy privacy.Released[mechanism
 
 // claim is what a plan says of a measure.
 type claim struct {
-	sensitivity privacy.Sensitivity
-	byCounter   []privacy.Sensitivity // in steps of each counter's noise; nil: not a sum of sums
+	l1, l2Squared *big.Int
+	byCounter     []claim // in steps of each counter's noise; nil: not a sum of sums
+}
+
+func claimOf(spec mechanisms.Spec, c mechanisms.Contribution) claim {
+	return claim{l1: big.NewInt(spec.Sensitivity(c).L1), l2Squared: spec.L2Squared(c)}
 }
 
 // inSteps is a sum of which each row adds whole steps of the noise, as many as what it adds begins.
@@ -150,7 +154,7 @@ func exceeded(one, other step, d claim) (why string, share float64) {
 			rho.Add(rho, new(big.Rat).Mul(new(big.Rat).SetInt(squared), new(big.Rat).Quo(big.NewRat(n.Den, n.Num), big.NewRat(2, 1))))
 		}
 	}
-	most, mostSquared := big.NewInt(d.sensitivity.L1), big.NewInt(d.sensitivity.L2Squared)
+	most, mostSquared := d.l1, d.l2Squared
 	share, _ = new(big.Rat).SetFrac(l1, most).Float64()
 	switch {
 	case l1.Cmp(most) > 0:
@@ -169,16 +173,16 @@ func exceeded(one, other step, d claim) (why string, share float64) {
 // noise of scale t a counter that moves by Δ costs Δ/t, and by Δ² in L2² Δ²/(2σ²); together they are the charge, of which
 // rounding may leave at most a fiftieth unused.
 func miscalibrated(it ledger.Item, d claim) string {
-	costs := func(n mechanisms.Noise, s privacy.Sensitivity) *big.Rat {
+	costs := func(n mechanisms.Noise, s claim) *big.Rat {
 		per := big.NewRat(n.Den, n.Num)
 		if n.Kind == mechanisms.DiscreteLaplace {
-			return per.Mul(per, new(big.Rat).SetInt64(s.L1))
+			return per.Mul(per, new(big.Rat).SetInt(s.l1))
 		}
-		return per.Mul(per, big.NewRat(s.L2Squared, 2))
+		return per.Mul(per, new(big.Rat).SetFrac(s.l2Squared, big.NewInt(2)))
 	}
 	sum := new(big.Rat)
 	if it.Spec.Sums == nil {
-		sum = costs(it.Spec.Noise, d.sensitivity)
+		sum = costs(it.Spec.Noise, d)
 	}
 	for c, s := range it.Spec.Sums {
 		sum.Add(sum, costs(s.Noise, d.byCounter[c]))
