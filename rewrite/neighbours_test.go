@@ -357,7 +357,8 @@ var faults = []fault{
 	{"semi-joins do not equate units", strangers, 1, []string{joinStatements[11]}},
 	{"each match is made twice", func(s string) string { return matches.ReplaceAllString(s, "${1}${2}${3},${2}${4}") }, 1,
 		[]string{matchStatements[0], matchStatements[1]}},
-	{"a clamp is dropped", func(s string) string { return minutesClamps.ReplaceAllStringFunc(s, minutesEnds.Replace) }, 1, []string{sumStatements[1], sumStatements[9]}},
+	{"a clamp is dropped", func(s string) string { return minutesClamps.ReplaceAllStringFunc(s, minutesEnds.Replace) }, 1,
+		[]string{sumStatements[1], sumStatements[9]}},
 	{"rows are kept as they lie", func(s string) string { return rowOrder.ReplaceAllString(s, "$1)") }, 1,
 		[]string{moreStatements[1]}},
 }
