@@ -4,11 +4,15 @@ import (
 	"cmp"
 	"crypto/md5"
 	"fmt"
+	"maps"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strconv"
+	"testing"
 
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -152,3 +156,125 @@ func inOrder(table *policy.Table, rows []owned) {
 	})
 }
 
+// groupedRows are the rows that count where a unit's groups are bounded: of those that the measure asks for, the unit's first
+// groups by the hash of unit and group, and in each its first rows.
+func groupedRows(t testing.TB, m *planner.Measure, rows []stored) [][]policy.Value {
+	type group struct {
+		hash   int64
+		firsts []int
+		rows   []owned
+	}
+	var kept [][]policy.Value
+	for _, list := range unitRows(m.Table, rows) {
+		groups := map[string]*group{}
+		for _, o := range list {
+			firsts, ok := classesOf(t, m, o.row)
+			if !ok || !holds(t, m.Where, m.Table, o.row) {
+				continue
+			}
+			key := fmt.Sprint(firsts)
+			if groups[key] == nil {
+				var parts []part
+				for i, f := range firsts {
+					parts = append(parts, part{int64(f), int64(len(m.Groups[i].Class))})
+				}
+				groups[key] = &group{hash: hashOf(unitPart(m.Table, o.unit), parts), firsts: firsts}
+			}
+			groups[key].rows = append(groups[key].rows, o)
+		}
+		ranked := slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
+			return cmp.Or(cmp.Compare(a.hash, b.hash), slices.Compare(a.firsts, b.firsts))
+		})
+		for _, g := range ranked[:min(len(ranked), int(m.Table.MaxGroups))] {
+			inOrder(m.Table, g.rows)
+			for _, o := range g.rows[:min(len(g.rows), int(m.Table.MaxPerGroup))] {
+				kept = append(kept, o.row)
+			}
+		}
+	}
+	return kept
+}
+
+// classesOf are the first combinations of cells of a row's class in each grouping; false: it is in no group.
+func classesOf(t testing.TB, m *planner.Measure, row []policy.Value) (firsts []int, ok bool) {
+	at := 0
+	for _, g := range m.Groups {
+		combination := 0
+		for range g.Columns {
+			c := m.Grain[at]
+			combination = combination*m.Size(at) + m.Piece(at, cellOf(t, c, row[slices.Index(m.Table.Columns, c)]))
+			at++
+		}
+		class := g.Class[combination]
+		if class < 0 {
+			return nil, false
+		}
+		firsts = append(firsts, slices.Index(g.Class, class))
+	}
+	return firsts, true
+}
+
+// otherOrders are random measures of tables whose rows or groups are ordered by more than the golden ones' are: units of a
+// known type, rows that are added by date, bounds of groups.
+func otherOrders(t *testing.T) (list []feature) {
+	const seed = 50
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 3))
+	for i := range 48 {
+		people, visits, _ := tables(t)
+		table, grain := visits, []string{"clinic", "minutes", "cost"}
+		if i%2 == 0 {
+			table, grain = people, []string{"sex", "small", "member", "city", "hired"}
+			if i%4 == 0 {
+				table.Appends = &policy.Appends{Column: table.Column("hired")}
+			}
+		}
+		if i%3 > 0 {
+			table.Dataset.Unit.Type = policy.Int8
+		}
+		m := &planner.Measure{Table: table, Counters: []planner.Pred{nil}}
+		if i%3 == 0 {
+			m.Where, m.Counters = randomPred(r, table, 2), []planner.Pred{nil, randomPred(r, table, 1)}
+		}
+		for _, at := range r.Perm(len(grain))[:1+r.IntN(3)] {
+			m.Grain = append(m.Grain, table.Column(grain[at]))
+		}
+		if r.IntN(2) == 0 {
+			m.Cuts = randomCuts(r, m.Grain)
+		}
+		if i%8 < 6 {
+			table.MaxGroups, table.MaxPerGroup = 1+r.Int64N(3), 1+r.Int64N(2)
+			table.MaxRowsPerUnit = table.MaxGroups * table.MaxPerGroup
+			m.Groups = randomGroups(r, m)
+		}
+		list = append(list, feature{fmt.Sprintf("ordered_%d", i), m})
+	}
+	return list
+}
+
+// randomGroups puts the columns of a grain into groupings, whose combinations of cells are groups of their own, or, where
+// they are not too many, in classes of several or in none.
+func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
+	for at := 0; at < len(m.Grain); {
+		g := planner.Grouping{Columns: 1 + r.IntN(len(m.Grain)-at)}
+		size := 1
+		for i := range g.Columns {
+			size *= m.Size(at + i)
+		}
+		at += g.Columns
+		g.Class, g.Classes = make([]int32, size), size
+		some := size <= 1000 && r.IntN(2) == 0
+		if some {
+			g.Classes = 2 + r.IntN(size)
+		}
+		for i := range g.Class {
+			g.Class[i] = int32(i)
+			if some {
+				g.Class[i] = int32(r.IntN(g.Classes+1) - 1)
+			}
+		}
+		g.Partly = some
+		list = append(list, g)
+	}
+	return list
+}

@@ -196,7 +196,11 @@ func twin(t testing.TB, m *planner.Measure, rows []stored) map[string][]int64 {
 	if len(m.Grain) == 0 {
 		answer[""] = make([]int64, len(m.Counters))
 	}
-	for _, row := range keptRows(m.Table, rows) {
+	kept := keptRows
+	if slices.ContainsFunc(m.Groups, func(g planner.Grouping) bool { return m.Table.BoundsGroups(g.Classes) }) {
+		kept = func(_ *policy.Table, rows []stored) [][]policy.Value { return groupedRows(t, m, rows) }
+	}
+	for _, row := range kept(m.Table, rows) {
 		if !holds(t, m.Where, m.Table, row) {
 			continue
 		}
