@@ -80,7 +80,7 @@ func written(t *policy.Table) bool { return t.View.Text != "" }
 
 // coarse makes the steps of numbers so large that sums are divided, and a decimal so long that its digits are read as a text.
 var coarse = strings.NewReplacer("{min: 0, max: 60, step: 5}", "{min: -1000000000, max: 1000000000, step: 100000000}",
-	`{name: cost, type: "numeric(6,2)", domain: {min: 0, max: 10, step: 0.5}}`, `{name: cost, type: "numeric(38,20)", domain: {min: 0, max: 99999999, step: 100000}}`,
+	`{name: cost, type: "numeric(6,2)", domain: {min: 0, max: 10, step: 0.5}}`, `{name: cost, type: "numeric(38,20)", domain: {min: 0, max: 999999999999999, step: 1000000000000}}`,
 	"{min: -1000, max: 1000, step: 100}", "{min: -1000000000000, max: 1000000000000, step: 1000000000}")
 
 var coarseStatements = []string{`SELECT sum(secs), avg(paid), corr(secs, paid) FROM calls`, `SELECT sum(cost), stddev(minutes) FROM visits`, `SELECT cost, count(*) FROM visits GROUP BY 1`}

@@ -78,35 +78,36 @@ func normal(c *policy.Column, raw policy.Value) (policy.Value, bool) {
 	return c.Domain.Max, true
 }
 
-// before orders normalised rows: NULLs last, enumerated values by cell.
+// before orders normalised rows by their contents.
 func before(table *policy.Table, a, b []policy.Value) int {
 	for i, c := range table.Columns {
-		switch {
-		case a[i] == nil && b[i] == nil:
-			continue
-		case a[i] == nil:
-			return 1
-		case b[i] == nil:
-			return -1
-		}
-		order := 0
-		if c.Domain.Ordered() {
-			order = scalarOf(a[i]).Cmp(scalarOf(b[i]))
-		} else {
-			first, _ := c.Domain.Cell(a[i])
-			second, _ := c.Domain.Cell(b[i])
-			order = first - second
-		}
-		if order != 0 {
+		if order := beforeAt(c, a[i], b[i]); order != 0 {
 			return order
 		}
 	}
 	return 0
 }
 
-// keptRows are the normalised rows that belong to the table.
-func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
-	byUnit := map[string][][]policy.Value{}
+// beforeAt orders normalised values of a column: NULL last, enumerated values by cell.
+func beforeAt(c *policy.Column, a, b policy.Value) int {
+	switch {
+	case a == nil && b == nil:
+		return 0
+	case a == nil:
+		return 1
+	case b == nil:
+		return -1
+	case c.Domain.Ordered():
+		return scalarOf(a).Cmp(scalarOf(b))
+	}
+	first, _ := c.Domain.Cell(a)
+	second, _ := c.Domain.Cell(b)
+	return first - second
+}
+
+// unitRows are each unit's normalised rows that the rules leave in the table.
+func unitRows(table *policy.Table, rows []stored) [][]owned {
+	byUnit := map[string][]owned{}
 	var order []string
 	for i, row := range rows {
 		unit := fmt.Sprint(i)
@@ -127,13 +128,26 @@ func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
 		if byUnit[unit] == nil {
 			order = append(order, unit)
 		}
-		byUnit[unit] = append(byUnit[unit], values)
+		byUnit[unit] = append(byUnit[unit], owned{row.unit, values})
 	}
-	var kept [][]policy.Value
+	var units [][]owned
 	for _, unit := range order {
-		list := byUnit[unit]
-		slices.SortStableFunc(list, func(a, b []policy.Value) int { return before(table, a, b) })
-		kept = append(kept, list[:min(len(list), int(table.MaxRowsPerUnit))]...)
+		units = append(units, byUnit[unit])
+	}
+	return units
+}
+
+// keptRows are the normalised rows that belong to the table: the first of each unit.
+func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
+	var kept [][]policy.Value
+	for _, list := range unitRows(table, rows) {
+		if len(list) > int(table.MaxRowsPerUnit) {
+			inOrder(table, list)
+			list = list[:table.MaxRowsPerUnit]
+		}
+		for _, o := range list {
+			kept = append(kept, o.row)
+		}
 	}
 	return kept
 }
@@ -182,7 +196,11 @@ func twin(t testing.TB, m *planner.Measure, rows []stored) map[string][]int64 {
 	if len(m.Grain) == 0 {
 		answer[""] = make([]int64, len(m.Counters))
 	}
-	for _, row := range keptRows(m.Table, rows) {
+	kept := keptRows
+	if slices.ContainsFunc(m.Groups, func(g planner.Grouping) bool { return m.Table.BoundsGroups(g.Classes) }) {
+		kept = func(_ *policy.Table, rows []stored) [][]policy.Value { return groupedRows(t, m, rows) }
+	}
+	for _, row := range kept(m.Table, rows) {
 		if !holds(t, m.Where, m.Table, row) {
 			continue
 		}
