@@ -4,8 +4,8 @@ package planner
 var (
 	openColumn         = &reason{"open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", ""}
 	noDelta            = &reason{"no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", ""}
-	sandboxUnsupported = &reason{"sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive.", ""}
-	sandboxQuery       = &reason{"sandbox-query", "DP002", "%s", "The sandbox runs only what it runs exactly as PostgreSQL does: ask for the counts, and compute this part where they arrive.", ""}
+	sandboxUnsupported = &reason{"sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", ""}
+	sandboxQuery       = &reason{"sandbox-query", "DP002", "%s", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", ""}
 	invalidOuter       = &reason{"invalid-query", "", "%s", "", ""}
 	unrendered         = &reason{"no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", ""}
 )

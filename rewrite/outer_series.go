@@ -88,6 +88,9 @@ func (b *binder) generated(args []expr) expr {
 		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
 		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT), false).sql + ")", typed: bare(t)}
 	}
+	if t.oid == policy.Float8 || t.oid == policy.Float4 { // generate_series(1, 10^12): ^ makes double precision of integers
+		wrong("42883", "function generate_series("+typeNameOf(args[0].oid)+", "+typeNameOf(args[1].oid)+") does not exist", 0)
+	}
 	cannot("generate_series over type " + typeNameOf(t.oid))
 	return expr{}
 }
