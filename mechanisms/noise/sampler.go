@@ -132,21 +132,16 @@ func expMinusRest(r *Reader, u, num uint64) bool {
 	return true
 }
 
-// expMinus is true with probability exp(−a/b), for a ≤ b. The number of successes before the first failure of trials
-// with probabilities (a/b)/1, (a/b)/2, … is even with that probability: the alternating series of exp.
-func expMinus(r *Reader, a, b uint64) bool {
-	if a == 0 {
-		return true
-	}
-	for k := uint32(1); r.err == nil; k++ {
-		if k > 1 && r.below(uint64(k)) != 0 {
-			return k&1 == 1
-		}
-		if a < b && !less(r, uint128{0, a}, uint128{0, b}) {
-			return k&1 == 1
+// lasts is true with probability exp(−n): j ≥ 0 of the ratio exp(−1/64) is 64·n or more with just that. Its work does not
+// grow with n, but by one more draw where n is above 2^32, and one of j so large has come.
+func lasts(r *Reader, n uint64) bool {
+	for ; n > 1<<32; n -= 1 << 32 {
+		if !lasts(r, 1<<32) {
+			return false
 		}
 	}
-	return false
+	j, _ := unit().draw(r)
+	return j>>stepBits >= n
 }
 
 // shape is what a Gaussian's proposals are made of: j ≥ 0 with P(j) ∝ exp(−j²/(2v)), v = 2^level/8, spread over width

@@ -117,7 +117,7 @@ func TestWideSamplersByMoments(t *testing.T) {
 // TestTheThreeArithmeticsAgree: 64, 128 and any number of bits accept with the same probability, exp(−a/b).
 func TestTheThreeArithmeticsAgree(t *testing.T) {
 	const n = 100_000
-	for i, c := range []struct{ a, b uint64 }{{1, 3}, {5, 2}, {1 << 40, 1<<41 + 1}, {0, 7}} {
+	for i, c := range []struct{ a, b uint64 }{{1, 3}, {5, 2}, {1 << 40, 1<<41 + 1}, {0, 7}, {4, 1}} {
 		want := math.Exp(-float64(c.a) / float64(c.b))
 		hits := [3]int{}
 		r := seeded(byte(50 + i))
@@ -136,6 +136,16 @@ func TestTheThreeArithmeticsAgree(t *testing.T) {
 			if err := (stattest.Coverage{Hits: h, Trials: n, Claim: want}).Exactly(stattest.Usual); err != nil {
 				t.Errorf("seed %q: exp(−%d/%d), arithmetic %d: %v", seed, c.a, c.b, j, err)
 			}
+		}
+	}
+}
+
+// TestExpMinusOfMuchIsSoonDecided: how many words a choice takes does not grow with the exponent, not even where every word is 0.
+func TestExpMinusOfMuchIsSoonDecided(t *testing.T) {
+	for _, x := range []*big.Rat{big.NewRat(1<<62, 3), new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 200), big.NewInt(3)), new(big.Rat).SetFrac(new(big.Int).Lsh(big.NewInt(1), 200), new(big.Int).Lsh(big.NewInt(3), 90))} {
+		r := NewReader(bytes.NewReader(make([]byte, firstRead)))
+		if r.ExpMinus(x) || r.Err() != nil {
+			t.Errorf("exp(−%s) of words that are 0: %v", x, r.Err())
 		}
 	}
 }

@@ -29,12 +29,19 @@ func (x uint128) minus(y uint128) uint128 {
 	return uint128{x.high - y.high - borrow, low}
 }
 
-// expMinus128 is true with probability exp(−a/b): whole units one by one, which soon end, then the fraction.
+// expMinus128 is true with probability exp(−a/b): whole units at once, then the fraction by trials with probabilities
+// (a/b)/1, (a/b)/2, …, whose number of successes before the first failure is even with the fraction's probability: the
+// alternating series of exp.
 func expMinus128(r *Reader, a, b uint128) bool {
-	for ; !a.less(b); a = a.minus(b) {
-		if !expMinus(r, 1, 1) {
+	if !a.less(b) {
+		if b.high != 0 || a.high >= b.low {
+			return expMinusBig(r, a.big(), b.big())
+		}
+		n, rest := bits.Div64(a.high, a.low, b.low)
+		if !lasts(r, n) {
 			return false
 		}
+		a = uint128{0, rest}
 	}
 	if a == (uint128{}) {
 		return true
@@ -89,11 +96,14 @@ func (x uint128) big() *big.Int {
 
 // expMinusBig is expMinus128 for integers of any size; it uses a up.
 func expMinusBig(r *Reader, a, b *big.Int) bool {
-	for a.Cmp(b) >= 0 {
-		if !expMinus(r, 1, 1) {
+	n := new(big.Int)
+	for n.QuoRem(a, b, a); n.BitLen() > 32; n.Sub(n, big.NewInt(1<<32)) {
+		if !lasts(r, 1<<32) {
 			return false
 		}
-		a.Sub(a, b)
+	}
+	if n.Sign() > 0 && !lasts(r, n.Uint64()) {
+		return false
 	}
 	for k := uint32(1); r.err == nil; k++ {
 		if k > 1 && r.below32(k) != 0 || r.belowBig(b).Cmp(a) >= 0 {

@@ -16,7 +16,7 @@ import (
 
 var (
 	seed       = flag.Uint64("truth-seed", 15, "of the rows and the statements")
-	statements = flag.Int("truth-statements", 160, "how many in all; make truth asks 20,000")
+	statements = flag.Int("truth-statements", 400, "how many in all; make truth asks 20,000")
 	only       = flag.String("truth-only", "", "a schema, an engine, or both with a slash between")
 	random     = flag.Bool("truth-random", false, "draw noise by chance, which vanishes in counts, and nearly in sums")
 	verbose    = flag.Bool("truth-verbose", false, "print refused statements too")
