@@ -9,7 +9,6 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -20,7 +19,9 @@ import (
 //
 //	sum = g·(S + c·n)    avg = g·(c + S/n)    variance = g²·(Q − S²/n)/(n − 1)    covariance likewise
 //
-// Squares and products are added up on a coarser grid than sums.
+// Products are added up on a coarser grid than sums. A square is computed on a fine grid and then rounded: the square of a
+// rounded value would be off by as much as its distance from the middle times the step, for which the sum, which is not
+// rounded, has no counterpart.
 // What is divided by n is NULL where n is within its own error: at the session's confidence noise alone may have made it.
 // An average is moved into its column's domain, a variance to at least 0, a correlation into [−1, 1]: post-processing.
 //
@@ -57,7 +58,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	if x.isConstant() {
 		return g.ofConstant(name, x, w, present, typ)
 	}
-	s := w.counter(g.q.sumFor(present, x.sum(1)))
+	s := w.counter(g.q.sumFor(present, x.sum()))
 	if name != "sum" && g.q.untold == nil {
 		g.q.untold = &untold{name, pos}
 	}
@@ -78,18 +79,19 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
 		return w.found(fmt.Sprintf("CASE WHEN %s THEN LEAST(%s, GREATEST(%s, %s)) END", clear, w.constant(x.most), w.constant(x.least), mean), typ)
 	}
-	coarse, refusal := g.value(arg, true, squared, pos)
+	fine, refusal := g.value(arg, true, rounded, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
-	q := w.counter(g.q.sumFor(present, coarse.sum(2)))
+	square, exponent := fine.square(squared.largest(g.rows.table))
+	q := w.counter(g.q.sumFor(present, square))
 	over := n
 	if !strings.HasSuffix(name, "_pop") {
 		clear, over = w.clear(rows, 1), fmt.Sprintf("(%s - 1)", n)
 	}
 	if number == "numeric" {
-		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), 2*coarse.grid.exponent)
-		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(power10(coarse.grid.exponent, coarse.grid.centre)), n)
+		squares := w.scaled(fmt.Sprintf("(%s::numeric * %s)", q, n), exponent)
+		away := fmt.Sprintf("(%s - %s * %s)", w.total(x, s, n), w.constant(power10(fine.grid.exponent, fine.grid.centre)), n)
 		variance := fmt.Sprintf("GREATEST(0::numeric, (%s - %s * %[2]s) / (%[3]s::numeric * %[4]s))", squares, away, n, over)
 		if strings.HasPrefix(name, "stddev") {
 			variance = fmt.Sprintf("round(sqrt(%s), scale(%[1]s))", variance)
@@ -98,8 +100,8 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 	}
 	// Both grids are around the middle; what lies between their centres is known.
 	mean := w.times(w.scaled(fmt.Sprintf("(%d::%s + %s::%[2]s / %[4]s)", x.grid.centre, number, s, n), x.grid.exponent), x)
-	away := fmt.Sprintf("(%s - %s)", mean, w.constant(power10(coarse.grid.exponent, coarse.grid.centre)))
-	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), 2*coarse.grid.exponent)
+	away := fmt.Sprintf("(%s - %s)", mean, w.constant(power10(fine.grid.exponent, fine.grid.centre)))
+	squares := w.scaled(fmt.Sprintf("(%s::%s)", q, number), exponent)
 	variance := fmt.Sprintf("GREATEST(0::%s, (%s - %s * %[3]s * %[4]s) / %[5]s)", number, squares, away, n, over)
 	if strings.HasPrefix(name, "stddev") {
 		variance = "sqrt(" + variance + ")"
@@ -156,15 +158,15 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 	if g.q.untold == nil {
 		g.q.untold = &untold{name, pos}
 	}
-	mean := func(v *value) string { return w.counter(g.q.sumFor(present, v.sum(1))) + "::float8" }
+	mean := func(v *value) string { return w.counter(g.q.sumFor(present, v.sum())) + "::float8" }
 	about := func(q, a, b string, exponent int) string {
 		return w.scaled(fmt.Sprintf("(%s::float8 - %s * %s / %s)", q, a, b, n), exponent)
 	}
 	sy, sx := mean(vy), mean(vx)
-	sxx := "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vx.sum(2))), sx, sx, 2*vx.grid.exponent) + ")"
+	sxx := "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vx.ownSquare())), sx, sx, 2*vx.grid.exponent) + ")"
 	sxy := about(w.counter(g.q.sumFor(present, product2(vy, vx))), sy, sx, vy.grid.exponent+vx.grid.exponent)
 	syy := func() string {
-		return "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vy.sum(2))), sy, sy, 2*vy.grid.exponent) + ")"
+		return "GREATEST(0::float8, " + about(w.counter(g.q.sumFor(present, vy.ownSquare())), sy, sy, 2*vy.grid.exponent) + ")"
 	}
 	avg := func(v *value, s string) string {
 		return w.scaled(fmt.Sprintf("(%d::float8 + %s / %s)", v.grid.centre, s, n), v.grid.exponent)
@@ -231,148 +233,6 @@ func momentType(name string, t policy.Type) policy.Type {
 		return policy.Float8
 	}
 	return policy.NumericType
-}
-
-// value is an argument on its grid.
-type value struct {
-	arg         *expr
-	factor      *Factor   // of a bare column
-	terms       []SumTerm // of a product, or a sum of products
-	bound       mechanisms.Bound
-	times       *big.Rat // what a product is multiplied by; nil: one
-	weights     weights
-	grid        grid
-	least, most *big.Rat
-	digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
-	centred     bool
-	use         use
-	largest     int64
-}
-
-// bytesOfRat is about what a fraction takes.
-const bytesOfRat = 128
-
-// isConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
-// to ask the database for.
-func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
-
-// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
-func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
-	largest := u.largest(g.rows.table)
-	key := fmt.Sprint(centred, u, largest, arg.canon)
-	if v := g.values[key]; v != nil {
-		return v, nil
-	}
-	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, use: u, largest: largest}
-	if arg.form == formColumn {
-		c := g.rows.table.Columns[arg.cols[0]]
-		f, ok := factorOf(c, centred, largest)
-		if !ok {
-			return nil, domainMissing.at(pos, c.Name)
-		}
-		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
-		v.least, _ = ratOf(c.Domain.Min)
-		v.most, _ = ratOf(c.Domain.Max)
-	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
-		if refusal := g.weigh(v); refusal != nil {
-			return nil, refusal
-		}
-	}
-	if g.values == nil {
-		g.values = map[string]*value{}
-	}
-	g.values[key] = v
-	return v, nil
-}
-
-// weigh evaluates an expression on all combinations of its columns' cells.
-func (g *grouping) weigh(v *value) *Refusal {
-	t, combinations := g.rows.table, 1
-	if refusal := closed(t, v.arg); refusal != nil {
-		return refusal
-	}
-	var pieces *part
-	box, between := newBox(t, g.b.env), false
-	sizes, tooMany := make([]int, len(v.arg.cols)), false
-	for i, c := range v.arg.cols {
-		sizes[i] = t.Columns[c].Domain.Size()
-		tooMany = tooMany || sizes[i] > maxCells/combinations
-		combinations = min(combinations*sizes[i], maxCells)
-	}
-	if tooMany {
-		if pieces = box.cutFor(v.arg); pieces == nil {
-			return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
-		}
-		sizes, combinations = pieces.sizes, 1
-		for _, size := range sizes {
-			combinations *= size
-		}
-	}
-	box.env.Work.Take(combinations, bytesOfRat)
-	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
-	exponent := 0
-	for at := range values {
-		decode(at, sizes, cells)
-		for i, c := range v.arg.cols {
-			box.set(c, pieces.firstOf(i, cells[i]))
-		}
-		between = between || box.isWide(v.arg)
-		box.env.Work.Step(max(v.arg.nodes, 1))
-		var refusal *Refusal
-		if values[at], refusal = box.middle(v.arg); refusal != nil {
-			return refusal
-		}
-		if values[at] != nil {
-			exponent = min(exponent, -decimalsOf(values[at]))
-		}
-	}
-	if between {
-		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
-	}
-	v.least, v.most = extremes(values)
-	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
-	v.weights.pieces = pieces
-	v.grid = v.weights.grid
-	return nil
-}
-
-// sum is the counter of k, or of k².
-func (v *value) sum(power int) *summand {
-	s := &summand{canon: fmt.Sprintf("%d %t %d %s", power, v.centred, v.largest, v.arg.canon), unit: power10(v.grid.exponent, 1)}
-	if v.times != nil {
-		s.unit.Mul(s.unit, new(big.Rat).Abs(v.times))
-	}
-	if v.factor != nil {
-		s.terms = one(slices.Repeat([]Factor{*v.factor}, power))
-		s.bound, _ = boundOfTerms(s.terms)
-		return s
-	}
-	if v.terms != nil {
-		if s.terms, s.bound = v.terms, v.bound; power == 2 {
-			most := max(-v.bound.Low, v.bound.High)
-			s.terms, s.bound = squaredTerms(v.terms), mechanisms.Bound{Low: 0, High: most * most}
-		}
-		return s
-	}
-	s.expr, s.weights = v.arg, v.weights
-	if power == 2 {
-		s.weights = v.weights.squared()
-	}
-	return s
-}
-
-// product2 is the counter of the product of two columns' k.
-func product2(y, x *value) *summand {
-	if y.arg.canon == x.arg.canon {
-		return y.sum(2)
-	}
-	first, second := y, x
-	if first.factor.Column.Name > second.factor.Column.Name {
-		first, second = second, first
-	}
-	s := &summand{terms: one([]Factor{*first.factor, *second.factor}), canon: "product " + first.arg.canon + " " + second.arg.canon}
-	s.bound, _ = boundOfTerms(s.terms)
-	return s
 }
 
 // formula writes SQL over the columns of a leaf.

@@ -125,8 +125,11 @@ func (m *heldMeasure) readSums(r *reader) {
 			return
 		}
 		before := r.b
-		sum := &summand{}
-		switch r.byte() {
+		sum, kind := &summand{}, r.byte()
+		if kind == 'q' {
+			sum.over, kind = r.signed(), r.byte()
+		}
+		switch kind {
 		case 's':
 			if factors := r.factors(); len(factors) > 0 {
 				sum.terms = one(factors)

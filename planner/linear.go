@@ -18,7 +18,8 @@ import (
 // Proof: each factor is moved into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a
 // product lies between the least and the largest product of such ends, times its constant between the times of these, and
 // the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
-// sum of terms is not below 0 and at most the square of the larger end. A factor is NULL where its column is, and so are the
+// sum of terms is not below 0 and at most the square of the larger end; so is the nearest whole number of its quotient by Over
+// between 0 and that of the largest square's. A factor is NULL where its column is, and so are the
 // product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
 // own, which is that of its type where the largest sum has room for it.
 
@@ -154,7 +155,7 @@ type linear struct {
 // linear makes v the value of a sum of products; false where its argument is none, or is on no grid.
 func (v *value) linear(t *policy.Table) bool {
 	products := linearOf(v.arg)
-	if products == nil || v.use == squared && len(products) > mostTermsSquared {
+	if products == nil || v.use == rounded && len(products) > mostTermsSquared {
 		return false
 	}
 	l := &linear{table: t, products: products, exponents: make([][]int, len(products))}
@@ -178,7 +179,7 @@ func (v *value) linear(t *policy.Table) bool {
 		if fits && v.centred {
 			centre = bound.Low + (bound.High-bound.Low)/2
 		}
-		if fits && max(centre-bound.Low, bound.High-centre) <= v.largest {
+		if fits && max(centre-bound.Low, bound.High-centre) <= v.largest && (v.use != rounded || small(moveTerms(terms, -centre))) {
 			v.settle(moveTerms(terms, -centre), bound, grid{exponent, centre})
 			return true
 		}
@@ -187,6 +188,19 @@ func (v *value) linear(t *policy.Table) bool {
 		}
 	}
 	return false
+}
+
+// small tells terms whose products with each other add up to what is calculated in.
+func small(terms []SumTerm) bool {
+	size := new(big.Int)
+	for _, t := range terms {
+		least, most := endsOf(t)
+		if least.CmpAbs(most) > 0 {
+			most = least
+		}
+		size.Add(size, new(big.Int).Abs(most))
+	}
+	return size.Cmp(big.NewInt(mostSquare)) <= 0
 }
 
 // settle keeps the terms of a value, which are less the grid's centre.

@@ -141,7 +141,7 @@ func (m moved) factor(c *policy.Column, exponent int) (Factor, bool) {
 // multiply makes v the value of a product; false where its argument is none.
 func (v *value) multiply(t *policy.Table) bool {
 	p := productOf(v.arg)
-	if p == nil || v.use == squared {
+	if p == nil || v.use == rounded {
 		return false
 	}
 	factors, ok := p.factors(t, v.largest)

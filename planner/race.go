@@ -184,7 +184,7 @@ func (t *term) adds(g *grouping, call *pg.FuncCall, arg *expr) bool {
 	if refusal != nil || x.grid.centre != 0 || x.least.Sign() < 0 || x.isConstant() {
 		return false
 	}
-	t.where, t.sum = present, x.sum(1)
+	t.where, t.sum = present, x.sum()
 	bound := t.sum.weights.bound
 	if t.sum.expr == nil {
 		bound = t.sum.bound

@@ -14,6 +14,7 @@ import (
 // Terms a weight of the row's cells, which Measure.Weigh gives.
 type Sum struct {
 	Terms  []SumTerm
+	Over   int64 // above 1: the sum of Terms is a square, and a row adds it divided by Over, to the nearest, up at the half
 	Bound  mechanisms.Bound
 	Values int // above 0: different values of so many are counted, see mechanisms.Sum
 }
@@ -31,7 +32,8 @@ type use uint8
 
 const (
 	alone   use = iota // sums of them
-	squared            // sums of their products with others, or themselves
+	squared            // sums of their products with others, and with themselves beside these
+	rounded            // sums of their squares, each of which is divided by a power of 100 and rounded
 	scored             // scores among which one is chosen
 )
 
@@ -41,6 +43,7 @@ const (
 	mostAdded  = 1 << 31
 	mostOfUnit = 1 << 40
 	mostScored = 1 << 26
+	mostSquare = 1 << 30
 )
 
 // largest is how large the whole numbers may be.
@@ -49,6 +52,8 @@ func (u use) largest(t *policy.Table) int64 {
 	switch u {
 	case squared:
 		return int64(math.Sqrt(float64(most)))
+	case rounded:
+		return mostSquare
 	case scored:
 		return min(mostScored, most)
 	}
@@ -58,7 +63,8 @@ func (u use) largest(t *policy.Table) int64 {
 // summand is what a counter of a question adds up: a sum of products of factors, or an expression by its columns' cells.
 type summand struct {
 	terms   []SumTerm
-	bound   mechanisms.Bound // of terms
+	over    int64            // see Sum
+	bound   mechanisms.Bound // of terms, divided
 	expr    *expr
 	weights weights  // of expr, by combination of its columns' cells
 	unit    *big.Rat // what one of the whole numbers is worth in the sum that the analyst sees
@@ -166,6 +172,9 @@ func encodeSum(b []byte, s *Sum) []byte {
 	if s == nil {
 		return append(b, 't')
 	}
+	if s.Over > 1 {
+		b = binary.AppendVarint(append(b, 'q'), s.Over)
+	}
 	switch {
 	case len(s.Terms) == 0:
 		b = encodeFactors(append(b, 's'), nil)
@@ -221,15 +230,18 @@ func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, 
 	return w
 }
 
-// squared are the weights' squares.
-func (w weights) squared() weights {
+// squared are the weights' squares, divided.
+func (w weights) squared(over int64) weights {
 	most := max(-w.bound.Low, w.bound.High)
-	out := weights{pieces: w.pieces, grid: w.grid, values: make([]int64, len(w.values)), bound: mechanisms.Bound{Low: 0, High: most * most}}
+	out := weights{pieces: w.pieces, grid: w.grid, values: make([]int64, len(w.values)), bound: mechanisms.Bound{Low: 0, High: nearestOf(most*most, over)}}
 	for i, v := range w.values {
-		out.values[i] = v * v
+		out.values[i] = nearestOf(v*v, over)
 	}
 	return out
 }
+
+// nearestOf is n/over to the nearest whole number, up at the half; n is not below 0.
+func nearestOf(n, over int64) int64 { return (n + over/2) / over }
 
 // mostDecimals is how many digits after the point are looked at.
 const mostDecimals = 18

@@ -23,7 +23,7 @@ func (s *solved) summed() []*Sum {
 		some = true
 		sums[c] = &Sum{Bound: sum.weights.bound}
 		if sum.expr == nil {
-			sums[c] = &Sum{Terms: s.ownTerms(sum.terms), Bound: sum.bound}
+			sums[c] = &Sum{Terms: s.ownTerms(sum.terms), Over: sum.over, Bound: sum.bound}
 		}
 	}
 	if !some {

@@ -114,7 +114,7 @@ func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []p
 		}
 		count := w.call("count", "*") + filter
 		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
-			count = w.sum(m.Sums[i].Terms, filter)
+			count = w.sum(m.Sums[i], filter)
 		}
 		items = append(items, w.output(count, "k"+strconv.Itoa(i+1)))
 	}

@@ -20,8 +20,11 @@ const mostExponent = 30
 // mostAdded bounds what one row adds, and each part of it: far from the ends of int8.
 const mostAdded = 1 << 61
 
-func (w *writer) sum(terms []planner.SumTerm, filter string) string {
-	size := new(big.Int)
+// mostOver bounds what a square is divided by.
+const mostOver = 1 << 60
+
+func (w *writer) sum(sum *planner.Sum, filter string) string {
+	terms, size := sum.Terms, new(big.Int)
 	parts := make([]string, len(terms))
 	for i, t := range terms {
 		own := new(big.Int).Abs(big.NewInt(t.Times))
@@ -31,13 +34,16 @@ func (w *writer) sum(terms []planner.SumTerm, filter string) string {
 		size.Add(size, own)
 		parts[i] = w.term(t)
 	}
-	if size.Cmp(big.NewInt(mostAdded)) > 0 {
+	if size.Cmp(big.NewInt(mostAdded)) > 0 || sum.Over < 0 || sum.Over > mostOver {
 		w.fail("a sum of numbers that are too large")
 		return "NULL"
 	}
 	total := parts[0]
 	for _, p := range parts[1:] {
 		total = w.operate(total, "+", p)
+	}
+	if sum.Over > 1 { // of a square, which is not below 0
+		total = w.operate(w.operate(total, "+", w.whole(sum.Over/2)), "/", w.whole(sum.Over))
 	}
 	return w.cut(total, filter)
 }

@@ -76,3 +76,42 @@ func TestTermsAreAddedUp(t *testing.T) {
 		}
 	}
 }
+
+// TestSquaresAreRounded: a square of hundredths is computed of these and then rounded to what the noise has room for, which is
+// nearer than the square of a rounded number is: there it would be off by the distance from the middle times half a step.
+func TestSquaresAreRounded(t *testing.T) {
+	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
+		"{name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}\n          - {name: n, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}", 1)
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)",
+		"INSERT INTO clinic.people VALUES (1, 1.25, 0, 1), (2, 999.99, 7, 1), (3, 500.05, 1000, 2), (4, NULL, 3, 1), (5, 0, 0.03, 2)"}
+	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+		for text, rows := range map[string][]int64{"m": {125, 99999, 50005, 0}, "m + n": {125, 100699, 150005, 3}} {
+			m := alikePlan(t, p, "SELECT variance("+text+") FROM people").Measures[0]
+			at := slices.IndexFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && s.Over > 1 })
+			if at < 0 {
+				t.Fatalf("no square of %s is divided", text)
+			}
+			centre, sum := int64(50000), int64(0)
+			if text != "m" {
+				centre = 100000
+			}
+			for _, x := range rows {
+				square := ((x-centre)*(x-centre) + m.Sums[at].Over/2) / m.Sums[at].Over
+				if sum += square; square > m.Sums[at].Bound.High {
+					t.Errorf("%s: a square of %d is above its bound %d", text, square, m.Sums[at].Bound.High)
+				}
+			}
+			q, err := rewrite.Render(m, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if cells := trueCells(m, q, run(t, q.SQL(), q.Args())); cells[at] != sum {
+				t.Errorf("squares of %s in dialect %v: %d, want %d", text, d, cells, sum)
+			}
+		}
+	}
+}

@@ -108,9 +108,10 @@ var (
 	counted = regexp.MustCompile(`at most (\d+) rows of each`)
 )
 
-// rounded tells a variance or a deviation of rounded values: squares are added up of whole steps of a power of ten, at most √2^31
-// from the middle of the domain, and of a unit of n rows at most √(2^40/n). Values off by half a step g move the deviation of N
-// of them by at most g/2·√(N/(N−1)), as deviations are distances; so the variance v by at most g·√2·√v + g²/2.
+// rounded tells a variance or a deviation of rounded squares: distances from the middle of the domain are squared and then
+// rounded to whole squares of a step, a power of ten, of which the middle is at most √2^31 from the ends, and with n rows of
+// a unit at most √(2^40/n). Each square is off by at most half of such a square g²; so the variance of N values, whose mean is
+// not rounded, by at most g²/2·N/(N−1), which is g² at most.
 func (j *judged) rounded(i int, a, b string) bool {
 	if j.s.fixed || i >= len(j.s.outs) {
 		return false
@@ -138,11 +139,10 @@ func (j *judged) rounded(i int, a, b string) bool {
 	if exponent == finest {
 		return false
 	}
-	step := math.Pow10(exponent)
 	if strings.HasPrefix(j.s.outs[i].sql, "stddev") {
-		return math.Abs(x-y) <= step*math.Sqrt2/2
+		x, y = x*x, y*y
 	}
-	return math.Abs(x-y) <= step*math.Sqrt(2*y)+step*step/2
+	return math.Abs(x-y) <= math.Pow10(2*exponent)*(1+1e-9)+1e-9*y
 }
 
 // sum tells whether a column is a sum.

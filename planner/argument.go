@@ -1,0 +1,185 @@
+package planner
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+)
+
+// value is an argument on its grid.
+type value struct {
+	arg         *expr
+	factor      *Factor   // of a bare column
+	terms       []SumTerm // of a product, or a sum of products
+	bound       mechanisms.Bound
+	times       *big.Rat // what a product is multiplied by; nil: one
+	weights     weights
+	grid        grid
+	least, most *big.Rat
+	digits      int // after the point that a numeric sum of it shows; −1: as many as its grid has
+	centred     bool
+	use         use
+	largest     int64
+}
+
+// bytesOfRat is about what a fraction takes.
+const bytesOfRat = 128
+
+// isConstant tells an argument that has one value wherever it has any: what is summed is a count, and there is nothing else
+// to ask the database for.
+func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
+
+// value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
+func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
+	largest := u.largest(g.rows.table)
+	key := fmt.Sprint(centred, u, largest, arg.canon)
+	if v := g.values[key]; v != nil {
+		return v, nil
+	}
+	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, use: u, largest: largest}
+	if arg.form == formColumn {
+		c := g.rows.table.Columns[arg.cols[0]]
+		f, ok := factorOf(c, centred, largest)
+		if !ok {
+			return nil, domainMissing.at(pos, c.Name)
+		}
+		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
+		v.least, _ = ratOf(c.Domain.Min)
+		v.most, _ = ratOf(c.Domain.Max)
+	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
+		if refusal := g.weigh(v); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if g.values == nil {
+		g.values = map[string]*value{}
+	}
+	g.values[key] = v
+	return v, nil
+}
+
+// weigh evaluates an expression on all combinations of its columns' cells.
+func (g *grouping) weigh(v *value) *Refusal {
+	t, combinations := g.rows.table, 1
+	if refusal := closed(t, v.arg); refusal != nil {
+		return refusal
+	}
+	var pieces *part
+	box, between := newBox(t, g.b.env), false
+	sizes, tooMany := make([]int, len(v.arg.cols)), false
+	for i, c := range v.arg.cols {
+		sizes[i] = t.Columns[c].Domain.Size()
+		tooMany = tooMany || sizes[i] > maxCells/combinations
+		combinations = min(combinations*sizes[i], maxCells)
+	}
+	if tooMany {
+		if pieces = box.cutFor(v.arg); pieces == nil {
+			return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
+		}
+		sizes, combinations = pieces.sizes, 1
+		for _, size := range sizes {
+			combinations *= size
+		}
+	}
+	box.env.Work.Take(combinations, bytesOfRat)
+	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))
+	exponent := 0
+	for at := range values {
+		decode(at, sizes, cells)
+		for i, c := range v.arg.cols {
+			box.set(c, pieces.firstOf(i, cells[i]))
+		}
+		between = between || box.isWide(v.arg)
+		box.env.Work.Step(max(v.arg.nodes, 1))
+		var refusal *Refusal
+		if values[at], refusal = box.middle(v.arg); refusal != nil {
+			return refusal
+		}
+		if values[at] != nil {
+			exponent = min(exponent, -decimalsOf(values[at]))
+		}
+	}
+	if between {
+		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+	}
+	v.least, v.most = extremes(values)
+	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
+	v.weights.pieces = pieces
+	v.grid = v.weights.grid
+	return nil
+}
+
+// sum is the counter of k.
+func (v *value) sum() *summand {
+	s := &summand{canon: fmt.Sprintf("1 %t %d %s", v.centred, v.largest, v.arg.canon), unit: power10(v.grid.exponent, 1)}
+	if v.times != nil {
+		s.unit.Mul(s.unit, new(big.Rat).Abs(v.times))
+	}
+	switch {
+	case v.factor != nil:
+		s.terms = one([]Factor{*v.factor})
+		s.bound, _ = boundOfTerms(s.terms)
+	case v.terms != nil:
+		s.terms, s.bound = v.terms, v.bound
+	default:
+		s.expr, s.weights = v.arg, v.weights
+	}
+	return s
+}
+
+// square is the counter of k², divided by the least power of 100 with which it is at most largest², and the exponent of what
+// one of its whole numbers is.
+func (v *value) square(largest int64) (s *summand, exponent int) {
+	most, over := v.farthest(), int64(1)
+	for exponent = 2 * v.grid.exponent; nearestOf(most*most, over) > largest*largest; exponent += 2 {
+		over *= 100
+	}
+	return v.squareOver(over, largest), exponent
+}
+
+// ownSquare is the counter of k² as it is, of a value whose grid is coarse enough for that.
+func (v *value) ownSquare() *summand { return v.squareOver(1, v.largest) }
+
+func (v *value) squareOver(over, largest int64) *summand {
+	most := v.farthest()
+	s := &summand{canon: fmt.Sprintf("2 %t %d %s", v.centred, largest, v.arg.canon), over: over, bound: mechanisms.Bound{High: nearestOf(most*most, over)}}
+	s.unit = power10(2*v.grid.exponent, over)
+	if over > 1 {
+		s.canon += fmt.Sprint(" over ", over)
+	}
+	switch {
+	case v.factor != nil:
+		s.terms = one([]Factor{*v.factor, *v.factor})
+	case v.terms != nil:
+		s.terms = squaredTerms(v.terms)
+	default:
+		s.expr, s.weights = v.arg, v.weights.squared(over)
+	}
+	return s
+}
+
+// farthest is how far from 0 the whole numbers of a value lie at most.
+func (v *value) farthest() int64 {
+	switch {
+	case v.factor != nil:
+		return max(-v.factor.Low, v.factor.High)
+	case v.terms != nil:
+		return max(-v.bound.Low, v.bound.High)
+	}
+	return max(-v.weights.bound.Low, v.weights.bound.High)
+}
+
+// product2 is the counter of the product of two columns' k.
+func product2(y, x *value) *summand {
+	if y.arg.canon == x.arg.canon {
+		return y.ownSquare()
+	}
+	first, second := y, x
+	if first.factor.Column.Name > second.factor.Column.Name {
+		first, second = second, first
+	}
+	s := &summand{terms: one([]Factor{*first.factor, *second.factor}), canon: "product " + first.arg.canon + " " + second.arg.canon}
+	s.bound, _ = boundOfTerms(s.terms)
+	return s
+}
