@@ -132,6 +132,7 @@ func (v *value) sum() *summand {
 // one of its whole numbers is.
 func (v *value) square(largest int64) (s *summand, exponent int) {
 	most, over := v.farthest(), int64(1)
+	largest = max(largest, 1)
 	for exponent = 2 * v.grid.exponent; nearestOf(most*most, over) > largest*largest; exponent += 2 {
 		over *= 100
 	}

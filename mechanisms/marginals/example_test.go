@@ -94,15 +94,15 @@ func Example_censusTable() {
 	printTable(estimate, town)
 	// Output:
 	// statistic  group                     count            mean             median     true
-	// 1A         total population       7007 ±   6      38.50 ± 0.25      38 ± 24 rows  7000, 38.54, 38
-	// 2A         female                 3451 ±   5      38.57 ± 0.43      38 ± 21 rows  3446, 38.47, 38
-	// 2B         male                   3556 ±   5      38.44 ± 0.41      38 ± 21 rows  3554, 38.60, 38
-	// 2C         black                  2712 ±   5      38.46 ± 0.54      37 ± 21 rows  2699, 38.24, 37
-	// 2D         white                  4295 ±   5      38.53 ± 0.34      38 ± 21 rows  4301, 38.73, 38
-	// 3B         married                3360 ±   5      44.01 ± 0.47      42 ± 23 rows  3362, 43.65, 42
-	// 4A         black female           1384 ±   4      37.51 ± 0.89      36 ± 17 rows  1376, 38.00, 37
-	// 4C         white male             2228 ±   4      37.84 ± 0.55      38 ± 17 rows  2231, 38.67, 38
-	// 5C         64 years or over        879 ±  26      74.61 ± 0.73      73 ± 16 rows  866, 74.52, 72
+	// 1A         total population       6985 ±   6      38.55 ± 0.25      38 ± 24 rows  7000, 38.54, 38
+	// 2A         female                 3443 ±   5      38.55 ± 0.43      38 ± 21 rows  3446, 38.47, 38
+	// 2B         male                   3542 ±   5      38.54 ± 0.42      38 ± 21 rows  3554, 38.60, 38
+	// 2C         black                  2686 ±   5      38.62 ± 0.55      37 ± 21 rows  2699, 38.24, 37
+	// 2D         white                  4298 ±   5      38.50 ± 0.34      38 ± 21 rows  4301, 38.73, 38
+	// 3B         married                3353 ±   5      44.11 ± 0.47      42 ± 23 rows  3362, 43.65, 42
+	// 4A         black female           1371 ±   4      37.84 ± 0.90      37 ± 17 rows  1376, 38.00, 37
+	// 4C         white male             2227 ±   4      38.02 ± 0.55      38 ± 17 rows  2231, 38.67, 38
+	// 5C         64 years or over        881 ±  26      74.51 ± 0.73      72 ± 16 rows  866, 74.52, 72
 }
 
 // printTable prints the lines of the table, each beside the truth.

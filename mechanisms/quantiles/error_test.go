@@ -42,7 +42,7 @@ func TestBestKnownErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 			mechanism, random, mean := made(t, 4096, all, addOne, epsilon(1_000_000)), seeded(60), 0.0
-			trials := stattest.Length(5, 100)
+			trials := stattest.Length(20, 100)
 			for range trials {
 				mean += rankError(counts, all, released(t, mechanism, counts, random)) / float64(trials)
 			}

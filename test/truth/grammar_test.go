@@ -2,6 +2,7 @@ package truth
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -144,6 +145,35 @@ func (s *statement) literally() *statement {
 	}
 	c := *s
 	c.known = [2]string{}
+	return &c
+}
+
+// width is what the notice says of averages and variances of few rows; about is one, with its FILTER.
+var (
+	width = regexp.MustCompile(`are NULL where the count of their rows is within its own error, at most (\d+)`)
+	about = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
+)
+
+// clearOf is the statement whose averages and variances are NULL where they are of no more rows than the notice says; nil: it
+// says nothing of these.
+func (s *statement) clearOf(said []string) *statement {
+	rows := width.FindStringSubmatch(strings.Join(said, "\n"))
+	if rows == nil || s.text != "" {
+		return nil
+	}
+	c := *s
+	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
+	for i, o := range c.outs {
+		if m := about.FindStringSubmatch(o.sql); m != nil && o.role == valueRole {
+			count := "count" + strings.TrimSuffix(m[1], ", 2)")
+			c.outs[i].sql = "CASE WHEN " + count + " > " + rows[1] + " THEN " + o.sql + " END"
+		}
+	}
+	for i, u := range c.union {
+		if c.union[i] = u.clearOf(said); c.union[i] == nil {
+			return nil
+		}
+	}
 	return &c
 }
 

@@ -363,7 +363,8 @@ func (c *client) ask(sql string) answer {
 
 // calm is a source of randomness from which every draw of noise is 0, however wide: what differs from the truth is then a fault of
 // what is counted, never of luck, and a statement that fails once fails again. Its words are so small that no width makes them 1,
-// even (a sign that is not minus), and neither 0 nor all the same, as samplers that reject a word ask for another.
+// even (a sign that is not minus), and neither 0 nor all the same, as samplers that reject a word ask for another. Noise in steps
+// is not 0 of such words, but the suite's ε is too large for steps.
 type calm struct{}
 
 func (calm) Read(p []byte) (int, error) {

@@ -16,6 +16,7 @@ const (
 	nothing = "sum of nothing"          // and sums to which no row belongs are 0, where PostgreSQL says NULL: whether one does is not told
 	divided = "division in zero groups" // 22012 whose hint names NULLIF, where PostgreSQL has no group at all
 	steps   = "distinct steps"          // counts of different values are counts of different steps of the domain, as the notice says
+	within  = "within its error"        // averages and variances of no more rows than the count of these may be off by are NULL, as the notice says
 	unknown = "keys unknown"            // NOT IN looks past keys that are NULL, as the notice says
 	refused = "refused"                 // by a code of the catalogue, before the charge
 	fails   = "both fail"               // PostgreSQL fails too
@@ -139,7 +140,7 @@ func (j *judged) rounded(i int, a, b string) bool {
 	if exponent == finest {
 		return false
 	}
-	if strings.HasPrefix(j.s.outs[i].sql, "stddev") {
+	if strings.Contains(j.s.outs[i].sql, "stddev") {
 		x, y = x*x, y*y
 	}
 	return math.Abs(x-y) <= math.Pow10(2*exponent)*(1+1e-9)+1e-9*y
