@@ -285,28 +285,20 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 	return v, nil
 }
 
-// weigh evaluates an expression on all combinations of its columns' cells.
+// weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
 func (g *grouping) weigh(v *value) *Refusal {
 	t, combinations := g.rows.table, 1
 	if refusal := closed(t, v.arg); refusal != nil {
 		return refusal
 	}
-	var pieces *part
 	box, between := newBox(t, g.b.env), false
-	sizes, tooMany := make([]int, len(v.arg.cols)), false
-	for i, c := range v.arg.cols {
-		sizes[i] = t.Columns[c].Domain.Size()
-		tooMany = tooMany || sizes[i] > maxCells/combinations
-		combinations = min(combinations*sizes[i], maxCells)
+	pieces := box.cutFor(v.arg)
+	if pieces == nil {
+		return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
 	}
-	if tooMany {
-		if pieces = box.cutFor(v.arg); pieces == nil {
-			return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
-		}
-		sizes, combinations = pieces.sizes, 1
-		for _, size := range sizes {
-			combinations *= size
-		}
+	sizes := pieces.sizes
+	for _, size := range sizes {
+		combinations *= size
 	}
 	box.env.Work.Take(combinations, bytesOfRat)
 	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))

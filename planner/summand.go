@@ -185,7 +185,7 @@ type weights struct {
 	grid   grid
 	values []int64
 	bound  mechanisms.Bound
-	pieces *part // whose combinations they are of; nil: of cells
+	pieces *part // whose combinations they are of
 }
 
 // extremes are the least and the largest of values, of which some may be nil.
