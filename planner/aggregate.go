@@ -257,6 +257,7 @@ const bytesOfRat = 128
 func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
+// What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
 func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
 	largest := u.largest(g.rows.table)
 	key := fmt.Sprint(centred, u, largest, arg.canon)
@@ -273,7 +274,7 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
+	} else if !(v.centred && v.linear(g.rows.table)) && !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
 		}
@@ -282,6 +283,7 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		g.values = map[string]*value{}
 	}
 	g.values[key] = v
+	g.tellRounding(v)
 	return v, nil
 }
 

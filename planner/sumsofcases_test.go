@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
@@ -44,6 +45,59 @@ func TestSumOfCaseBesideTotal(t *testing.T) {
 		}
 		if ratio := "100.0 * " + part + " / sum(" + revenue + ")"; !slices.Equal(widths("1", ratio), both) {
 			t.Errorf("%s: ± %d, as two columns ± %d", ratio, widths("1", ratio), both)
+		}
+	}
+}
+
+// TestAveragesAreCentred: the average of a product or a sum of terms is about its middle as that of a column is: it errs by as
+// many times as the argument varies more.
+func TestAveragesAreCentred(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	bound := func(column string) (most int64) {
+		plan := planOrRefusal(t, c, "SELECT "+column+" FROM people")
+		for _, sum := range plan.Measures[0].Sums {
+			if sum != nil {
+				most = max(most, -sum.Bound.Low, sum.Bound.High)
+			}
+		}
+		return most
+	}
+	for _, at := range []struct {
+		column, of string
+		times      int64
+	}{{"avg(2 * age + 3)", "avg(age)", 2}, {"avg(age + 3)", "avg(age)", 1}, {"avg(-age)", "avg(age)", 1}, {"avg(age - 1000), sum(age - 1000)", "avg(age)", 1}, {"avg(7 * age - 5 * age + kids - kids)", "avg(age)", 2}} {
+		if got, want := bound(at.column), at.times*bound(at.of); got < want-1 || got > want+1 {
+			t.Errorf("%s adds up ± %d, %s ± %d", at.column, got, at.of, want/at.times)
+		}
+	}
+}
+
+// TestRoundingIsTold: where values are added up on a coarser grid than they have, the notice says so, and nowhere else.
+func TestRoundingIsTold(t *testing.T) {
+	for _, at := range []struct{ most, step, sum, says string }{
+		{"100000", "1000", "sum(price)", ""},
+		{"100000", "1000", "avg(price * (1 - discount))", ""},
+		{"100000000", "1000000", "sum(price)", "price is rounded to 0.1 where it is added up: ± does not cover that"},
+		{"100000000", "1000000", "sum(price - cost)", "cost is rounded to 0.1 where it is added up: ± does not cover that"},
+		{"100", "1", "variance(price)", ""},
+		{"9000", "10", "variance(price)", "price is rounded to 0.1 where its square is added up: ± does not cover that"},
+		{"9000", "10", "corr(price, weight)", "price is rounded to 0.1 where its square is added up: ± does not cover that"},
+		{"100", "1", "variance(weight), sum(weight)", ""},
+		{"100000000", "1000000", "sum(2), avg(3), count(*)", ""},
+	} {
+		p, err := policy.Parse(fmt.Appendf(nil, moneyPolicy, "pure", "0", "0", 1, at.most, at.step, at.most, at.step), "policy.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := planOrRefusal(t, testContext(t, p), "SELECT "+at.sum+" FROM orders")
+		var told []string
+		for _, n := range plan.Notes {
+			if strings.Contains(n, "rounded to") {
+				told = append(told, n)
+			}
+		}
+		if slices.Contains(told, at.says) != (at.says != "") || at.says == "" && len(told) > 0 {
+			t.Errorf("%s up to %s says %q, must say %q", at.sum, at.most, told, at.says)
 		}
 	}
 }
