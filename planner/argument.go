@@ -31,6 +31,7 @@ const bytesOfRat = 128
 func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
+// What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
 func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
 	largest := u.largest(g.rows.table)
 	key := fmt.Sprint(centred, u, largest, arg.canon)
@@ -47,7 +48,7 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
+	} else if !(v.centred && v.linear(g.rows.table)) && !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
 		}
@@ -56,31 +57,24 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		g.values = map[string]*value{}
 	}
 	g.values[key] = v
+	g.tellRounding(v)
 	return v, nil
 }
 
-// weigh evaluates an expression on all combinations of its columns' cells.
+// weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
 func (g *grouping) weigh(v *value) *Refusal {
 	t, combinations := g.rows.table, 1
 	if refusal := closed(t, v.arg); refusal != nil {
 		return refusal
 	}
-	var pieces *part
 	box, between := newBox(t, g.b.env), false
-	sizes, tooMany := make([]int, len(v.arg.cols)), false
-	for i, c := range v.arg.cols {
-		sizes[i] = t.Columns[c].Domain.Size()
-		tooMany = tooMany || sizes[i] > maxCells/combinations
-		combinations = min(combinations*sizes[i], maxCells)
+	pieces := box.cutFor(v.arg)
+	if pieces == nil {
+		return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
 	}
-	if tooMany {
-		if pieces = box.cutFor(v.arg); pieces == nil {
-			return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
-		}
-		sizes, combinations = pieces.sizes, 1
-		for _, size := range sizes {
-			combinations *= size
-		}
+	sizes := pieces.sizes
+	for _, size := range sizes {
+		combinations *= size
 	}
 	box.env.Work.Take(combinations, bytesOfRat)
 	values, cells := make([]*big.Rat, combinations), make([]int, len(sizes))

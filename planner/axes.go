@@ -123,9 +123,9 @@ func newAxes(t *policy.Table, conditions []Pred, parts []*ofPart) *axes {
 	}
 	for _, p := range parts {
 		a := x.of(p.column)
-		for cell := 1; cell < len(p.class); cell++ {
-			if p.changes(cell) {
-				if a.cut(cell * a.per); len(a.cuts) > mostCuts {
+		for piece := 1; piece < len(p.class); piece++ {
+			if p.changes(piece) {
+				if a.cut(p.cells(piece).From * a.per); len(a.cuts) > mostCuts {
 					return nil
 				}
 			}

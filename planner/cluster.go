@@ -140,7 +140,7 @@ func (k *cluster) classes(c *policy.Column) []int32 {
 	out := make([]int32, c.Domain.Size())
 	k.work += len(out) * len(k.asks)
 	for _, a := range k.asks {
-		kinds := a.distinctions(c)
+		kinds := a.distinctions(c, len(out), func(cell int) int { return cell })
 		seen := map[[2]int32]int32{}
 		for i := range out {
 			key := [2]int32{out[i], kinds[i]}

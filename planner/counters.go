@@ -102,7 +102,7 @@ func (s *solved) orderCounters() {
 		b, counts := encodePred(nil, pred), true
 		for _, p := range s.parts {
 			counts = p.trim(c) && counts
-			b = encodeMask(b, p.masks[c])
+			b = p.encodeMask(b, p.masks[c])
 		}
 		if s.sums[c] != nil {
 			b = encodeText(append(b, 's'), s.sums[c].canon)

@@ -90,7 +90,7 @@ type walk struct {
 	byColumn map[*policy.Column]int // place in cells
 	assigned [][]int32              // by counter and cell of m: cell of s, −1 outside, −2 not seen
 	places   [][]int                // by part of s: places of its columns in cells
-	first    [][]int                // by place: the first cell of each piece that m tells apart; nil: each cell
+	first    [][]int                // by place: the first cell of each piece of cells of which nothing is told apart here; nil: each cell
 	open     map[int32]bool         // cells of s of which some of m's are not closed
 }
 
@@ -99,11 +99,11 @@ func newWalk(s, m *solved) *walk {
 	for _, p := range m.parts {
 		for i, c := range p.columns {
 			w.byColumn[m.table.Columns[c]] = len(w.sizes)
-			w.sizes = append(w.sizes, p.sizes[i])
-			if p.pieced() {
-				w.first = append(w.first, p.cuts[i])
+			first := s.together(p, i, m.table.Columns[c])
+			if w.first = append(w.first, first); first != nil {
+				w.sizes = append(w.sizes, len(first))
 			} else {
-				w.first = append(w.first, nil)
+				w.sizes = append(w.sizes, p.end(i))
 			}
 		}
 	}
@@ -124,6 +124,44 @@ func newWalk(s, m *solved) *walk {
 		w.places = append(w.places, places)
 	}
 	return w
+}
+
+// together cuts a column into the pieces of a measure's part, and of what the question says of it: of the cells of a piece
+// either says the same. Nil: one of them tells each cell apart.
+func (s *solved) together(of *part, i int, c *policy.Column) []int {
+	if of.told || of.cuts == nil || of.cuts[i] == nil {
+		return of.startsOf(i)
+	}
+	starts := slices.Clone(of.cuts[i])
+	for _, p := range s.parts {
+		k := slices.Index(p.columns, columnIndex(s.table, c))
+		if k < 0 {
+			continue
+		}
+		own := p.startsOf(k)
+		if own == nil {
+			return nil
+		}
+		starts = append(starts, own...)
+	}
+	for _, q := range append([]Pred{s.filter}, s.counts...) {
+		forEachCells(q, c, func(spans []mechanisms.Span) {
+			for _, span := range spans {
+				starts = append(starts, span.From, span.To)
+			}
+		})
+	}
+	starts = slices.DeleteFunc(starts, func(cell int) bool { return cell >= of.ends[i] })
+	slices.Sort(starts)
+	return slices.Compact(starts)
+}
+
+// startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.
+func (p *part) startsOf(i int) []int {
+	if p.cuts == nil {
+		return nil
+	}
+	return p.cuts[i]
 }
 
 // visit assigns one combination; false: the measure does not answer the question.
@@ -168,7 +206,7 @@ func (w *walk) cell(c *policy.Column) int { return w.cellAt(w.byColumn[c]) }
 
 func (w *walk) cellAt(place int) int { return w.firstAt(place, w.cells[place]) }
 
-// firstAt is a cell at a place: the first one, where m tells pieces of several apart, which the question does not divide.
+// firstAt is a cell at a place: the first one of a piece.
 func (w *walk) firstAt(place, piece int) int {
 	if starts := w.first[place]; starts != nil {
 		return starts[piece]
@@ -180,8 +218,8 @@ func (w *walk) cellOfMeasure() int {
 	out, i := 0, 0
 	for _, p := range w.m.parts {
 		at := 0
-		for _, size := range p.sizes {
-			at = at*size + w.cells[i]
+		for k, size := range p.sizes {
+			at = at*size + p.pieceOf(k, w.cellAt(i))
 			i++
 		}
 		class := p.class[at]
@@ -221,7 +259,7 @@ func (w *walk) combination(n int, p *part) int {
 func (s *solved) divides(m *solved) bool {
 	for _, p := range m.parts {
 		for i, at := range p.columns {
-			if !p.pieced() || p.cuts[i] == nil {
+			if !p.told || p.cuts[i] == nil {
 				continue
 			}
 			c, divided := m.table.Columns[at], false
@@ -243,7 +281,7 @@ func (s *solved) divides(m *solved) bool {
 				if k < 0 {
 					continue
 				}
-				if !own.pieced() || own.cuts[k] == nil {
+				if own.startsOf(k) == nil {
 					return true
 				}
 				for _, start := range own.cuts[k] {

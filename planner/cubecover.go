@@ -31,7 +31,7 @@ func coverHeld(s *solved, h heldOn) *reading {
 // workload treat alike: what is looked at are classes, of which there may be far fewer than cells.
 func coverCube(s, m *solved) *reading {
 	columns, ok := s.columns()
-	if !ok || s.table != m.table || s.summed() != nil || anyPieced(s) || anyPieced(m) {
+	if told := func(p *part) bool { return p.told }; !ok || s.table != m.table || s.summed() != nil || slices.ContainsFunc(s.parts, told) || slices.ContainsFunc(m.parts, told) {
 		return nil
 	}
 	for _, c := range columns {
@@ -39,21 +39,24 @@ func coverCube(s, m *solved) *reading {
 			return nil
 		}
 	}
-	first := make([][]int, len(m.parts)) // by part and class: a cell of it
+	if slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 || slices.Contains(p.class, -1) }) {
+		return nil
+	}
+	w := newWalk(s, m)
+	first := make([][]int, len(m.parts)) // by part and class: a piece of the walk in it
 	sizes := make([]int, len(m.parts))
 	for i, p := range m.parts {
-		if sizes[i] = p.classes; len(p.columns) != 1 || slices.Contains(p.class, -1) {
-			return nil
+		sizes[i], first[i] = p.classes, make([]int, p.classes)
+		class := make([]int32, w.sizes[i])
+		for cell := len(class) - 1; cell >= 0; cell-- {
+			class[cell] = p.class[p.pieceOf(0, w.firstAt(i, cell))]
+			first[i][class[cell]] = cell
 		}
-		first[i] = make([]int, p.classes)
-		for cell := len(p.class) - 1; cell >= 0; cell-- {
-			first[i][p.class[cell]] = cell
-		}
-		if c := m.table.Columns[p.columns[0]]; slices.Contains(columns, c) && !refines(p.class, s.distinctions(c)) {
+		if c := m.table.Columns[p.columns[0]]; slices.Contains(columns, c) && !refines(class, s.distinctions(c, w.sizes[i], func(piece int) int { return w.firstAt(i, piece) })) {
 			return nil
 		}
 	}
-	w, at := newWalk(s, m), make([]int, len(m.parts))
+	at := make([]int, len(m.parts))
 	for cell := range m.cells {
 		decode(cell, sizes, at)
 		for i, class := range at {
@@ -64,11 +67,6 @@ func coverCube(s, m *solved) *reading {
 		}
 	}
 	return w.reading()
-}
-
-// anyPieced tells whether cells of a question or a measure are pieces.
-func anyPieced(s *solved) bool {
-	return slices.ContainsFunc(s.parts, func(p *part) bool { return p.pieced() })
 }
 
 // refines tells whether cells of one class are of one kind.
@@ -83,20 +81,14 @@ func refines(class []int32, kinds []int32) bool {
 	return true
 }
 
-// distinctions numbers the cells of a column so that those with one number are alike to the question, whatever the cells of
-// other columns are.
-func (s *solved) distinctions(c *policy.Column) []int32 {
-	keys := make([][]byte, c.Domain.Size())
+// distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are alike to
+// the question, whatever the cells of other columns are.
+func (s *solved) distinctions(c *policy.Column, size int, cell func(piece int) int) []int32 {
+	keys := make([][]byte, size)
 	mark := func(p Pred) {
 		forEachCells(p, c, func(spans []mechanisms.Span) {
-			on := make([]byte, len(keys))
-			for _, span := range spans {
-				for i := span.From; i < span.To; i++ {
-					on[i] = 1
-				}
-			}
 			for i := range keys {
-				keys[i] = append(keys[i], on[i])
+				keys[i] = append(keys[i], bit(inSpans(spans, cell(i))))
 			}
 		})
 	}
@@ -113,14 +105,17 @@ func (s *solved) distinctions(c *policy.Column) []int32 {
 		for _, size := range p.sizes[at+1:] {
 			inner *= size
 		}
-		for i, class := range p.class {
-			cell := i / inner % p.sizes[at]
-			keys[cell] = binary.AppendVarint(keys[cell], int64(class))
-			for _, mask := range p.masks {
-				if mask != nil && mask[i] {
-					keys[cell] = append(keys[cell], 1)
-				} else if mask != nil {
-					keys[cell] = append(keys[cell], 0)
+		for n := range keys {
+			piece := p.pieceOf(at, cell(n))
+			for outside := range len(p.class) / inner / p.sizes[at] {
+				for i := range inner {
+					i += (outside*p.sizes[at] + piece) * inner
+					keys[n] = binary.AppendVarint(keys[n], int64(p.class[i]))
+					for _, mask := range p.masks {
+						if mask != nil {
+							keys[n] = append(keys[n], bit(mask[i]))
+						}
+					}
 				}
 			}
 		}

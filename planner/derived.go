@@ -62,7 +62,7 @@ type PerUnit struct {
 // UnitKey groups a unit's rows by classes of one column's cells; a class is shown by its first cell.
 type UnitKey struct {
 	Column *policy.Column
-	First  []int32 // by cell: the first cell of its class; nil: each cell is its own
+	First  []ClassRun // of cells: the first cell of their class; nil: each cell is its own
 }
 
 // UnitAggregateKind names an aggregate over a unit's rows.
@@ -115,7 +115,7 @@ func (u *PerUnit) Meaning() []byte {
 	b := encodePred(encodeInputs([]byte("unit"), u), u.Where)
 	b = binary.AppendUvarint(b, uint64(len(u.Keys)))
 	for _, k := range u.Keys {
-		b = encodeClasses(encodeText(b, k.Column.Name), k.First)
+		b = encodeRuns(encodeText(b, k.Column.Name), k.First)
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
 	for _, k := range u.JoinKeys {

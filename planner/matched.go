@@ -151,7 +151,7 @@ func (v *solver) multiply() {
 	}
 	placed := m.most(allowed)
 	each := placed
-	if p := v.partOfColumn(m.row()); p != nil && !p.pieced() && len(p.class)/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
+	if p := v.partOfColumn(m.row()); p != nil && !p.told && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
 		placed, each = m.classes(p, slices.Index(p.columns, m.row()), allowed)
 	}
 	v.s.rows, v.s.perGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
@@ -169,19 +169,19 @@ func (v *solver) partOfColumn(column int) *part {
 // classes is the most matches of one combination that are in some class, and the most in one, over all cells of the part's
 // other columns; at is the place of the public row among its columns.
 func (m *Matched) classes(p *part, at int, allowed func(int32) bool) (placed, each int64) {
-	inner := 1 // combinations of the columns after it
-	for _, size := range p.sizes[at+1:] {
-		inner *= size
+	inner, class := 1, p.byCell(p.class) // combinations of the columns after it
+	for i := at + 1; i < len(p.sizes); i++ {
+		inner *= p.end(i)
 	}
-	rows := p.sizes[at]
-	for other := range len(p.class) / rows {
+	rows := p.end(at)
+	for other := range len(class) / rows {
 		outside, within := other/inner, other%inner
 		for from := 0; from < len(m.Matches); {
 			to := from
 			all, counts := int64(0), map[int32]int64{}
 			for ; to < len(m.Matches) && m.Matches[to].Combination == m.Matches[from].Combination; to++ {
 				j := m.Matches[to].Row
-				class := p.class[(outside*rows+int(j))*inner+within]
+				class := class[(outside*rows+int(j))*inner+within]
 				if class < 0 || !allowed(j) {
 					continue
 				}

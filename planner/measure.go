@@ -61,15 +61,15 @@ func (s *solved) meaning() []byte {
 		b = binary.AppendUvarint(b, uint64(len(p.columns)))
 		for i, c := range p.columns {
 			b = encodeText(b, s.table.Columns[c].Name)
-			if p.cuts == nil || p.cuts[i] == nil {
-				b = binary.AppendUvarint(b, uint64(p.sizes[i]))
+			if p.told && p.cuts[i] != nil {
+				b = encodeCuts(binary.AppendUvarint(b, 0), p.cuts[i], p.ends[i])
 			} else {
-				b = encodeCuts(binary.AppendUvarint(b, 0), p.cuts[i], s.table.Columns[c].Domain.Size())
+				b = binary.AppendUvarint(b, uint64(p.end(i)))
 			}
 		}
-		b = encodeClasses(b, p.class)
+		b = p.encodeClasses(b, p.class)
 		for _, mask := range p.masks {
-			b = encodeMask(b, mask)
+			b = p.encodeMask(b, mask)
 		}
 	}
 	for c, sum := range s.summed() {
@@ -85,24 +85,6 @@ func (s *solved) meaning() []byte {
 	}
 	if s.marginals != nil {
 		b = s.marginals.encode(b)
-	}
-	return b
-}
-
-// encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
-func encodeClasses(b []byte, class []int32) []byte {
-	if isIdentity(class) {
-		return append(b, 'i')
-	}
-	b = append(b, 'r')
-	for at := 0; at < len(class); {
-		end := at + 1
-		for end < len(class) && class[end] == class[at] {
-			end++
-		}
-		b = binary.AppendUvarint(b, uint64(end-at))
-		b = binary.AppendUvarint(b, uint64(class[at]+1))
-		at = end
 	}
 	return b
 }
@@ -127,29 +109,6 @@ func encodeCuts(b []byte, starts []int, size int) []byte {
 	return b
 }
 
-func isIdentity(class []int32) bool {
-	for i, c := range class {
-		if int(c) != i {
-			return false
-		}
-	}
-	return true
-}
-
-func encodeMask(b []byte, mask []bool) []byte {
-	if mask == nil {
-		return append(b, 't')
-	}
-	b = append(b, 'm')
-	packed := make([]byte, (len(mask)+7)/8)
-	for i, on := range mask {
-		if on {
-			packed[i/8] |= 1 << (i % 8)
-		}
-	}
-	return encodeText(b, string(packed))
-}
-
 // measure makes the Measure of a solved question, without noise and cost.
 func (s *solved) measure(kind, name string) *Measure {
 	m := &Measure{Kind: kind, Name: name, Table: s.table, Where: s.filter, Counters: s.counts, Sums: s.summed(), Place: s.placement(), Weigh: s.weighing(), Rows: s.rows, PerGroup: s.perGroup, described: s.meaning()}
@@ -157,14 +116,18 @@ func (s *solved) measure(kind, name string) *Measure {
 		m.Grain = append(m.Grain, s.table.Columns[c])
 	}
 	for _, p := range s.parts {
-		if p.pieced() {
+		if p.told {
 			if m.Cuts == nil {
 				m.Cuts = make([][]int, len(m.Grain))
 			}
 			copy(m.Cuts[slices.Index(s.grain, p.columns[0]):], p.cuts)
 		}
 		partly := slices.ContainsFunc(p.masks, func(mask []bool) bool { return mask != nil })
-		m.Groups = append(m.Groups, Grouping{len(p.columns), p.class, p.classes, partly})
+		group := Grouping{Columns: len(p.columns), Cells: p.combinations(), Classes: p.classes, Partly: partly}
+		if s.table.MaxGroups > 0 {
+			group.Runs = p.runs()
+		}
+		m.Groups = append(m.Groups, group)
 	}
 	m.Digest = sha256.Sum256(m.described)
 	return m

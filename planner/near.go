@@ -12,7 +12,7 @@ func (m *heldMeasure) combines() bool {
 	if m.grows || m.table.MaxGroups > 0 || m.cells > mostStockedCells {
 		return false
 	}
-	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 || p.pieced() })
+	return !slices.ContainsFunc(m.parts, func(p *part) bool { return len(p.columns) != 1 })
 }
 
 // mostStockedCells bounds the cells of a release that stands in sums and differences.

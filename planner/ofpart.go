@@ -10,7 +10,8 @@ import (
 // ofPart is how the cells of one column are put into classes by a counter of a release.
 type ofPart struct {
 	column  *policy.Column
-	class   []int32 // by cell; −1: not counted
+	pieces  *part   // of the column
+	class   []int32 // by piece; −1: not counted
 	classes int
 	own     bool    // each counted cell is a class of its own
 	label   []int32 // by run
@@ -31,21 +32,21 @@ type classGroup struct {
 
 // newOfPart reads a part of a release's counter.
 func newOfPart(t *policy.Table, p *part, counter int) *ofPart {
-	o := &ofPart{column: t.Columns[p.columns[0]], class: p.class, classes: p.classes, own: true}
+	o := &ofPart{column: t.Columns[p.columns[0]], pieces: p, class: p.class, classes: p.classes, own: true}
 	if mask := p.masks[counter]; mask != nil {
 		o.class = slices.Clone(p.class)
-		for cell, in := range mask {
+		for piece, in := range mask {
 			if !in {
-				o.class[cell] = noClass
+				o.class[piece] = noClass
 			}
 		}
 	}
 	last := int32(-1)
-	for _, c := range o.class {
+	for piece, c := range o.class {
 		if c < 0 {
 			continue
 		}
-		if c <= last {
+		if s := o.cells(piece); c <= last || s.To-s.From > 1 {
 			o.own = false
 		}
 		last = c
@@ -53,9 +54,17 @@ func newOfPart(t *policy.Table, p *part, counter int) *ofPart {
 	return o
 }
 
-// changes tells whether the axis must be cut before a cell.
-func (o *ofPart) changes(cell int) bool {
-	a, b := o.class[cell-1], o.class[cell]
+// cells are those of a piece.
+func (o *ofPart) cells(piece int) mechanisms.Span {
+	return o.pieces.cellsOf(0, piece, o.column.Domain.Size())
+}
+
+// at is the class of a cell.
+func (o *ofPart) at(cell int) int32 { return o.class[o.pieces.pieceOf(0, cell)] }
+
+// changes tells whether the axis must be cut before a piece.
+func (o *ofPart) changes(piece int) bool {
+	a, b := o.class[piece-1], o.class[piece]
 	if o.own {
 		return (a < 0) != (b < 0) || a >= 0 && b != a+1
 	}
@@ -67,7 +76,7 @@ func (o *ofPart) read(a *axis) {
 	o.label = make([]int32, a.runs())
 	for run := range o.label {
 		s, _ := a.cells(run)
-		if o.label[run] = o.class[s.From]; o.own && s.To-s.From > 1 && o.label[run] >= 0 {
+		if o.label[run] = o.at(s.From); o.own && s.To-s.From > 1 && o.label[run] >= 0 {
 			o.label[run] = eachClass
 		}
 	}
@@ -141,7 +150,7 @@ func (o *ofPart) group(a *axis) {
 				continue
 			}
 			s, _ := a.cells(run)
-			g.classes = append(g.classes, mechanisms.Span{From: int(o.class[s.From]), To: int(o.class[s.To-1]) + 1})
+			g.classes = append(g.classes, mechanisms.Span{From: int(o.at(s.From)), To: int(o.at(s.To-1)) + 1})
 		}
 		if len(g.classes) > 0 {
 			g.classes = unite(g.classes, nil)

@@ -22,16 +22,13 @@ func (v *solver) classify(p *part) *Refusal {
 		product.Mul(product, big.NewInt(int64(d.Size())))
 	}
 	p.within = v.within(p)
-	sizes, tooMany := slices.Clone(p.sizes), product.Cmp(big.NewInt(int64(maxCells))) > 0
+	tooMany := product.Cmp(big.NewInt(int64(maxCells))) > 0
 	if !v.cut(p, tooMany) {
 		return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
 	}
 	combinations := 1
 	for _, size := range p.sizes {
 		combinations *= size
-	}
-	if !tooMany {
-		v.env.Work.Take(int(product.Int64()), 12+len(v.s.counts))
 	}
 	v.env.Work.Take(combinations, 8+len(v.s.counts))
 	p.class, p.beyond, p.outside = make([]int32, combinations), make([]int32, combinations), map[string]int32{}
@@ -60,8 +57,8 @@ func (v *solver) classify(p *part) *Refusal {
 			}
 		}
 	}
-	if !tooMany {
-		p.written(sizes)
+	for _, sum := range v.s.sums {
+		v.refine(p, sum)
 	}
 	p.weights = make([][]int64, len(v.s.counts))
 	for c, sum := range v.s.sums {
@@ -268,16 +265,9 @@ func (s *solved) placement() mechanisms.Placement {
 	return func(cells []int32, counter int) int {
 		out, from, shown := 0, 0, int32(0)
 		for _, p := range parts {
-			at := 0
-			for i, size := range p.sizes {
-				if from+i >= len(cells) {
-					return -1
-				}
-				cell := int(cells[from+i])
-				if cell < 0 || cell >= size {
-					return -1
-				}
-				at = at*size + cell
+			at := p.combination(cells[min(from, len(cells)):])
+			if at < 0 {
+				return -1
 			}
 			from += len(p.sizes)
 			class := p.class[at]

@@ -109,9 +109,9 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 		return belowJoin.at(e.pos)
 	}
 	c := g.source.table.Columns[e.cols[0]]
-	first := []int32(nil)
+	first := []ClassRun(nil)
 	if e.form != formColumn {
-		if first, refusal = g.classes(e, c); refusal != nil {
+		if first, refusal = newBox(g.source.table, g.b.env).firstCells(e.cols[0], []*expr{e}); refusal != nil {
 			return refusal
 		}
 	}
@@ -119,36 +119,6 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 	g.u.Keys = append(g.u.Keys, UnitKey{c, first})
 	return nil
 }
-
-// classes finds the first cell of each class of cells on which e is the same.
-func (g *unitRows) classes(e *expr, c *policy.Column) ([]int32, *Refusal) {
-	box := newBox(g.source.table, g.b.env)
-	g.b.env.Work.Take(c.Domain.Size(), bytesOfFirst)
-	first, seen := make([]int32, c.Domain.Size()), map[string]int32{}
-	for cell := range first {
-		box.set(e.cols[0], cell)
-		v, steady, refusal := box.value(e)
-		if refusal == nil && !steady {
-			refusal = box.unsteady(e)
-		}
-		if refusal != nil {
-			return nil, refusal
-		}
-		name := keyText([]policy.Value{v})
-		if _, known := seen[name]; !known {
-			g.b.env.Work.Take(1, bytesOfClass)
-			seen[name] = int32(cell)
-		}
-		first[cell] = seen[name]
-	}
-	return first, nil
-}
-
-// What the first cell of a cell's class takes, and a class with its arm in the SQL, in bytes.
-const (
-	bytesOfFirst = 4
-	bytesOfClass = 512
-)
 
 // derive binds what the SELECT shows, and makes the table of its rows.
 func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {

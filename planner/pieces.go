@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,16 +19,18 @@ import (
 // masks and weights by piece are those by cell, and the first cell is the only one that is looked at again. A cell within
 // which some expression varies is a piece of its own, on which that is found.
 //
-// Where a part's columns have at most maxCells combinations of cells, the pieces are written out as cells, and the plan, its
-// SQL and its digest are those of a walk over all cells. Where they have more, a part is made of pieces: the SQL groups by
+// Where a part's columns have at most maxCells combinations of cells, the SQL tells cells apart, and the plan, its SQL and its
+// digest are those of a walk over all cells (runs.go). Where they have more, it tells pieces apart (part.told): it groups by
 // the number of a row's piece, which is a function of its cell.
 
 // Bounds of pieces.
 const (
-	mostCases  = 1 << 12 // pieces of a column of uneven lengths, which the SQL tells apart one by one
-	fewRegular = 16      // cells of a domain that are sooner walked
-	earlyLook  = 1 << 11 // pieces after which it is asked whether there will be too many
+	mostCases = 1 << 12 // pieces of a column of uneven lengths, which the SQL tells apart one by one
+	earlyLook = 1 << 11 // pieces after which it is asked whether there will be too many
 )
+
+// fewRegular is up to how many cells of a domain are sooner walked than cut into pieces. Tests set it, to walk over all.
+var fewRegular = 16
 
 // pieces cuts the cells of an ordered column into pieces: the first cell of each, 0 first. Those of forced begin one of their
 // own, and so do cells that are not regular. It is not ok where some expression reads the column as it is, or where there
@@ -63,6 +66,15 @@ func (b *box) pieces(column int, exprs []*expr, forced []int, most int) (starts 
 		starts = append(starts, cell)
 	}
 	return starts, true
+}
+
+// fewPieces are pieces where they are so few that they are worth while.
+func (b *box) fewPieces(column int, exprs []*expr, forced []int) (starts []int, ok bool) {
+	regular := b.table.Columns[column].Domain.Regular
+	if regular <= fewRegular {
+		return nil, false
+	}
+	return b.pieces(column, exprs, forced, min(regular/4, maxCells))
 }
 
 // run is how many cells from one on, to an end, have each expression constant on them. It looks near a guess first, since
@@ -289,61 +301,68 @@ func (v *solver) cut(p *part, tooMany bool) bool {
 	if tooMany {
 		exprs = v.exprs(p)
 	}
-	p.cuts = make([][]int, len(p.columns))
+	p.cuts, p.ends, p.told = make([][]int, len(p.columns)), slices.Clone(p.sizes), tooMany
 	for i, at := range p.columns {
 		c := v.table.Columns[at]
-		if c.Domain.Regular > fewRegular {
-			most := c.Domain.Regular / 4
-			if tooMany {
-				most = min(most, maxCells)
-			}
-			starts, ok := v.box.pieces(at, over(at, exprs, nil), p.forced(c), most)
-			if ok && tooMany {
-				starts, ok = evened(starts, c.Domain.Regular)
-			}
-			if ok {
-				p.cuts[i], p.sizes[i] = starts, len(starts)
-			}
+		starts, ok := v.box.fewPieces(at, over(at, exprs, nil), p.forced(c))
+		if ok && tooMany {
+			starts, ok = evened(starts, c.Domain.Regular)
+		}
+		if ok {
+			p.cuts[i], p.sizes[i] = starts, len(starts)
 		}
 		if combinations *= p.sizes[i]; combinations > maxCells {
 			return false
 		}
 	}
+	if !p.pieced() {
+		p.cuts, p.ends, p.told = nil, nil, false
+	}
 	return true
 }
 
-// written writes what is known of the combinations of pieces out for those of cells.
-func (p *part) written(sizes []int) {
-	if !p.pieced() {
-		p.cuts = nil
+// refine cuts a part as finely as what is added up of its cells asks for, where the SQL does not tell its pieces apart.
+// What is known of a combination holds for those that it is cut into.
+func (v *solver) refine(p *part, sum *summand) {
+	if p.told || p.cuts == nil || sum == nil || sum.expr == nil {
 		return
 	}
-	combinations := 1
-	for _, size := range sizes {
-		combinations *= size
-	}
-	piece := make([][]int, len(sizes)) // by column and cell
-	for i, size := range sizes {
-		piece[i] = make([]int, size)
-		for n := range p.sizes[i] {
-			for s, cell := p.cellsOf(i, n, size), 0; s.From+cell < s.To; cell++ {
-				piece[i][s.From+cell] = n
-			}
+	for k, c := range sum.expr.cols {
+		i := slices.Index(p.columns, c)
+		if i < 0 || p.cuts[i] == nil {
+			continue
 		}
-	}
-	from := make([]int32, combinations) // the combination of pieces
-	cells := make([]int, len(sizes))
-	for at := range from {
-		n := 0
-		for i, cell := range cells {
-			n = n*p.sizes[i] + piece[i][cell]
+		var starts []int // nil: each cell
+		if of := sum.weights.pieces; of != nil && of.cuts[k] != nil {
+			starts = unitedStarts(p.cuts[i], of.cuts[k])
 		}
-		from[at] = int32(n)
-		for i := len(cells) - 1; i >= 0; i-- { // the next combination
-			if cells[i]++; cells[i] < sizes[i] {
-				break
+		p.recut(v.env.Work, i, starts)
+	}
+}
+
+// recut cuts one column into other pieces, each within one of those that it has; nil: into cells.
+func (p *part) recut(work *scalar.Work, i int, starts []int) {
+	size := len(starts)
+	if starts == nil {
+		size = p.ends[i]
+	}
+	inner := 1
+	for _, n := range p.sizes[i+1:] {
+		inner *= n
+	}
+	outer := len(p.class) / p.sizes[i] / inner
+	work.Take(outer*size*inner, 12+len(p.masks))
+	from := make([]int32, 0, outer*size*inner) // the combination so far
+	for o := range outer {
+		for n := range size {
+			cell := n
+			if starts != nil {
+				cell = starts[n]
 			}
-			cells[i] = 0
+			at := (o*p.sizes[i] + p.pieceOf(i, cell)) * inner
+			for k := range inner {
+				from = append(from, int32(at+k))
+			}
 		}
 	}
 	p.class, p.beyond = written(p.class, from), written(p.beyond, from)
@@ -353,7 +372,10 @@ func (p *part) written(sizes []int) {
 	for c := range p.shows {
 		p.shows[c] = written(p.shows[c], from)
 	}
-	p.sizes, p.cuts = sizes, nil
+	p.sizes[i], p.cuts[i] = size, starts
+	if !p.pieced() {
+		p.cuts, p.ends = nil, nil
+	}
 }
 
 func written[T any](of []T, from []int32) []T {
@@ -367,20 +389,38 @@ func written[T any](of []T, from []int32) []T {
 	return out
 }
 
-// cutFor cuts the columns of an expression that is added up into pieces; nil: it has too many.
+// unitedStarts are the first cells of the pieces that two ways to cut a column have in common.
+func unitedStarts(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil: it has too many.
 func (b *box) cutFor(e *expr) *part {
 	p, combinations := &part{columns: e.cols}, 1
 	for _, at := range e.cols {
-		c := b.table.Columns[at]
-		starts, ok := b.pieces(at, over(at, []*expr{e}, nil), nil, maxCells)
-		if size := c.Domain.Size(); ok {
-			p.sizes, p.cuts = append(p.sizes, len(starts)), append(p.cuts, starts)
+		p.ends = append(p.ends, b.table.Columns[at].Domain.Size())
+	}
+	tooMany := combinationsOf(p.ends) > maxCells
+	for i, at := range e.cols {
+		size := p.ends[i]
+		starts, ok := []int(nil), false
+		if of := over(at, []*expr{e}, nil); tooMany {
+			starts, ok = b.pieces(at, of, nil, maxCells)
 		} else {
-			p.sizes, p.cuts = append(p.sizes, size), append(p.cuts, nil)
+			starts, ok = b.fewPieces(at, of, nil)
 		}
-		if combinations *= p.sizes[len(p.sizes)-1]; combinations > maxCells {
+		if !ok {
+			starts = nil
+		} else {
+			size = len(starts)
+		}
+		p.sizes, p.cuts = append(p.sizes, size), append(p.cuts, starts)
+		if size > maxCells/combinations {
 			return nil
 		}
+		combinations *= size
 	}
 	return p
 }

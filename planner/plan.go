@@ -113,8 +113,9 @@ func (m *Measure) Piece(i, cell int) int {
 // groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
 // of each grouping.
 type Grouping struct {
-	Columns int     // of the grain
-	Class   []int32 // by combination of their cells, the first column's slowest; −1: in no group
+	Columns int        // of the grain
+	Cells   int        // combinations of their cells
+	Runs    []ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
 	Classes int
 	Partly  bool // a counter leaves out some of the combinations
 }

@@ -153,9 +153,11 @@ type solved struct {
 // the cells of the measure are their product.
 type part struct {
 	columns []int   // positions in the table
-	sizes   []int   // of each: how many cells it has, or pieces
-	cuts    [][]int // by column: the first cell of each piece; nil: a piece is a cell. Below, cells are pieces then
-	class   []int32 // by combination of cells: a class of equal keys, −1 where the condition fails
+	sizes   []int   // of each: how many pieces it has
+	cuts    [][]int // by column: the first cell of each piece; nil: each cell is one. Below, a combination is one of pieces
+	ends    []int   // of cuts, by column: how many cells it has
+	told    bool    // the SQL tells pieces apart, and not cells
+	class   []int32 // by combination: a class of equal keys, −1 where the condition fails
 	classes int
 	beyond  []int32          // by combination: a number of equal keys among those where the condition fails
 	outside map[string]int32 // these numbers, by key

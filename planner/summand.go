@@ -154,17 +154,56 @@ func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	if !ok || !also {
 		return Factor{}, false
 	}
-	exponent := 0
-	switch {
-	case c.Type.Floating():
-		exponent = -18
-	case c.Type == policy.NumericType && c.Domain.Scale >= 0:
-		exponent = -int(c.Domain.Scale)
-	case c.Type == policy.NumericType:
-		exponent = -9
-	}
+	exponent, _ := finest(c)
 	g, low, high := gridOf(least, most, exponent, centred, largest)
 	return Factor{c, g.exponent, g.centre, low, high}, true
+}
+
+// finest is the finest grid of a column's values; exact: they have no more digits.
+func finest(c *policy.Column) (exponent int, exact bool) {
+	switch {
+	case c.Type.Floating():
+		return -18, false
+	case c.Type == policy.NumericType && c.Domain.Scale >= 0:
+		return -int(c.Domain.Scale), true
+	case c.Type == policy.NumericType:
+		return -9, false
+	}
+	return 0, true
+}
+
+// tellRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
+// up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
+// a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
+func (g *grouping) tellRounding(v *value) {
+	if v.isConstant() || v.use == scored {
+		return
+	}
+	how := " where it is added up: ± does not cover that"
+	if v.use == squared {
+		how = " where its products are added up: ± does not cover that"
+	}
+	factors := []Factor(nil)
+	switch {
+	case v.factor != nil:
+		factors = []Factor{*v.factor}
+	case v.terms == nil && v.digits >= 0 && v.grid.exponent > -v.digits:
+		g.b.said.add("an aggregate's argument is rounded to " + literal10(v.grid.exponent) + how)
+	}
+	for _, t := range v.terms {
+		factors = append(factors, t.Factors...)
+	}
+	for _, f := range factors {
+		own, exact := finest(f.Column)
+		if !exact {
+			step, ok := ratOf(f.Column.Domain.Step.Decimal)
+			exact = !ok || power10(f.Exponent, 1).Cmp(step) > 0
+		}
+		if !exact || f.Exponent <= own {
+			continue
+		}
+		g.b.said.add(f.Column.Name + " is rounded to " + literal10(f.Exponent) + how)
+	}
 }
 
 // encodeSum is the canonical encoding of what a counter adds up; nil counts rows.
@@ -194,7 +233,7 @@ type weights struct {
 	grid   grid
 	values []int64
 	bound  mechanisms.Bound
-	pieces *part // whose combinations they are of; nil: of cells
+	pieces *part // whose combinations they are of
 }
 
 // extremes are the least and the largest of values, of which some may be nil.

@@ -55,19 +55,14 @@ func (s *solved) encodeWeights(b []byte, counter int) []byte {
 		if w != nil {
 			b = binary.AppendUvarint(b, uint64(i))
 		}
-		for at := 0; at < len(w); {
-			end := at + 1
-			for end < len(w) && w[end] == w[at] {
-				end++
-			}
-			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(end-at)), w[at])
-			at = end
-		}
+		eachRun(p, w, func(n int, weight int64) {
+			b = binary.AppendVarint(binary.AppendUvarint(b, uint64(n)), weight)
+		})
 	}
 	return b
 }
 
-// spread are a summand's weights by combination of the cells of a part, among which are those of its expression.
+// spread are a summand's weights by combination of a part, whose pieces lie within those of its expression.
 func (v *solver) spread(sum *summand, p *part) []int64 {
 	out := make([]int64, len(p.class))
 	cells := make([]int, len(p.columns))
@@ -101,12 +96,9 @@ func (s *solved) weighing() Weighing {
 	return func(cells []int32, counter int) int64 {
 		weight, from := int64(1), 0
 		for _, p := range parts {
-			at := 0
-			for i, size := range p.sizes {
-				if from+i >= len(cells) || cells[from+i] < 0 || int(cells[from+i]) >= size {
-					return 0
-				}
-				at = at*size + int(cells[from+i])
+			at := p.combination(cells[min(from, len(cells)):])
+			if at < 0 {
+				return 0
 			}
 			from += len(p.sizes)
 			if counter < 0 || counter >= len(p.weights) {

@@ -108,29 +108,8 @@ func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal)
 			}
 		}
 	}
-	v.b.env.Work.Take(c.Domain.Size(), bytesOfFirst)
-	box, first, seen := newBox(q.table, v.b.env), make([]int32, c.Domain.Size()), map[string]int32{}
-	for cell := range first {
-		box.set(column, cell)
-		values := make([]policy.Value, len(over))
-		for i, e := range over {
-			value, steady, refusal := box.value(e)
-			if refusal == nil && !steady {
-				refusal = box.unsteady(e)
-			}
-			if refusal != nil {
-				return UnitKey{}, refusal
-			}
-			values[i] = value
-		}
-		name := keyText(values)
-		if _, known := seen[name]; !known {
-			v.b.env.Work.Take(1, bytesOfClass)
-			seen[name] = int32(cell)
-		}
-		first[cell] = seen[name]
-	}
-	return UnitKey{c, first}, nil
+	first, refusal := newBox(q.table, v.b.env).firstCells(column, over)
+	return UnitKey{c, first}, refusal
 }
 
 // some is the condition that a unit has rows for which where holds: that their number is above 0.

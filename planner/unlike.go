@@ -88,10 +88,7 @@ func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
 				kind = binary.AppendVarint(kind, int64(cell))
 				break
 			}
-			own := cell
-			if i > 0 {
-				own = p.pieceOf(0, w.firstAt(at, cell))
-			}
+			own := p.pieceOf(0, w.firstAt(at, cell))
 			kind = binary.AppendVarint(kind, int64(p.class[own]))
 			for _, mask := range p.masks {
 				kind = append(kind, bit(i > 0 && mask != nil && mask[own]))

@@ -151,7 +151,7 @@ func (s *solved) encodeValues(b []byte, counter int) []byte {
 	b = binary.AppendUvarint(b, uint64(s.shown(counter)))
 	for i, p := range s.parts {
 		if p.shows[counter] != nil {
-			b = encodeClasses(binary.AppendUvarint(b, uint64(i)), p.shows[counter])
+			b = p.encodeClasses(binary.AppendUvarint(b, uint64(i)), p.shows[counter])
 		}
 	}
 	return b

@@ -79,12 +79,12 @@ func (s *solved) around(most int) *solved {
 	if !ok {
 		return nil
 	}
-	if anyPieced(s) {
+	if slices.ContainsFunc(s.parts, func(p *part) bool { return p.told }) {
 		return nil // of more cells than are widened
 	}
 	combinations := 1
 	for _, p := range s.parts {
-		combinations *= len(p.class)
+		combinations *= p.combinations()
 		wide.parts = append(wide.parts, p.whole())
 	}
 	for _, c := range conditions {
@@ -124,7 +124,7 @@ func (s *solved) around(most int) *solved {
 // whole copies a part of keys, without what only the question's answer needs. What is left out is told apart by the keys
 // that it would have.
 func (p *part) whole() *part {
-	return &part{columns: p.columns, sizes: p.sizes, class: slices.Clone(p.class), classes: p.classes, beyond: p.beyond, masks: make([][]bool, 1)}
+	return &part{columns: p.columns, sizes: p.sizes, cuts: p.cuts, ends: p.ends, class: slices.Clone(p.class), classes: p.classes, beyond: p.beyond, masks: make([][]bool, 1)}
 }
 
 // coarse is the number of cells that one more cell for all that is left out takes.

@@ -41,11 +41,7 @@ func Probe(t *policy.Table, d Dialect) (Query, error) {
 			pieces = len(cuts)
 		}
 		m.Cuts = append(m.Cuts, cuts)
-		group := planner.Grouping{Columns: 1, Class: make([]int32, pieces), Classes: pieces}
-		for cell := range group.Class {
-			group.Class[cell] = int32(cell)
-		}
-		m.Groups = append(m.Groups, group)
+		m.Groups = append(m.Groups, planner.Grouping{Columns: 1, Cells: pieces, Classes: pieces})
 		m.Counters = append(m.Counters, planner.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
 	}
 	if len(m.Counters) == 0 {

@@ -196,23 +196,29 @@ func (w *writer) unitKey(k planner.UnitKey) string {
 		return n
 	}
 	d := k.Column.Domain
-	if len(k.First) != d.Size() {
-		w.fail("classes of another number of cells")
-		return n
-	}
 	classes := map[int32][]mechanisms.Span{}
 	var order []int32
-	for cell, first := range k.First {
-		spans := classes[first]
+	cell := 0
+	for _, run := range k.First {
+		if run.Length < 1 || run.Length > d.Size()-cell || run.Class < 0 || int(run.Class) > cell {
+			w.fail("classes of another number of cells")
+			return n
+		}
+		spans := classes[run.Class]
 		if len(spans) == 0 {
-			order = append(order, first)
+			order = append(order, run.Class)
 		}
 		if at := len(spans) - 1; at >= 0 && spans[at].To == cell {
-			spans[at].To++
+			spans[at].To += run.Length
 		} else {
-			spans = append(spans, mechanisms.Span{From: cell, To: cell + 1})
+			spans = append(spans, mechanisms.Span{From: cell, To: cell + run.Length})
 		}
-		classes[first] = spans
+		classes[run.Class] = spans
+		cell += run.Length
+	}
+	if cell != d.Size() {
+		w.fail("classes of another number of cells")
+		return n
 	}
 	sql := "CASE"
 	for _, first := range order {

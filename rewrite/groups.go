@@ -52,7 +52,7 @@ func (w *writer) groupedCounts(m *planner.Measure) string {
 		f := "s.f" + strconv.Itoa(i+1)
 		outer, classes = append(outer, f), append(classes, "g.f"+strconv.Itoa(i+1))
 		at := len(items)
-		rest := int64(len(g.Class))
+		rest := int64(g.Cells)
 		for k := range g.Columns {
 			cell := f
 			size := int64(m.Size(at + k))
@@ -127,22 +127,23 @@ func (w *writer) class(m *planner.Measure, at int, g planner.Grouping) string {
 		first[i] = -1
 	}
 	var runs []run
-	same := true
-	for i, class := range g.Class {
+	same, from := true, 0
+	for _, r := range g.Runs {
 		to := -1
-		if class >= 0 {
-			if first[class] < 0 {
-				first[class] = i
+		if r.Class >= 0 {
+			if first[r.Class] < 0 {
+				first[r.Class] = from
 			}
-			to = first[class]
+			to = first[r.Class]
 		}
-		same = same && to == i
+		same = same && to == from && r.Length == 1
 		if n := len(runs); n == 0 || runs[n-1].to != to {
-			runs = append(runs, run{i, to})
+			runs = append(runs, run{from, to})
 		}
+		from += r.Length
 	}
 	switch {
-	case same:
+	case same: // or there are none
 		return number
 	case len(runs) > mostRuns:
 		w.fail("groups that are made of more than %d ranges of cells", mostRuns)
@@ -171,7 +172,7 @@ func (w *writer) among(number string, runs []run) string {
 func (w *writer) byUnit(m *planner.Measure, classes []string) string {
 	sizes := make([]int64, len(m.Groups))
 	for i, g := range m.Groups {
-		sizes[i] = int64(len(g.Class))
+		sizes[i] = int64(g.Cells)
 	}
 	return "(PARTITION BY g.u" + w.groupOrder("g.u", classes, sizes) + ")"
 }

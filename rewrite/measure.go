@@ -69,7 +69,15 @@ func checkGroups(m *planner.Measure) error {
 			combinations *= m.Size(at)
 			at++
 		}
-		if g.Columns < 1 || combinations != len(g.Class) || slices.ContainsFunc(g.Class, func(c int32) bool { return c < -1 || int(c) >= g.Classes }) {
+		cells := 0
+		for _, r := range g.Runs {
+			if r.Length < 1 || r.Length > g.Cells || r.Class < -1 || int(r.Class) >= g.Classes {
+				cells = -1
+				break
+			}
+			cells += r.Length
+		}
+		if g.Columns < 1 || combinations != g.Cells || g.Runs != nil && cells != g.Cells || g.Runs == nil && g.Classes != g.Cells {
 			return errors.New("rewrite: groups of other cells than the grain's")
 		}
 	}

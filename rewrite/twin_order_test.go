@@ -176,7 +176,7 @@ func groupedRows(t testing.TB, m *planner.Measure, rows []stored) [][]policy.Val
 			if groups[key] == nil {
 				var parts []part
 				for i, f := range firsts {
-					parts = append(parts, part{int64(f), int64(len(m.Groups[i].Class))})
+					parts = append(parts, part{int64(f), int64(m.Groups[i].Cells)})
 				}
 				groups[key] = &group{hash: hashOf(unitPart(m.Table, o.unit), parts), firsts: firsts}
 			}
@@ -205,11 +205,12 @@ func classesOf(t testing.TB, m *planner.Measure, row []policy.Value) (firsts []i
 			combination = combination*m.Size(at) + m.Piece(at, cellOf(t, c, row[slices.Index(m.Table.Columns, c)]))
 			at++
 		}
-		class := g.Class[combination]
+		byCell := classesByCell(g)
+		class := byCell[combination]
 		if class < 0 {
 			return nil, false
 		}
-		firsts = append(firsts, slices.Index(g.Class, class))
+		firsts = append(firsts, slices.Index(byCell, class))
 	}
 	return firsts, true
 }
@@ -252,6 +253,20 @@ func otherOrders(t *testing.T) (list []feature) {
 	return list
 }
 
+// classesByCell are the classes of a grouping, one by one.
+func classesByCell(g planner.Grouping) []int32 {
+	class := make([]int32, 0, g.Cells)
+	for i := range g.Cells {
+		if g.Runs == nil {
+			class = append(class, int32(i))
+		}
+	}
+	for _, r := range g.Runs {
+		class = append(class, slices.Repeat([]int32{r.Class}, r.Length)...)
+	}
+	return class
+}
+
 // randomGroups puts the columns of a grain into groupings, whose combinations of cells are groups of their own, or, where
 // they are not too many, in classes of several or in none.
 func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
@@ -262,15 +277,14 @@ func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
 			size *= m.Size(at + i)
 		}
 		at += g.Columns
-		g.Class, g.Classes = make([]int32, size), size
+		g.Cells, g.Classes = size, size
 		some := size <= 1000 && r.IntN(2) == 0
 		if some {
 			g.Classes = 2 + r.IntN(size)
 		}
-		for i := range g.Class {
-			g.Class[i] = int32(i)
+		for range size {
 			if some {
-				g.Class[i] = int32(r.IntN(g.Classes+1) - 1)
+				g.Runs = append(g.Runs, planner.ClassRun{Length: 1, Class: int32(r.IntN(g.Classes+1) - 1)})
 			}
 		}
 		g.Partly = some

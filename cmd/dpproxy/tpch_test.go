@@ -211,8 +211,12 @@ func tpchErrors(answers []answer, truth [][]string, keys int) string {
 		}
 	}
 	var columns []string
-	for c := keys; len(truth) > 0 && c < len(truth[0]); c++ {
+	if len(truth) == 0 {
+		return "no row in truth"
+	}
+	for c := keys; c < len(truth[0]); c++ {
 		var errors []float64
+		matched, nothing := false, true // some row is in an answer; none of these is anything of which an error could be a part
 		for _, want := range truth {
 			for _, rows := range byKey {
 				got := rows[strings.Join(want[:keys], "|")]
@@ -220,13 +224,18 @@ func tpchErrors(answers []answer, truth [][]string, keys int) string {
 					continue
 				}
 				x, err := strconv.ParseFloat(want[c], 64)
+				matched, nothing = true, nothing && (err != nil || x == 0)
 				y, also := strconv.ParseFloat(got[c], 64)
 				if err == nil && also == nil && x != 0 {
 					errors = append(errors, math.Abs(y-x)/math.Abs(x))
 				}
 			}
 		}
-		if len(errors) == 0 {
+		switch {
+		case len(errors) == 0 && nothing && matched:
+			columns = append(columns, "0 or NULL in truth")
+			continue
+		case len(errors) == 0:
 			columns = append(columns, "the noise chose other rows")
 			continue
 		}

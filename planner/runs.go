@@ -1,0 +1,234 @@
+package planner
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What a part says of its combinations of pieces, written as runs of combinations of cells, which are what the SQL tells
+// apart where pieces are not told: a description, its digest and the SQL do not depend on how pieces were found.
+
+// end is how many cells the i-th column has; where pieces are told, how many of them.
+func (p *part) end(i int) int {
+	if p.told || p.cuts == nil {
+		return p.sizes[i]
+	}
+	return p.ends[i]
+}
+
+// combinations is how many combinations the SQL tells apart.
+func (p *part) combinations() int {
+	n := 1
+	for i := range p.sizes {
+		n *= p.end(i)
+	}
+	return n
+}
+
+// combination is the combination of pieces of the cells at the head of a list, as the SQL tells them apart; −1: there are none.
+func (p *part) combination(cells []int32) int {
+	at := 0
+	if len(cells) < len(p.sizes) {
+		return -1
+	}
+	for i, size := range p.sizes {
+		piece := int(cells[i])
+		if piece < 0 || piece >= p.end(i) {
+			return -1
+		}
+		if !p.told {
+			piece = p.pieceOf(i, piece)
+		}
+		at = at*size + piece
+	}
+	return at
+}
+
+// eachRun visits the runs of equal neighbours of a list by combination, in the order of the combinations that the SQL tells
+// apart, the first column's slowest.
+func eachRun[T bool | int32 | int64](p *part, list []T, visit func(n int, v T)) {
+	n := 0
+	var last T
+	add := func(more int, v T) {
+		if n > 0 && v != last {
+			visit(n, last)
+			n = 0
+		}
+		n, last = n+more, v
+	}
+	if len(list) > 0 {
+		spreadRuns(p, list, 0, p.combinations(), add)
+	}
+	if n > 0 {
+		visit(n, last)
+	}
+}
+
+// spreadRuns adds the combinations of a list from one column on, cells of them. Of what is all equal none is looked at again.
+func spreadRuns[T bool | int32 | int64](p *part, list []T, column, cells int, add func(n int, v T)) {
+	if p.told || p.cuts == nil || column == len(p.sizes) {
+		for _, v := range list {
+			add(1, v)
+		}
+		return
+	}
+	inner, within := len(list)/p.sizes[column], cells/p.ends[column]
+	for piece := range p.sizes[column] {
+		own := list[piece*inner : (piece+1)*inner]
+		s := p.cellsOf(column, piece, p.ends[column])
+		if length := s.To - s.From; !slices.ContainsFunc(own[1:], func(v T) bool { return v != own[0] }) {
+			add(length*within, own[0])
+		} else {
+			for range length {
+				spreadRuns(p, own, column+1, within, add)
+			}
+		}
+	}
+}
+
+// byCell is a list by combination of what the SQL tells apart.
+func (p *part) byCell(list []int32) []int32 {
+	if p.told || p.cuts == nil {
+		return list
+	}
+	out := make([]int32, 0, p.combinations())
+	eachRun(p, list, func(n int, v int32) {
+		for range n {
+			out = append(out, v)
+		}
+	})
+	return out
+}
+
+// ClassRun are neighbouring combinations of cells that belong to one class, −1 to none.
+type ClassRun struct {
+	Length int
+	Class  int32
+}
+
+// What a piece of a column takes, and a class with its arm in the SQL, in bytes.
+const (
+	bytesOfFirst = 16
+	bytesOfClass = 512
+)
+
+// firstCells puts the cells of a column into classes on which all expressions over it are the same, each told by its first
+// cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
+func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *Refusal) {
+	d, seen := b.table.Columns[column].Domain, map[string]int32{}
+	starts, ok := b.fewPieces(column, exprs, nil)
+	if !ok {
+		b.env.Work.Take(d.Size(), bytesOfFirst+8)
+		starts = identityOf(d.Size())
+	}
+	for i, cell := range starts {
+		b.env.Work.Take(1, bytesOfFirst)
+		b.set(column, cell)
+		values := make([]policy.Value, len(exprs))
+		for k, e := range exprs {
+			value, steady, refusal := b.value(e)
+			if refusal == nil && !steady {
+				refusal = b.unsteady(e)
+			}
+			if refusal != nil {
+				return nil, refusal
+			}
+			values[k] = value
+		}
+		name := keyText(values)
+		if _, known := seen[name]; !known {
+			b.env.Work.Take(1, bytesOfClass)
+			seen[name] = int32(cell)
+		}
+		end := d.Size()
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		if n := len(runs); n > 0 && runs[n-1].Class == seen[name] {
+			runs[n-1].Length += end - cell
+		} else {
+			runs = append(runs, ClassRun{end - cell, seen[name]})
+		}
+	}
+	return runs, nil
+}
+
+// runs are the runs of classes; nil: each combination is a class of its own, in their order.
+func (p *part) runs() (list []ClassRun) {
+	if p.isIdentity(p.class) {
+		return nil
+	}
+	eachRun(p, p.class, func(n int, class int32) { list = append(list, ClassRun{n, class}) })
+	return list
+}
+
+// isIdentity tells whether combinations have their own numbers.
+func (p *part) isIdentity(class []int32) bool {
+	if !p.told && p.pieced() {
+		return false
+	}
+	return isIdentity(class)
+}
+
+func isIdentity(class []int32) bool {
+	for i, c := range class {
+		if int(c) != i {
+			return false
+		}
+	}
+	return true
+}
+
+// encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
+func (p *part) encodeClasses(b []byte, class []int32) []byte {
+	if p.isIdentity(class) {
+		return append(b, 'i')
+	}
+	b = append(b, 'r')
+	eachRun(p, class, func(n int, class int32) {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n)), uint64(class+1))
+	})
+	return b
+}
+
+// encodeRuns writes runs as encodeClasses does.
+func encodeRuns(b []byte, runs []ClassRun) []byte {
+	if !slices.ContainsFunc(runs, func(r ClassRun) bool { return r.Length > 1 }) {
+		class := make([]int32, len(runs))
+		for i, r := range runs {
+			class[i] = r.Class
+		}
+		if isIdentity(class) {
+			return append(b, 'i')
+		}
+	}
+	b = append(b, 'r')
+	for _, r := range runs {
+		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.Length)), uint64(r.Class+1))
+	}
+	return b
+}
+
+func (p *part) encodeMask(b []byte, mask []bool) []byte {
+	if mask == nil {
+		return append(b, 't')
+	}
+	b = append(b, 'm')
+	packed, at := make([]byte, (p.combinations()+7)/8), 0
+	eachRun(p, mask, func(n int, on bool) {
+		for end := at + n; on && at < end; at++ {
+			if at%8 == 0 && end-at >= 8 {
+				packed[at/8] = 0xff
+				at += 7
+				continue
+			}
+			packed[at/8] |= 1 << (at % 8)
+		}
+		if !on {
+			at += n
+		}
+	})
+	return encodeText(b, string(packed))
+}
