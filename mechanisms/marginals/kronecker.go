@@ -132,6 +132,27 @@ func readingOf(s ranges.Strategy) [][]float64 {
 	return out
 }
 
+// fit reads a line of real observations by a strategy that takes integers: scaled by a power of two to 60 bits, of which
+// the rounding is far below a float's own.
+func fit(s ranges.Strategy, line, to []float64) {
+	most := 0.0
+	for _, x := range line {
+		most = math.Max(most, math.Abs(x))
+	}
+	if most == 0 {
+		clear(to)
+		return
+	}
+	_, exponent := math.Frexp(most)
+	scaled := make([]int64, len(line))
+	for i, x := range line {
+		scaled[i] = int64(math.Ldexp(x, 60-exponent))
+	}
+	for i, x := range s.Fit(scaled) {
+		to[i] = math.Ldexp(x, exponent-60)
+	}
+}
+
 // Cells returns the number of cells of the cube.
 func (p *product) Cells() int { return p.cells }
 
