@@ -19,16 +19,6 @@ type Workload struct {
 	loss      map[Set]float64 // of each residual: what one unit of its variance adds to the weighted sum of variances
 }
 
-// variance returns what one unit of the variance of residual a adds to the variance of a cell of the marginal s.
-//
-// Derivation: write P_i for the projection of attribute i's cells onto the vectors of sum 0, J_i/d_i for the one onto the
-// constant ones. Marginal s is x = Σ over a ⊆ s of (⊗ P_i over a) ⊗ (⊗ J_i/d_i over s∖a) x, that is, the residual
-// r_a = (⊗ P_i) x_a of the marginal x_a, spread evenly: each cell takes r_a / Π d_i over s∖a. A residual is read with
-// covariance σ_a²·⊗ P_i, whose diagonal is Π (1 − 1/d_i), and residuals are uncorrelated with each other.
-func (d Domain) variance(s, a Set) float64 {
-	return d.trace(a) / square(d.product(s&^a, func(n float64) float64 { return n }))
-}
-
 // trace returns Π (1 − 1/d_i) over a: the diagonal of the projection onto the residual.
 func (d Domain) trace(a Set) float64 {
 	return d.product(a, func(n float64) float64 { return 1 - 1/n })

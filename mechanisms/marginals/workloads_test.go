@@ -1,23 +1,13 @@
 package marginals
 
 import (
-	"io"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
-
-const seed = "marginals that add up, every time." // 32 bytes are used
-
-func seeded(stream byte) io.Reader {
-	key := [32]byte([]byte(seed)[:32])
-	key[31] = stream
-	return rand.NewChaCha8(key)
-}
 
 var (
 	oneRow     = privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}
