@@ -19,7 +19,7 @@ demo: build ## run a proxy over 1,000,000 generated people on 127.0.0.1:6432
 deps: ## what the tests need besides Go and gcc: a PostgreSQL server (installed when root on Debian)
 	@./scripts/deps
 
-lint: ## gofmt, go vet, staticcheck, govulncheck where its database can be reached
+lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database can be reached
 	@./scripts/lint
 
 test: deps lint ## everything that CI runs

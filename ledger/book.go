@@ -5,6 +5,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // book is the ledger in memory: the fold of all rows of the chain. The same code folds the chain when it is opened or
@@ -18,8 +21,8 @@ type book struct {
 	ids     map[string]int64 // dataset ids ever used, also those that were renamed away
 	sets    map[int64]*dataset
 	bound   map[string]int64 // base relation -> dataset
-	total   amounts          // Σ of all charges and forfeits: the witness keeps it
-	lost    amounts          // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
+	total   privacy.Cost     // Σ of all charges and forfeits: the witness keeps it
+	lost    privacy.Cost     // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
 	lostAll bool             // … or nobody knows how much
 
 	accounts  map[accountKey]account
@@ -196,8 +199,7 @@ func (b *book) applyCharge(r row) error {
 	if set == nil {
 		return errBody
 	}
-	cost, pool := amountsOf(c.cost), amountsOf(c.pool)
-	if min(cost.eps, cost.rho, cost.delta, pool.eps, pool.rho, pool.delta) < 0 || !c.cost.Fits(c.pool) {
+	if negative(c.cost) || negative(c.pool) || !c.cost.Fits(c.pool) {
 		return errBody
 	}
 	for _, key := range b.payers(r.ds, r.holder, c.capped) {
@@ -205,15 +207,15 @@ func (b *book) applyCharge(r row) error {
 		if !ok {
 			a = b.opening(key, r.at)
 		}
-		paid := cost
+		paid := c.cost
 		if key.scope == scopeCap {
-			paid = pool
+			paid = c.pool
 		}
-		a = a.rolled(r.at, b.ends(key, r.at))
-		if !a.holds(paid) {
+		a, held := a.rolled(r.at, b.ends(key, r.at)).charged(c.ladder.price(paid))
+		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}
-		b.accounts[key] = a.charged(paid, c.ladder.alt(paid))
+		b.accounts[key] = a
 	}
 	if c.joins != 0 {
 		if err := b.pay(r.holder, c.joins, r.at); err != nil {
@@ -226,10 +228,11 @@ func (b *book) applyCharge(r row) error {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
 		b.sets[r.ds] = &next
 	}
+	cost := c.cost
 	if c.capped {
-		cost = pool // a rollback that loses the charge loses that
+		cost = c.pool // a rollback that loses the charge loses that
 	}
-	b.total = b.total.plus(c.ladder.whole(cost))
+	b.total = accounting.Sum(b.total, c.ladder.whole(cost))
 	b.charges++
 	return nil
 }

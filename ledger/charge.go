@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // specKey gives equal specs equal strings.
@@ -21,10 +23,10 @@ func specKey(s mechanisms.Spec) string {
 // part is one item of a request on its way through Charge.
 type part struct {
 	item   *Item
-	cost   amounts
-	pool   amounts // what a draw of it costs the cap
-	free   int64   // the saved release that the user has paid for
-	joins  int64   // the saved shared release that she pays her share of
+	cost   privacy.Cost
+	pool   privacy.Cost // what a draw of it costs the cap
+	free   int64        // the saved release that the user has paid for
+	joins  int64        // the saved shared release that she pays her share of
 	key    flightKey
 	flight *flight
 	charge int64
@@ -75,8 +77,7 @@ func checkRequest(r Request) error {
 	}
 	for i := range r.Items {
 		it := &r.Items[i]
-		c := amountsOf(it.Cost)
-		if c.eps < 0 || c.rho < 0 || c.delta < 0 || c.eps == 0 && c.rho == 0 {
+		if negative(it.Cost) || free(it.Cost) {
 			return errors.New("ledger: the cost of an item must be greater than zero")
 		}
 		if it.Refresh < 0 || it.Kind == "" || it.Spec.Counters < 1 || it.Spec.Cells < 1 || !hasNoise(it.Spec) {
@@ -179,7 +180,7 @@ func (b *book) lookup(r Request) (int64, error) {
 
 // part tells how one item would be served: free, by joining a saved shared release, or by a new draw.
 func (b *book) part(ds int64, user string, it *Item, now int64) part {
-	p := part{item: it, cost: amountsOf(it.Cost), pool: amountsOf(it.pool())}
+	p := part{item: it, cost: it.Cost, pool: it.pool()}
 	holder := user
 	if it.Shared {
 		holder = ""
@@ -277,8 +278,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	if err := f.bind(t, ds); err != nil {
 		return err
 	}
-	var all, drawn, whole amounts // what she pays, what the cap pays, and what it would if each part were drawn
-	var allAlt, drawnAlt int64
+	var all, drawn accounting.Charge // what she pays, and what the cap pays
+	var whole privacy.Cost           // what the cap would pay if each part were drawn
 	for i := range parts {
 		p := &parts[i]
 		if p.free != 0 {
@@ -290,24 +291,23 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 		if err := b.refines(ds, r.User, p.item); err != nil {
 			return refusal{err}
 		}
-		alt := p.item.Ladder.alt(p.cost)
-		all, allAlt, whole = all.plus(p.cost), saturating(allAlt, alt), whole.plus(p.pool)
+		all, whole = all.Plus(p.item.Ladder.price(p.cost)), accounting.Sum(whole, p.pool)
 		if p.joins == 0 {
 			fence, err := t.claim(p.key)
 			if err != nil {
 				return err
 			}
 			p.fence = fence
-			drawn, drawnAlt = drawn.plus(p.pool), saturating(drawnAlt, p.item.Ladder.alt(p.pool))
+			drawn = drawn.Plus(p.item.Ladder.price(p.pool))
 		}
 	}
 	var moves []move
-	for _, key := range b.payers(ds, r.User, drawn != (amounts{})) {
-		m := move{key: key, cost: all, alt: allAlt, ends: b.ends(key, t.now)}
+	for _, key := range b.payers(ds, r.User, !drawn.Cost.IsZero()) {
+		m := move{key: key, charge: all, ends: b.ends(key, t.now)}
 		if key.scope == scopeCap {
-			m.cost, m.alt = drawn, drawnAlt
+			m.charge = drawn
 		}
-		if m.cost.eps == math.MaxInt64 || m.cost.rho == math.MaxInt64 || m.cost.delta == math.MaxInt64 {
+		if c := m.charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
 			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
 		}
 		if _, ok := b.accounts[key]; !ok {
@@ -324,7 +324,7 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 	} else if refused >= 0 {
 		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].key))}
 	}
-	if whole != drawn && !b.capHolds(ds, whole, t.now) {
+	if whole != drawn.Cost && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
 	}
 	return addCharges(t, r, ds, parts)
@@ -341,13 +341,13 @@ func spentOf(key accountKey) error {
 // capHolds tells whether the cap could pay for all parts if each were drawn. A release that another analyst has had drawn
 // costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
 // still for sale would tell what others have chosen (privacy rule 1).
-func (b *book) capHolds(ds int64, all amounts, now int64) bool {
+func (b *book) capHolds(ds int64, all privacy.Cost, now int64) bool {
 	key := accountKey{ds, scopeCap, ""}
 	a, ok := b.accounts[key]
 	if !ok {
 		a = b.opening(key, now)
 	}
-	return a.holds(all)
+	return a.Holds(all)
 }
 
 func addCharges(t *batch, r Request, ds int64, parts []part) error {

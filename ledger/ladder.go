@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -33,15 +34,17 @@ func (l Ladder) sound(it *Item) error {
 	return nil
 }
 
-// alt is what a charge comes to under zCDP, should the dataset become one. A level that is revealed later is worth ε²/2 of
-// itself there, with nothing taken off for those before it (package ladders, Ladder.Cost).
-func (l Ladder) alt(cost amounts) int64 { return altOf(l.whole(cost)) }
+// price is a cost and what it comes to under zCDP, should the dataset become one. A level that is revealed later is worth
+// ε²/2 of itself there, with nothing taken off for those before it: a ladder saves nothing under zCDP.
+func (l Ladder) price(cost privacy.Cost) accounting.Charge {
+	return accounting.Charge{Cost: cost, Converted: accounting.Price(l.whole(cost)).Converted}
+}
 
-// whole is a charge as if nothing had been paid before: of what a rollback has lost only the sum is known, from which alt
-// must be told.
-func (l Ladder) whole(cost amounts) amounts {
+// whole is a cost as if nothing had been paid before: of what a rollback has lost only the sum is known, from which what it
+// comes to under zCDP must be told.
+func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 	if l.From != 0 {
-		cost.eps = max(cost.eps, l.Level.Micro())
+		cost.Epsilon = privacy.MicroEpsilon(max(cost.Epsilon.Micro(), l.Level.Micro()))
 	}
 	return cost
 }

@@ -83,10 +83,13 @@ func (s *postgresStore) accounts() (map[accountKey]account, error) {
 	out := map[accountKey]account{}
 	err := s.query(context.Background(), pgAccounts, func(rows pgx.Rows) error {
 		var key accountKey
-		var a account
-		err := rows.Scan(&key.ds, &key.scope, &key.holder, &a.ends, &a.spent.eps, &a.limit.eps, &a.over.eps, &a.spent.rho, &a.limit.rho, &a.over.rho,
-			&a.spent.delta, &a.limit.delta, &a.over.delta, &a.alt)
-		out[key] = a
+		var n stored
+		into := []any{&key.ds, &key.scope, &key.holder}
+		for i := range n {
+			into = append(into, &n[i])
+		}
+		err := rows.Scan(into...)
+		out[key] = n.account()
 		return err
 	})
 	return out, err

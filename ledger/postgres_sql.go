@@ -60,19 +60,6 @@ const (
 
 	pgOpenAccount = "INSERT INTO dpproxy_ledger.account (ds, scope, holder, " + accountColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
 
-	// One conditional update, as in SQLite.
-	pgCharge = `
-UPDATE dpproxy_ledger.account SET
-	eps = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END + $6, eps_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps_over END,
-	rho = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END + $7, rho_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho_over END,
-	delta = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta END + $8, delta_over = CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta_over END,
-	alt = CASE WHEN ends <> 0 AND ends <= $4 THEN $9 WHEN alt > 9223372036854775807 - $9 THEN 9223372036854775807 ELSE alt + $9 END,
-	ends = CASE WHEN ends <> 0 AND ends <= $4 THEN $5 ELSE ends END
-WHERE ds = $1 AND scope = $2 AND holder = $3
-	AND ($6::bigint = 0 OR $6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END)
-	AND ($7::bigint = 0 OR $7 <= rho_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END)
-	AND ($8::bigint = 0 OR $8 <= delta_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE delta END)`
-
 	pgKeepRelease = "INSERT INTO dpproxy_ledger.release (id, charge, measure, noisy) VALUES ($1, $2, $3, $4)"
 	pgWithdraw    = "UPDATE dpproxy_ledger.release SET measure = NULL WHERE id = $1"
 
@@ -92,7 +79,6 @@ RETURNING fence`
 
 	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain WHERE seq > $1 ORDER BY seq"
 	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"
-	pgAccounts = "SELECT ds, scope, holder, " + accountColumns + " FROM dpproxy_ledger.account"
 	pgBody     = "SELECT body FROM dpproxy_ledger.chain WHERE seq = $1"
 	pgNoisy    = "SELECT noisy FROM dpproxy_ledger.release WHERE id = $1"
 	pgCharges  = "SELECT seq, at, holder, body FROM dpproxy_ledger.chain WHERE kind = 6 AND ds = $1 AND seq <= $2 AND ($4 = '' OR holder = $4) ORDER BY seq DESC LIMIT $3"

@@ -83,8 +83,6 @@ func (s *postgresStore) renew() {
 	s.parts, s.presumes, s.held = 0, false, held{}
 }
 
-func (s *postgresStore) request() Digest { return s.name }
-
 // begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the lock
 // sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name. The turn
 // is for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
@@ -267,7 +265,7 @@ func (s *postgresStore) move(m move, sql string, check func(pgconn.CommandTag) e
 	if m.fresh != nil {
 		s.later(pgOpenAccount, nil, m.fresh.args(m.key)...)
 	}
-	s.later(sql, check, m.key.ds, m.key.scope, m.key.holder, s.now, m.ends, m.cost.eps, m.cost.rho, m.cost.delta, m.alt)
+	s.later(sql, check, m.args(s.now)...)
 }
 
 func (s *postgresStore) openAccount(key accountKey, a account) error {

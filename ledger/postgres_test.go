@@ -26,7 +26,7 @@ var conformance = []struct {
 	{"LadderUnderZCDP", TestLadderUnderZCDP}, {"Levels", TestLevels}, {"LevelsOfAnotherList", TestLevelsOfAnotherList}, {"FinerLevel", TestFinerLevel},
 	{"LevelsAndTheCap", TestLevelsAndTheCap}, {"LevelsAtOnce", TestLevelsAtOnce}, {"LevelsAreChecked", TestLevelsAreChecked},
 	{"StepsOfAnOnlineRelease", TestStepsOfAnOnlineRelease}, {"RevokedOnlineReleaseTakesNoStep", TestRevokedOnlineReleaseTakesNoStep},
-	{"RunsOfAlarms", TestRunsOfAlarms}, {"Twin", TestTwin}, {"ClockGames", TestT36ClockGames},
+	{"RunsOfAlarms", TestRunsOfAlarms}, {"Twin", TestTwin}, {"UpdateIsTheFilter", TestUpdateIsTheFilter}, {"ClockGames", TestT36ClockGames},
 }
 
 func TestOnPostgres(t *testing.T) {

@@ -48,10 +48,10 @@ func (t *batch) foresee(b *book, moves []move) error {
 		if !ok {
 			a = *m.fresh
 		}
-		if a = a.rolled(t.now, m.ends); !a.holds(m.cost) {
+		if a, ok = a.rolled(t.now, m.ends).charged(m.charge); !ok {
 			return refusal{errDoubted}
 		}
-		t.presumed[m.key] = a.charged(m.cost, m.alt)
+		t.presumed[m.key] = a
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func merged(moves []move) []move {
 			list = append(list, m)
 			continue
 		}
-		list[i].cost, list[i].alt = list[i].cost.plus(m.cost), saturating(list[i].alt, m.alt)
+		list[i].charge = list[i].charge.Plus(m.charge)
 	}
 	return list
 }

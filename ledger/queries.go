@@ -46,11 +46,11 @@ func (b *book) balance(ds int64, user string, now int64) Balance {
 	set := b.sets[ds]
 	terms, _ := set.budget(user)
 	life := b.account(accountKey{ds, scopeLife, user}, now)
-	out := Balance{User: user, Dataset: set.id, LifeSpent: set.shown(life.spent), LifeLimit: life.limit.cost()}
+	out := Balance{User: user, Dataset: set.id, LifeSpent: set.shown(life.Spent.Cost), LifeLimit: life.Limit}
 	out.Spent, out.Limit = out.LifeSpent, out.LifeLimit
 	if terms.Refresh > 0 {
 		window := b.account(accountKey{ds, scopeWindow, user}, now)
-		out.Spent, out.Limit, out.WindowEnds = set.shown(window.spent), window.limit.cost(), time.Unix(0, window.ends).UTC()
+		out.Spent, out.Limit, out.WindowEnds = set.shown(window.Spent.Cost), window.Limit, time.Unix(0, window.ends).UTC()
 	}
 	return out
 }
@@ -65,13 +65,13 @@ func (b *book) account(key accountKey, now int64) account {
 }
 
 // shown leaves out the unit that the dataset's accountant does not count in.
-func (d *dataset) shown(a amounts) privacy.Cost {
+func (d *dataset) shown(c privacy.Cost) privacy.Cost {
 	if d.terms.Accountant == privacy.Pure {
-		a.rho = 0
+		c.Rho = privacy.Rho{}
 	} else {
-		a.eps = 0
+		c.Epsilon = privacy.Epsilon{}
 	}
-	return a.cost()
+	return c
 }
 
 // Balances returns the accounts of all users who are named in the terms or have been charged, by name.
@@ -111,7 +111,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 		return spent, limit, fmt.Errorf("ledger: no dataset %s", dataset)
 	}
 	a := f.book.accounts[accountKey{ds, scopeCap, ""}]
-	return f.book.sets[ds].shown(a.spent), a.limit.cost(), nil
+	return f.book.sets[ds].shown(a.Spent.Cost), a.Limit, nil
 }
 
 // Charges returns the latest charges, as they were priced when they were made.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
 // open opens file and witness, folds the chain and compares. known is what this process itself knows to be durable; where
@@ -138,8 +140,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 	kind := rowVouch
 	if f.opts.AcceptRollback {
 		kind = rowForfeit
-		missing := seen.total.minus(b.total)
-		e.cost(missing.cost())
+		e.cost(accounting.Less(seen.total, b.total))
 		e.boolean(lost || seen.name != b.name)
 	}
 	r, err := t.add(kind, 0, "", e.b)

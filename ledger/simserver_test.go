@@ -269,11 +269,11 @@ func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
 			if !ok && m.fresh != nil {
 				a = *m.fresh
 			}
-			if a = a.rolled(now, m.ends); !a.holds(m.cost) {
+			if a, ok = a.rolled(now, m.ends).charged(m.charge); !ok {
 				refused = i
 				return
 			}
-			x.accounts[m.key] = a.charged(m.cost, m.alt)
+			x.accounts[m.key] = a
 		}
 	})
 	if s.asked(refused < 0) {
@@ -371,8 +371,6 @@ func (s *simStore) end() (r row, err error) {
 	err = s.on(func(x *simState) { r = x.rows[len(x.rows)-1] })
 	return r, err
 }
-
-func (s *simStore) request() Digest { return s.name }
 
 func (s *simStore) wrote(request Digest) (there bool, err error) {
 	err = s.on(func(x *simState) { there = x.requests[request] })

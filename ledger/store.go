@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
 // site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
@@ -80,11 +82,10 @@ type store interface {
 
 // move is what a charge does to one account.
 type move struct {
-	key   accountKey
-	fresh *account // how the account begins, where the chain has not heard of it
-	cost  amounts
-	alt   int64 // the cost's price under zCDP
-	ends  int64 // of the window that holds the charge; 0: for life
+	key    accountKey
+	fresh  *account // how the account begins, where the chain has not heard of it
+	charge accounting.Charge
+	ends   int64 // of the window that holds the charge; 0: for life
 }
 
 // sharedStore is a store that other processes write too.
@@ -92,9 +93,7 @@ type sharedStore interface {
 	store
 	// end is the chain's last row as it is now, of which only number and hash are set.
 	end() (row, error)
-	// request is the name of the batch that has begun; wrote tells whether the batch of a name is durable, which is certain
-	// while the transaction of another batch is open.
-	request() Digest
+	// wrote tells whether the batch of a name is durable, which is certain while the transaction of another batch is open.
 	wrote(request Digest) (bool, error)
 	// claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
 	// another process has another fence for ever. holds tells whether a claim is still this process's, yield gives it up.

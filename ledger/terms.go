@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -30,19 +31,19 @@ func (t BudgetTerms) life() privacy.Cost {
 }
 
 // limit is the granted limit of an account.
-func (b *book) limit(key accountKey) amounts {
+func (b *book) limit(key accountKey) privacy.Cost {
 	set := b.sets[key.ds]
 	if key.scope == scopeCap {
-		return amountsOf(set.terms.Cap)
+		return set.terms.Cap
 	}
 	t, ok := set.budget(key.holder)
 	if !ok {
-		return amounts{}
+		return privacy.Cost{}
 	}
 	if key.scope == scopeLife {
-		return amountsOf(t.life())
+		return t.life()
 	}
-	return amountsOf(t.Limit)
+	return t.Limit
 }
 
 // ends is when the window that holds now is over; 0 for other scopes.
@@ -58,8 +59,8 @@ func (b *book) ends(key accountKey, now int64) int64 {
 
 // opening is an account of which the chain has not heard before. What an accepted rollback has lost may have been its.
 func (b *book) opening(key accountKey, now int64) account {
-	a := account{limit: b.limit(key), ends: b.ends(key, now)}
-	if b.lostAll || b.lost != (amounts{}) {
+	a := account{Filter: accounting.Filter{Limit: b.limit(key)}, ends: b.ends(key, now)}
+	if b.lostAll || !b.lost.IsZero() {
 		a = a.forfeited(b.lost, b.lostAll, b.sets[key.ds].terms)
 	}
 	return a
@@ -131,17 +132,6 @@ func (b *book) applyTerms(r row) error {
 	return nil
 }
 
-// repriced carries spending from old terms to new ones.
-func (a account) repriced(old, now DatasetTerms) account {
-	if old.Neighbors == privacy.AddRemove && now.Neighbors == privacy.ReplaceOne {
-		a = a.doubled()
-	}
-	if old.Accountant == privacy.Pure && now.Accountant == privacy.ZCDP {
-		a = a.concentrated()
-	}
-	return a
-}
-
 // regrant gives an existing account the limits and the window of new terms.
 func (b *book) regrant(key accountKey, a account, old DatasetTerms, now int64) {
 	a = a.rolled(now, 0)
@@ -153,7 +143,8 @@ func (b *book) regrant(key accountKey, a account, old DatasetTerms, now int64) {
 		}
 		a.ends = ends
 	}
-	b.accounts[key] = a.repriced(old, b.sets[key.ds].terms).limited(b.limit(key))
+	a.Spent = repriced(a.Spent, old, b.sets[key.ds].terms)
+	b.accounts[key] = a.limited(b.limit(key))
 }
 
 // change tells whether privacy rule 8 lets terms follow those of d.
@@ -177,12 +168,12 @@ func (d *dataset) change(t DatasetTerms) error {
 
 func (b *book) applyForfeit(r row) error {
 	d := decoder{b: r.body}
-	lost := amountsOf(d.cost())
+	lost := d.cost()
 	all := d.boolean()
 	if err := d.end(); err != nil {
 		return err
 	}
-	if lost.eps < 0 || lost.rho < 0 || lost.delta < 0 {
+	if negative(lost) {
 		return errBody
 	}
 	for key, a := range b.accounts {
@@ -194,7 +185,7 @@ func (b *book) applyForfeit(r row) error {
 		next.charged = true
 		b.sets[ds] = &next
 	}
-	b.lost, b.lostAll, b.total = b.lost.plus(lost), b.lostAll || all, b.total.plus(lost)
+	b.lost, b.lostAll, b.total = accounting.Sum(b.lost, lost), b.lostAll || all, accounting.Sum(b.total, lost)
 	b.endWhatGoesOn()
 	return nil
 }
@@ -238,11 +229,10 @@ func (t DatasetTerms) sound() error {
 
 // measures checks that c is not negative and in the accountant's unit.
 func measures(a privacy.Accountant, c privacy.Cost) error {
-	n := amountsOf(c)
 	switch {
-	case n.eps < 0 || n.rho < 0 || n.delta < 0:
+	case negative(c):
 		return fmt.Errorf("a negative amount")
-	case a == privacy.Pure && n.rho != 0 || a == privacy.ZCDP && n.eps != 0:
+	case a == privacy.Pure && c.Rho.Pico() != 0 || a == privacy.ZCDP && c.Epsilon.Micro() != 0:
 		return fmt.Errorf("an amount in the unit of another accountant")
 	}
 	return nil

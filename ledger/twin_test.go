@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // twin is the ledger as one would write it on paper: everything in maps, every sum made anew from the list of payments.
@@ -237,25 +235,5 @@ func TestTwin(t *testing.T) {
 			},
 			"": w.check,
 		})
-	})
-}
-
-// Pricing never loses: what an account comes to under zCDP and replace-one is at least what each charge does by itself.
-func TestRepricingNeverLoses(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		costs := rapid.SliceOf(rapid.Int64Range(1, 1e12)).Draw(t, "costs")
-		var a account
-		for _, c := range costs {
-			a = a.charged(amounts{eps: c}, altOf(amounts{eps: c}))
-		}
-		old := DatasetTerms{Accountant: privacy.Pure, Neighbors: privacy.AddRemove}
-		got := a.repriced(old, DatasetTerms{Accountant: privacy.ZCDP, Neighbors: privacy.ReplaceOne})
-		want := int64(0)
-		for _, c := range costs {
-			want = saturating(want, privacy.MicroEpsilon(2*c).Rho().Pico())
-		}
-		if got.spent.eps != 0 || got.spent.rho < want {
-			t.Fatalf("re-priced to %+v, must be at least %d", got.spent, want)
-		}
 	})
 }

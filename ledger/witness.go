@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // The witness is a small file that knows how far the ledger has come: its name, the number and hash of its last row, and
@@ -30,7 +32,7 @@ type mark struct {
 	name  Digest
 	seq   int64
 	hash  Digest
-	total amounts
+	total privacy.Cost
 }
 
 const (
@@ -44,7 +46,7 @@ func (m mark) encode(turn int64) []byte {
 	e.digest(m.name)
 	e.i64(m.seq)
 	e.digest(m.hash)
-	e.cost(m.total.cost())
+	e.cost(m.total)
 	sum := sha256.Sum256(e.b)
 	return append(e.b, sum[:]...)
 }
@@ -59,7 +61,7 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 		return mark{}, 0, false
 	}
 	d := decoder{b: body[len(witnessMagic):]}
-	turn, m.name, m.seq, m.hash, m.total = d.i64(), d.digest(), d.i64(), d.digest(), amountsOf(d.cost())
+	turn, m.name, m.seq, m.hash, m.total = d.i64(), d.digest(), d.i64(), d.digest(), d.cost()
 	return m, turn, d.end() == nil
 }
 

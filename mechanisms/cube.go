@@ -208,7 +208,7 @@ func (q Cube) products(goal *marginals.Goal, norm ranges.Norm, neighbors privacy
 	})
 }
 
-// productBits are the bits of a sine strategy in a product, as in marginals.Grid.
+// productBits are the bits of a sine strategy in a product: two take 26 of an observation's 61, which leaves the noise its room.
 const productBits = 13
 
 // varianceAt is the variance that noise calibrated to a sensitivity has, up to a factor.

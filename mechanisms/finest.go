@@ -91,7 +91,7 @@ func (n Noise) scale() ladders.Scale { return ladders.Scale{Num: n.Num, Den: n.D
 // Claim: what is released has the law of Release(spec), and costs what that does. Together with what Refine makes of the
 // finest level later it costs what the finest level revealed does.
 // Neighbours and sensitivity: those of the contribution that the specs were made for.
-// Theorem and proof: package ladders, Ladder.Draw, Step and Between, applied to each observation by itself, with q of each
+// Theorem and proof: package ladders, Step and Between, applied to each observation by itself, with q of each
 // counter's own noise: the finest level is Release(finest), so ε-DP at its own cost; a level is a post-processing of the
 // next finer one shown; and a level's law is that of independent discrete Laplace noise of its scales, which is ε-DP at
 // its cost as Release shows.

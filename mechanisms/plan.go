@@ -35,13 +35,8 @@ type Counter struct {
 	Values int
 }
 
-// Sums returns the Spec that adds up each counter in each cell once, with the least weighted sum of squared errors at the
-// given cost: the counters share it, each with noise of its own.
-func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
-	return SumsBy(Strategy{Kind: Identity}, counters, cells, c, cost)
-}
-
-// SumsBy is Sums with another strategy than counting each cell once.
+// SumsBy returns the Spec that adds up each counter by a strategy, with the least weighted sum of squared errors at the given
+// cost: the counters share it, each with noise of its own.
 func SumsBy(y Strategy, counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
 	s := Spec{Counters: len(counters), Cells: cells, Strategy: y, Sums: make([]Sum, len(counters))}
 	for i, counter := range counters {

@@ -54,3 +54,8 @@ func TestAChosenSpecIsTheCallersOwn(t *testing.T) {
 		}
 	}
 }
+
+// Sums is SumsBy where each cell is counted once.
+func Sums(counters []Counter, cells int, c Contribution, cost privacy.Cost) (Spec, error) {
+	return SumsBy(Strategy{Kind: Identity}, counters, cells, c, cost)
+}

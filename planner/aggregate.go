@@ -84,6 +84,9 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 		return nil, refusal
 	}
 	square, exponent := fine.square(squared.largest(g.rows.table))
+	if square.over > 1 && number == "numeric" {
+		g.b.said.add("the squares of an aggregate's argument are rounded to " + literal10(exponent) + " where they are added up: ± does not cover that")
+	}
 	q := w.counter(g.q.sumFor(present, square))
 	over := n
 	if !strings.HasSuffix(name, "_pop") {

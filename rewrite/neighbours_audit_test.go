@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
@@ -222,11 +221,7 @@ func (b bounding) paid(t *testing.T, m *planner.Measure) (paid, unit float64) {
 	if b.delta == 0 {
 		return m.Cost.Epsilon.Float(), m.Cost.Epsilon.Float()
 	}
-	e, err := accounting.LeastEpsilon(m.Cost.Rho, privacy.AttoDelta(int64(b.delta*1e18)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return e.Float(), m.Cost.Rho.Float()
+	return stattest.LeastEpsilon(m.Cost.Rho, privacy.AttoDelta(int64(b.delta*1e18))).Float(), m.Cost.Rho.Float()
 }
 
 // TestAuditReleases plays a guessing game against the releases of statements, on the neighbours that are farthest apart of

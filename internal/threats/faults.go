@@ -12,7 +12,9 @@ type Fault struct {
 
 // Faults are planted by TestFaultsAreCaught.
 var Faults = []Fault{
-	{"a cost is compared with the limit, not with what is left", "ledger/sqlite_accounts.go", "?6 <= eps_limit - iif(ends <> 0 AND ends <= ?4, 0, eps)", "?6 <= eps_limit", "ledger.TestTwin", false},
+	{"a cost is compared with the limit, not with what is left", "ledger/account_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "$6 <= eps_limit", "ledger.TestTwin", false},
+	{"the update forgets that a window is over", "ledger/account_sql.go", "$7 <= rho_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END", "$7 <= rho_limit - rho", "ledger.TestUpdateIsTheFilter", false},
+	{"a filter compares a cost with the limit", "mechanisms/accounting/filter.go", "cost <= limit-spent", "cost <= limit", "mechanisms/accounting.TestFilterAgainstSums", false},
 	{"a window never ends", "ledger/account.go", "a.ends != 0 && a.ends <= now", "a.ends != 0 && a.ends < 0", "ledger.TestRule7WindowsAndTheLedgersTime", false},
 	{"texts of any number of tokens reach the grammar", "planner/limits.go", "if tokens >= MaxTokens {", "if tokens >= 1000*MaxTokens {", "planner.TestLimitsRefuse", false},
 	{"chains of any length reach the grammar", "planner/limits.go", "maxChain   = 200 ", "maxChain   = 200_000_000 ", "planner.TestLimitsRefuse", false},
@@ -87,7 +89,7 @@ var Faults = []Fault{
 	{"a drawn answer is soon given up", "proxy/answer.go", "savePatience = time.Minute", "savePatience = time.Second", "cmd/dpproxy.TestAnswerOutlivesAnOutage", true},
 	{"two proxies on one file", "ledger/open.go", "return err\n\t}\n\tf.locks", "return nil\n\t}\n\tf.locks", "internal/simulation.TestLedger", false},
 	{"of two callers both draw", "ledger/charge.go", "if fl := f.flights.running[p.key]; fl != nil {", "if fl := f.flights.running[p.key]; fl != nil && false {", "internal/simulation.TestLedger", false},
-	{"PostgreSQL's update has no condition", "ledger/postgres_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "true", "ledger.TestT23Histories", false},
+	{"PostgreSQL's update has no condition", "ledger/account_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "true", "ledger.TestT23Histories", false},
 	{"what was presumed of a claim is not asked", "ledger/postgres_sql.go", "SELECT 1 / (count(*) = cardinality($1))::int", "SELECT 1 + (count(*) = cardinality($1))::int", "ledger.TestPresumedOtherwise", false},
 	{"what was presumed of an account is not asked", "ledger/postgres_sql.go", "\"WITH w AS (\" + pgCharge + \" RETURNING 1) SELECT 1 / count(*) FROM w\"", "\"WITH w AS (\" + pgCharge + \" RETURNING 1) SELECT 1 + count(*) FROM w\"", "ledger.TestPresumedOtherwise", false},
 	{"a wait for a standby that was cut off is a commit", "ledger/postgres_store.go", "s.site.unsure.Load() != unsure", "s.site.unsure.Load() < unsure", "ledger.TestT30WaitForTheStandby", false},

@@ -15,19 +15,20 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	budget, err := accounting.NewConcentratedFilter(privacy.Cost{Rho: rho, Delta: half})
-	if err != nil {
-		panic(err)
+	budget := accounting.Filter{Limit: privacy.Cost{Rho: rho, Delta: half}}
+	sparse := accounting.Price(privacy.Cost{Epsilon: privacy.MicroEpsilon(100_000)}).Concentrated()
+	count := accounting.Charge{Cost: privacy.Cost{Rho: privacy.PicoRho(10_000_000_000)}}
+	discovered := accounting.Charge{Cost: privacy.Cost{Rho: privacy.PicoRho(5_000_000_000), Delta: privacy.AttoDelta(2e11)}}
+	for _, c := range []accounting.Charge{sparse, count, discovered, count} {
+		next, held := budget.Charge(c)
+		fmt.Println(c.Cost, held)
+		budget = next
 	}
-	sparse, _ := accounting.NewPureSession(privacy.MicroEpsilon(100_000))
-	count, _ := accounting.Concentrated(privacy.Cost{Rho: privacy.PicoRho(10_000_000_000)})
-	discovered, _ := accounting.Concentrated(privacy.Cost{Rho: privacy.PicoRho(5_000_000_000), Delta: privacy.AttoDelta(2e11)})
-	fmt.Println(budget.Open(sparse.Concentrated()), budget.Charge(count), budget.Charge(discovered))
-	fmt.Println(budget.Charge(count))
-	e, d, err := budget.Guarantee(half)
-	fmt.Println(e, d, err)
+	fmt.Println(budget.Left(), "is left")
 	// Output:
-	// <nil> <nil> <nil>
-	// budget is spent: ρ 0.002937446688, δ 3e-07 is left, the release costs ρ 0.01
-	// 1 1e-06 <nil>
+	// ρ 0.005 true
+	// ρ 0.01 true
+	// ρ 0.005, δ 2e-07 true
+	// ρ 0.01 false
+	// ρ 0.002937446688, δ 3e-07 is left
 }

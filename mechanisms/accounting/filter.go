@@ -1,180 +1,137 @@
 package accounting
 
 import (
-	"errors"
-	"fmt"
-	"sync"
+	"math"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// ErrSpent is returned, wrapped, by a filter that has not enough left. Nothing has been charged then.
-var ErrSpent = errors.New("budget is spent")
-
-// A filter is a budget that whoever chooses the next release, its cost and its kind, after seeing all answers so far
-// cannot exceed. Its limit is fixed before the first release.
+// Filter is a budget that whoever chooses the next release, its cost and its kind, after seeing all answers so far cannot
+// exceed. The accounts of package ledger are Filters: a user's window, a user's life, a dataset's cap.
 //
-// Claim (PureFilter, limit ε and δ): all answers together are (ε, δ)-DP, whatever the choices. (ConcentratedFilter, limit
-// ρ and δ): δ-approximately ρ-zCDP, hence (ε', δ' + δ)-DP for every pair (ε', δ') that ρ-zCDP implies. Both also where
-// some of what was charged are interactive mechanisms (Open) that are alive at the same time, their queries interleaved
-// and chosen after each other's answers.
+// Claim: as long as every release was drawn after a Charge that the filter held, all answers together are, whatever the
+// choices, (ε, δ)-DP where the limit names ε and δ; where it names ρ and δ they are δ-approximately ρ-zCDP, hence
+// (ε', δ' + δ)-DP for every pair (ε', δ') that ρ-zCDP implies. Both also where some of what was charged are interactive
+// mechanisms without a δ of their own, charged in full when they are opened, that are alive at the same time, their queries
+// interleaved and chosen after each other's answers.
 // Neighbours: those of all costs charged, which must be of one relation.
 //
-// Proof for pure, without δ: the probability of a transcript on D is the chooser's own choices times, for each mechanism,
-// the probability that it answers its queries as it did; its state depends on its own part alone. Between D and D' the
-// choices cancel and mechanism i's factor moves by at most exp(ε_i), it being ε_i-DP against whoever asks these queries,
-// however they are interleaved with others'. On every transcript the filter holds Σε_i ≤ ε.
+// Proof for pure, without δ: a limit that names ε has 0 for ρ, so that it holds no charge of ρ. The probability of a
+// transcript on D is the chooser's own choices times, for each mechanism, the probability that it answers its queries as it
+// did; its state depends on its own part alone. Between D and D' the choices cancel and mechanism i's factor moves by at
+// most exp(ε_i), it being ε_i-DP against whoever asks these queries, however they are interleaved with others'. On every
+// transcript Holds keeps Σε_i ≤ ε.
 // Theorem for zCDP, without δ: for each order a, Σaρ_i ≤ aρ is a valid filter for Rényi DP of order a (Feldman and Zrnic
 // 2021; Lécuyer 2021), and valid filters of a fixed order stay valid when interactive mechanisms are alive at once (Haney,
 // Shoemate, Tian, Vadhan, Vyrros, Xu, Zhang 2023; with costs fixed in advance: Lyu 2022, Vadhan and Zhang 2023). All orders
 // together are zCDP. One after the other, Whitehouse et al. 2023 prove the filter for approximate zCDP directly.
 //
-// Proof for releases with a δ_i, one message each, beside interactive mechanisms with none. Fix neighbours D and D'. A
-// release i, once chosen, answers on D by P'_i with probability 1−δ_i, else by R_i: let a hidden coin decide. On every
-// path of the interaction the chance that no coin has chosen R so far is Π(1−δ_i) ≥ 1−Σδ_i ≥ 1−δ, as the filter refuses
-// what goes beyond; a last coin, of a bias that the path determines, brings it down to 1−δ exactly. Given that all coins
-// were good, then, the transcript has exactly the law of the interaction in which every release answers by P'_i: its
-// probability is that law's times the constant 1−δ, over 1−δ. The same coins do it on D' with Q'_i. So the transcripts are
-// (1−δ)P' + δR and (1−δ)Q' + δS, and P', Q' are the transcripts of a concurrent composition of mechanisms of which each
-// is ε_i-DP, or ρ_i-zCDP, on this pair, to which the theorem applies. From ρ and (ε', δ'):
+// Proof for releases with a δ_i, one message each, beside interactive mechanisms with none. Such a release is
+// M(D) = (1−δ_i)P' + δ_iR, M(D') = (1−δ_i)Q' + δ_iS, P' and Q' within ε_i or ρ_i. Fix neighbours D and D'. A release i, once
+// chosen, answers on D by P'_i with probability 1−δ_i, else by R_i: let a hidden coin decide. On every path of the
+// interaction the chance that no coin has chosen R so far is Π(1−δ_i) ≥ 1−Σδ_i ≥ 1−δ, as Holds refuses what goes beyond; a
+// last coin, of a bias that the path determines, brings it down to 1−δ exactly. Given that all coins were good, then, the
+// transcript has exactly the law of the interaction in which every release answers by P'_i: its probability is that law's
+// times the constant 1−δ, over 1−δ. The same coins do it on D' with Q'_i. So the transcripts are (1−δ)P' + δR and
+// (1−δ)Q' + δS, and P', Q' are the transcripts of a concurrent composition of mechanisms of which each is ε_i-DP, or
+// ρ_i-zCDP, on this pair, to which the theorem applies. From ρ and (ε', δ'):
 // (1−δ)P'(O)+δ ≤ (1−δ)(e^ε' Q'(O)+δ')+δ ≤ e^ε' M(D')(O) + δ'+δ.
 //
-// Limits: an interactive mechanism is charged in full when it is opened and must stop by itself. One with a δ of its own
-// cannot be opened here. The filter's balance may be shown to those who chose, if costs are functions of public things
-// and of answers.
-
-// PureFilter adds up ε.
-type PureFilter struct {
-	mutex sync.Mutex
-	limit privacy.Cost
-	spent privacy.Cost
+// Limits: the limit is fixed before the first release, or changed by the owner for reasons that are not in the data; where it
+// was lowered below what was spent by then, that takes its place in the claim, in its unit. An interactive mechanism must
+// stop by itself, and one with a δ of its own cannot be charged. What is left may be shown to those who chose, if costs are
+// functions of public things and of answers. A Filter is a value: whoever keeps it must make one charge at a time of it, and
+// make it durable before the draw.
+type Filter struct {
+	Limit privacy.Cost
+	Spent Charge
 }
 
-// ConcentratedFilter adds up ρ.
-type ConcentratedFilter struct {
-	mutex sync.Mutex
-	limit privacy.Cost
-	spent privacy.Cost
+// Charge is what a release takes from a filter, or all of them have taken.
+type Charge struct {
+	Cost      privacy.Cost
+	Converted privacy.Rho // what the ε in it come to under zCDP
 }
 
-// PureSession is an interactive ε-DP mechanism's cost, ConcentratedSession that of a ρ-zCDP one. They have no δ.
-type PureSession struct{ epsilon privacy.Epsilon }
+// Price is the charge of one cost. An ε-DP release is ε²/2-zCDP (Bun and Steinke 2016, Proposition 1.4), rounded up; a δ
+// stays what it is (there, Lemma 8.8: (ε, δ)-DP implies δ-approximate ε²/2-zCDP).
+func Price(c privacy.Cost) Charge { return Charge{c, c.Epsilon.Rho()} }
 
-// ConcentratedSession is an interactive ρ-zCDP mechanism's cost.
-type ConcentratedSession struct{ rho privacy.Rho }
+// Plus adds up two charges that are not negative, unit by unit. A sum that does not fit stays at the largest number.
+func (c Charge) Plus(d Charge) Charge {
+	return Charge{Sum(c.Cost, d.Cost), privacy.PicoRho(plus(c.Converted.Pico(), d.Converted.Pico()))}
+}
 
-// NewPureFilter returns the filter of a limit that names ε; its δ, for thresholded keys, may be 0.
-func NewPureFilter(limit privacy.Cost) (*PureFilter, error) {
-	if _, err := Pure(limit); err != nil {
-		return nil, err
+// Holds tells whether a cost, which must not be negative, fits into what is left: the filter's condition. Nothing always
+// fits: a unit that a cost does not name cannot refuse it, even where more was spent than a limit that was lowered since.
+// Limits and spendings are at least zero, so the differences cannot overflow.
+func (f Filter) Holds(c privacy.Cost) bool {
+	return holds(c.Epsilon.Micro(), f.Limit.Epsilon.Micro(), f.Spent.Cost.Epsilon.Micro()) &&
+		holds(c.Rho.Pico(), f.Limit.Rho.Pico(), f.Spent.Cost.Rho.Pico()) &&
+		holds(c.Delta.Atto(), f.Limit.Delta.Atto(), f.Spent.Cost.Delta.Atto())
+}
+
+func holds(cost, limit, spent int64) bool { return cost == 0 || cost <= limit-spent }
+
+// Charge is the filter after a charge, before whose draw it must be kept; false, and unchanged, where it does not hold it.
+func (f Filter) Charge(c Charge) (Filter, bool) {
+	if !f.Holds(c.Cost) {
+		return f, false
 	}
-	return &PureFilter{limit: limit}, nil
+	return f.Forfeit(c), true
 }
 
-// NewConcentratedFilter returns the filter of a limit that names ρ; its δ, for thresholded keys, may be 0.
-func NewConcentratedFilter(limit privacy.Cost) (*ConcentratedFilter, error) {
-	if _, err := Concentrated(limit); err != nil {
-		return nil, err
+// Forfeit is the filter after a charge that was made whatever it holds: one that a rolled back ledger has lost.
+func (f Filter) Forfeit(c Charge) Filter {
+	f.Spent = f.Spent.Plus(c)
+	return f
+}
+
+// Left is what is left, nothing where more was spent than a limit that was lowered since.
+func (f Filter) Left() privacy.Cost { return Less(f.Limit, f.Spent.Cost) }
+
+// Doubled re-prices for replace-one neighbours what was priced for add-remove ones. Replacing a unit is removing one and
+// adding another, so group privacy for two holds: an ε-DP release is 2ε-DP (Dwork and Roth 2014, Theorem 2.2), a ρ-zCDP
+// one 4ρ-zCDP (Bun and Steinke 2016, Proposition 1.9). A sum of ε doubles, a sum of ρ is taken four times, and so is what the
+// ε come to, because (2ε)²/2 = 4·ε²/2. There is no such price for δ here: the caller refuses where δ was spent.
+func (c Charge) Doubled() Charge {
+	fourfold := func(r privacy.Rho) privacy.Rho {
+		twice := plus(r.Pico(), r.Pico())
+		return privacy.PicoRho(plus(twice, twice))
 	}
-	return &ConcentratedFilter{limit: limit}, nil
+	micro := c.Cost.Epsilon.Micro()
+	c.Cost.Epsilon = privacy.MicroEpsilon(plus(micro, micro))
+	c.Cost.Rho, c.Converted = fourfold(c.Cost.Rho), fourfold(c.Converted)
+	return c
 }
 
-// NewPureSession makes the cost of an interactive mechanism.
-func NewPureSession(e privacy.Epsilon) (PureSession, error) {
-	if e.Micro() <= 0 {
-		return PureSession{}, fmt.Errorf("epsilon is %s, must be greater than 0", e)
-	}
-	return PureSession{e}, nil
+// Concentrated re-prices pure charges under zCDP.
+func (c Charge) Concentrated() Charge {
+	return Charge{Cost: Sum(privacy.Cost{Rho: c.Cost.Rho, Delta: c.Cost.Delta}, privacy.Cost{Rho: c.Converted})}
 }
 
-// NewConcentratedSession makes the cost of an interactive mechanism.
-func NewConcentratedSession(r privacy.Rho) (ConcentratedSession, error) {
-	if r.Pico() <= 0 {
-		return ConcentratedSession{}, fmt.Errorf("rho is %s, must be greater than 0", r)
-	}
-	return ConcentratedSession{r}, nil
-}
-
-// Concentrated returns what the session costs under zCDP.
-func (s PureSession) Concentrated() ConcentratedSession { return ConcentratedSession{s.epsilon.Rho()} }
-
-// Charge charges a release of one message before it is drawn.
-func (f *PureFilter) Charge(c PureCost) error {
-	if c.epsilon.Micro() <= 0 {
-		return errors.New("cost was not made by Pure")
-	}
-	return charge(&f.mutex, &f.spent, f.limit, c.Cost())
-}
-
-// Open charges an interactive mechanism in full before its first query.
-func (f *PureFilter) Open(s PureSession) error {
-	if s.epsilon.Micro() <= 0 {
-		return errors.New("session was not made by NewPureSession")
-	}
-	return charge(&f.mutex, &f.spent, f.limit, privacy.Cost{Epsilon: s.epsilon})
-}
-
-// Left returns what is left.
-func (f *PureFilter) Left() privacy.Cost { return left(&f.mutex, &f.spent, f.limit) }
-
-// Guarantee returns the (ε, δ) that all answers together keep.
-func (f *PureFilter) Guarantee() (privacy.Epsilon, privacy.Delta) {
-	return f.limit.Epsilon, f.limit.Delta
-}
-
-// Charge charges a release of one message before it is drawn.
-func (f *ConcentratedFilter) Charge(c ConcentratedCost) error {
-	if c.rho.Pico() <= 0 {
-		return errors.New("cost was not made by Concentrated")
-	}
-	return charge(&f.mutex, &f.spent, f.limit, c.Cost())
-}
-
-// Open charges an interactive mechanism in full before its first query.
-func (f *ConcentratedFilter) Open(s ConcentratedSession) error {
-	if s.rho.Pico() <= 0 {
-		return errors.New("session was not made by NewConcentratedSession")
-	}
-	return charge(&f.mutex, &f.spent, f.limit, privacy.Cost{Rho: s.rho})
-}
-
-// Left returns what is left.
-func (f *ConcentratedFilter) Left() privacy.Cost { return left(&f.mutex, &f.spent, f.limit) }
-
-// Guarantee returns an (ε, δ) that all answers together keep: conversion is the part of δ that buys ε, the thresholds'
-// is added.
-func (f *ConcentratedFilter) Guarantee(conversion privacy.Delta) (privacy.Epsilon, privacy.Delta, error) {
-	e, err := LeastEpsilon(f.limit.Rho, conversion)
-	if err != nil {
-		return privacy.Epsilon{}, privacy.Delta{}, err
-	}
-	total := privacy.AttoDelta(min(conversion.Atto()+f.limit.Delta.Atto(), 1e18))
-	return e, total, checkDelta(total)
-}
-
-// charge adds c to what is spent if both fit into the limit. The comparison cannot overflow.
-func charge(mutex *sync.Mutex, spent *privacy.Cost, limit, c privacy.Cost) error {
-	mutex.Lock()
-	defer mutex.Unlock()
-	rest := minus(limit, *spent)
-	if !c.Fits(rest) {
-		return fmt.Errorf("%w: %s is left, the release costs %s", ErrSpent, rest, c)
-	}
-	*spent = spent.Plus(c)
-	return nil
-}
-
-func left(mutex *sync.Mutex, spent *privacy.Cost, limit privacy.Cost) privacy.Cost {
-	mutex.Lock()
-	defer mutex.Unlock()
-	return minus(limit, *spent)
-}
-
-// minus is limit − spent, spent being at most limit.
-func minus(limit, spent privacy.Cost) privacy.Cost {
+// Sum adds up two costs that are not negative. A sum that does not fit stays at the largest number, which no limit of a
+// policy reaches: a filter that has spent it is spent for good.
+func Sum(a, b privacy.Cost) privacy.Cost {
 	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(limit.Epsilon.Micro() - spent.Epsilon.Micro()),
-		Rho:     privacy.PicoRho(limit.Rho.Pico() - spent.Rho.Pico()),
-		Delta:   privacy.AttoDelta(limit.Delta.Atto() - spent.Delta.Atto()),
+		Epsilon: privacy.MicroEpsilon(plus(a.Epsilon.Micro(), b.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(plus(a.Rho.Pico(), b.Rho.Pico())),
+		Delta:   privacy.AttoDelta(plus(a.Delta.Atto(), b.Delta.Atto())),
 	}
+}
+
+// Less is a − b in every unit, and never below zero.
+func Less(a, b privacy.Cost) privacy.Cost {
+	return privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(max(0, a.Epsilon.Micro()-b.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(max(0, a.Rho.Pico()-b.Rho.Pico())),
+		Delta:   privacy.AttoDelta(max(0, a.Delta.Atto()-b.Delta.Atto())),
+	}
+}
+
+func plus(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }

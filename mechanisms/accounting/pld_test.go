@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/dsp/fourier"
-
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // lossOfLaplace is the privacy loss of one Laplace release on a grid of step ε/parts: mass i lies at (i−parts)·step. Mass
@@ -77,17 +75,6 @@ func TestLaplaceByItsLoss(t *testing.T) {
 		t.Logf("epsilon_i %.3f: %d Laplace releases, known %d", c.epsilon, low, c.known)
 		if low < c.known || float64(low) > float64(c.known)*1.002+1 {
 			t.Errorf("epsilon_i %g: %d, known %d", c.epsilon, low, c.known)
-		}
-	}
-}
-
-// BenchmarkCalibration: discrete Gaussian noise for (1, 1e-6) and a hundred keys, and for a small ε.
-func BenchmarkCalibration(b *testing.B) {
-	for b.Loop() {
-		for _, e := range []int64{1e6, 10_000} {
-			if _, err := DiscreteGaussianVariance(approximate(b, e, 0).epsilon, privacy.AttoDelta(1e12), 100); err != nil {
-				b.Fatal(err)
-			}
 		}
 	}
 }

@@ -1,9 +1,7 @@
-// Package accounting says what several releases cost together. It converts between the units in which privacy is counted
-// (ε, ρ, and an ε with a δ), calibrates Gaussian noise, and holds filters: the budgets that stay valid when each release
-// is chosen after the answers of those before it. What may be added to what is a matter of types: PureCost,
-// ConcentratedCost and ApproximateCost do not mix, interactive mechanisms open only under a filter for which their
-// concurrent composition is proved here, and the optimal composition of a batch fixed in advance cannot be charged to.
-// docs/mechanisms/accounting.md says which composition is valid when. All of it is arithmetic on public numbers.
+// Package accounting says what several releases cost together: it holds the Filter, the budget that stays valid when each
+// release is chosen after the answers of those before it, which the ledger's accounts are, and what costs come to in
+// another unit: ε in ρ, an (ε, δ) in ρ, a unit replaced instead of removed. docs/mechanisms/accounting.md says which
+// composition is valid when. All of it is arithmetic on public numbers.
 package accounting
 
 import (

@@ -6,19 +6,32 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // gaussianRule halves δ between the noise and the threshold, as the figures do.
 func gaussianRule(t testing.TB, k, micro, delta int64) Rule {
 	t.Helper()
-	v, err := accounting.DiscreteGaussianVariance(privacy.MicroEpsilon(micro), privacy.AttoDelta(delta/2), k)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := NewGaussian(has(k), Variance{v.Num, v.Den}, privacy.AttoDelta(delta-delta/2))
+	const den = 1 << 20
+	variance := normalVariance(float64(micro)/1e6, float64(delta/2)/1e18, k)
+	r, err := Rule{kind: Gaussian, moved: k, delta: privacy.AttoDelta(delta - delta/2), num: int64(math.Ceil(variance * den)), den: den}.finish(k)
 	return must(t, r, err)
+}
+
+// normalVariance is the smallest σ² for which real-valued normal noise on k numbers that move by at most 1 each is
+// (ε, δ)-DP, exactly when (Balle and Wang 2018, Theorem 8) δ ≥ Φ(√k/(2σ) − εσ/√k) − e^ε Φ(−√k/(2σ) − εσ/√k).
+func normalVariance(epsilon, delta float64, k int64) float64 {
+	low, high := 0x1p-20, 0x1p40
+	for high/low > 1+1e-13 {
+		middle := math.Sqrt(low * high)
+		half, far := math.Sqrt(float64(k)/middle)/2, epsilon*math.Sqrt(middle/float64(k))
+		if distuv.UnitNormal.CDF(half-far)-math.Exp(epsilon)*distuv.UnitNormal.CDF(-half-far) <= delta {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
 }
 
 // continuous returns the published thresholds: of real-valued Laplace noise with δ/k a key, and of real-valued normal
@@ -27,12 +40,8 @@ func continuous(t testing.TB, k, micro, delta int64) (laplace, gaussian float64)
 	t.Helper()
 	e, d := float64(micro)/1e6, float64(delta)/1e18
 	each := -math.Expm1(math.Log1p(-d) / float64(k))
-	v, err := accounting.GaussianVariance(privacy.MicroEpsilon(micro), privacy.AttoDelta(delta/2), k)
-	if err != nil {
-		t.Fatal(err)
-	}
 	half := -math.Expm1(math.Log1p(-d/2) / float64(k))
-	return 1 + float64(k)/e*math.Log(1/(2*each)), 1 - math.Sqrt(float64(v.Num)/float64(v.Den))*distuv.UnitNormal.Quantile(half)
+	return 1 + float64(k)/e*math.Log(1/(2*each)), 1 - math.Sqrt(normalVariance(e, d/2, k))*distuv.UnitNormal.Quantile(half)
 }
 
 // TestPublishedThresholds: the two tables of the literature, to their printed digits, and ours beside them. An integer

@@ -30,7 +30,7 @@ func (k Kind) String() string {
 	return [...]string{"invalid", "truncated Laplace", "Laplace", "Gaussian"}[k]
 }
 
-// Rule says with which noise and from which threshold on keys are shown. Made by New, NewGaussian or Best it is
+// Rule says with which noise and from which threshold on keys are shown. Made by New or Best it is
 // immutable; the zero value is invalid.
 type Rule struct {
 	kind      Kind
@@ -44,7 +44,7 @@ type Rule struct {
 }
 
 // New returns the rule of a kind that costs at most so much: ε and δ, or ρ and δ. Of c only Groups (or, where that is 0,
-// Rows) and Neighbors matter: a unit has at most that many keys. A Gaussian rule needs ρ; see also NewGaussian.
+// Rows) and Neighbors matter: a unit has at most that many keys. A Gaussian rule needs ρ.
 func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	k, moved, err := keysOf(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 		err = rule.scale()
 	case Gaussian:
 		if r == 0 {
-			return Rule{}, errors.New("cost names epsilon, must name rho: no Gaussian noise is pure; see NewGaussian")
+			return Rule{}, errors.New("cost names epsilon, must name rho: no Gaussian noise is pure")
 		}
 		err = rule.variance()
 	default:
@@ -72,32 +72,8 @@ func New(kind Kind, c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	return rule.finish(k)
 }
 
-// Variance is σ² = Num/Den of a discrete Gaussian.
-type Variance struct{ Num, Den int64 }
-
-// NewGaussian returns the Gaussian rule of a given variance, as package accounting calibrates it to an (ε, δ), with
-// thresholds that take d beside.
-func NewGaussian(c privacy.Contribution, v Variance, d privacy.Delta) (Rule, error) {
-	k, moved, err := keysOf(c)
-	if err != nil {
-		return Rule{}, err
-	}
-	if v.Num <= 0 || v.Den <= 0 {
-		return Rule{}, fmt.Errorf("variance is %d/%d, must have a numerator and a denominator greater than 0", v.Num, v.Den)
-	}
-	rule := Rule{kind: Gaussian, moved: moved, delta: d, num: v.Num, den: v.Den}
-	rho := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(moved), big.NewInt(v.Den)), new(big.Int).Lsh(big.NewInt(v.Num), 1))
-	pico, err := roundedUp(rho, 1e12, "rho")
-	if err != nil {
-		return Rule{}, err
-	}
-	rule.cost = privacy.Cost{Rho: privacy.PicoRho(pico), Delta: d}
-	return rule.finish(k)
-}
-
 // Best returns the rule that shows a key from the smallest number of units on with probability at least one half; of
-// equals the one with less noise. Under pure that is Truncated, under zCDP Gaussian but for the largest costs. For an
-// (ε, δ) budget compare with NewGaussian: it wins from three keys a unit on.
+// equals the one with less noise. Under pure that is Truncated, under zCDP Gaussian but for the largest costs.
 func Best(c privacy.Contribution, cost privacy.Cost) (Rule, error) {
 	best, err := New(Truncated, c, cost)
 	if cost.Rho.Pico() == 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
@@ -30,8 +31,7 @@ func audited(t *testing.T, one, other func() float64) float64 {
 // TestAuditOfBothLevels: all that is seen by someone who paid ε = 1 for the finer of two levels, judged by each level,
 // their sum and their difference; four audits.
 func TestAuditOfBothLevels(t *testing.T) {
-	l := ladder(t, 1, 500_000, 1_000_000)
-	random := seeded(2)
+	draw := pair(t, noise.NewReader(seeded(2)))
 	for name, judge := range map[string]func(coarse, fine int64) float64{
 		"coarse":  func(coarse, _ int64) float64 { return float64(coarse) },
 		"fine":    func(_, fine int64) float64 { return float64(fine) },
@@ -39,10 +39,7 @@ func TestAuditOfBothLevels(t *testing.T) {
 		"bent in": func(coarse, fine int64) float64 { return float64(fine) + float64(min(max(coarse-fine, -1), 1))/4 },
 	} {
 		side := func(count int64) func() float64 {
-			return func() float64 {
-				v := drawn(t, l, []int64{count}, random)
-				return judge(v[0][0], v[1][0])
-			}
+			return func() float64 { return judge(draw(count)) }
 		}
 		bound := audited(t, side(10), side(11))
 		t.Logf("%s: epsilon at least %.3f of 1", name, bound)
@@ -55,18 +52,17 @@ func TestAuditOfBothLevels(t *testing.T) {
 	}
 }
 
-// TestAuditCatchesStoredNoise plants the fault that Draw forbids: the coarse answer was given before a row was added, the
+// TestAuditCatchesStoredNoise plants the fault that the package forbids: the coarse answer was given before a row was added, the
 // fine one, with the stored noise, after it. Paid: 1. The difference of the two is Y plus the row. The exact worst loss is
 // ε2 from the fine noise and ln(P(Y=0)/P(Y=1)) from the step, which grows without bound as the levels get closer.
 func TestAuditCatchesStoredNoise(t *testing.T) {
-	l := ladder(t, 1, 500_000, 1_000_000)
-	random := seeded(3)
+	draw := pair(t, noise.NewReader(seeded(3)))
 	history := func(before, after int64) func() float64 {
 		return func() float64 {
-			v := drawn(t, l, []int64{before}, random)
-			fine := v[1][0] + after - before
+			coarse, fine := draw(before)
+			fine += after - before
 			// The likelihood ratio's two parts: the noise's and the step's.
-			return float64(min(max(fine, 10), 11)) + 2*float64(min(max(fine-v[0][0], 0), 1))
+			return float64(min(max(fine, 10), 11)) + 2*float64(min(max(fine-coarse, 0), 1))
 		}
 	}
 	y := mass(math.Exp(-.5), math.Exp(-1))

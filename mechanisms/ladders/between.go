@@ -8,10 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
 
-// Levels may also be drawn one by one, of any scales, when they are asked for: the finest as data plus noise, kept sealed;
-// a Step makes the first level shown of it; a Between makes each later one as it would have been had it been drawn with
-// them.
-
 // Scale is the scale Num/Den of a discrete Laplace: q = exp(−Den/Num).
 type Scale struct{ Num, Den int64 }
 
@@ -32,7 +28,7 @@ func NewStep(coarse, fine Scale) (Step, error) {
 	return Step{j}, err
 }
 
-// Draw returns the coarser level. Its law is that of Ladder.Draw: with q1 > q2 those of the coarse and the fine level,
+// Draw returns the coarser level, whose law is that of its own scale: with q1 > q2 those of the coarse and the fine level,
 // discrete Laplace of q1 is discrete Laplace of q2 plus an independent Y that is 0 of chance w = (q2/q1)·((1−q1)/(1−q2))²
 // and else drawn of the discrete Laplace p1 of q1. On |z| = 1, with c = Re z, the quotient of their generating functions is
 // ((1−q1)/(1−q2))²·(1+q2²−2q2·c)/(1+q1²−2q1·c), and Y's is w + (1−w)·(1−q1)²/(1+q1²−2q1·c): two quotients of linear
@@ -80,7 +76,7 @@ func NewBetween(coarse, middle, finest Scale) (Between, error) {
 // Claim: if coarse was made of finest by a Step (or is a level that was drawn Between such), then the three are distributed
 // as if the middle level had been made of the finest, and the coarse one of it. So whoever has seen the coarse and then the
 // middle level has seen a post-processing of the middle one, which is discrete Laplace noise of its scale: both together
-// cost what the middle one costs (see Ladder.Draw), whatever made her ask.
+// cost what the middle one costs, whatever made her ask.
 // Proof: let z, y be the two values, d = y−z ≥ 0 (the other sign is its mirror image), and q1 > q2 > q3 those of the
 // coarse, middle and finest level. By the law of a Step the middle is z+A and y is z+A+B with A = 0 of chance a and else of
 // p2, B = 0 of chance b and else of p1. Given A+B = d the cases are in the proportions, all divided by p1(d), for d > 0
@@ -194,8 +190,8 @@ func newOdds(x1, x2 *big.Rat) (odds, error) {
 	return odds{coarse, between}, err
 }
 
-// flip: with T1, T2 geometrics of q1 and q2/q1, P(T2 < T1) = (q1−q2)/(1−q2) (see Ladder.Draw), and the chance is 1 less
-// that.
+// flip: with T1, T2 geometrics of q1 and q2/q1, P(T2 < T1) = Σ_j (1−q2/q1)(q2/q1)^j·q1^(j+1) = (q1−q2)/(1−q2), and the chance
+// is 1 less that.
 func (o odds) flip(reader *noise.Reader) bool {
 	return geometric(reader, o.between) >= geometric(reader, o.coarse)
 }

@@ -24,7 +24,7 @@ func stepMass(coarse, fine int64) func(k int64) float64 {
 }
 
 // TestMiddleIsALevel: a level drawn after the coarse one is distributed as one drawn before it: its noise, its steps from
-// the finest and to the coarse level, and that these two are independent; sixteen judgements at stattest.Usual.
+// the finest and to the coarse level, that these two are independent, and the coarse level's noise; twenty judgements at stattest.Usual.
 func TestMiddleIsALevel(t *testing.T) {
 	const n = 60_000
 	for number, c := range betweenCases {
@@ -41,13 +41,13 @@ func TestMiddleIsALevel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, down, up, pair := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+		own, coarse, down, up, pair := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 		cut := func(k int64) int64 { return min(max(k, -2), 2) + 2 }
 		for i := range n {
 			z := finest.Sample(reader)
 			y := step.Draw(reader, z)
 			m := between.Draw(reader, z, y)
-			own[i], down[i], up[i], pair[i] = m, m-z, y-m, 5*cut(m-z)+cut(y-m)
+			own[i], coarse[i], down[i], up[i], pair[i] = m, y, m-z, y-m, 5*cut(m-z)+cut(y-m)
 		}
 		var parts [2][5]float64
 		for k := int64(-700); k <= 700; k++ {
@@ -59,7 +59,7 @@ func TestMiddleIsALevel(t *testing.T) {
 			samples []int64
 			mass    func(k int64) float64
 		}{
-			{"noise", own, laplaceMass(c[1])}, {"down", down, stepMass(c[1], c[2])}, {"up", up, stepMass(c[0], c[1])},
+			{"noise", own, laplaceMass(c[1])}, {"coarse", coarse, laplaceMass(c[0])}, {"down", down, stepMass(c[1], c[2])}, {"up", up, stepMass(c[0], c[1])},
 			{"pair", pair, func(k int64) float64 {
 				if k < 0 || k > 24 {
 					return 0

@@ -1,9 +1,8 @@
-// Package marginals releases many overlapping GROUP BY tables of one set of rows together: marginals of a cube that need
-// never be written out. Every marginal is a sum of residuals, one for each subset of its attributes; a Plan observes each
-// residual once (zCDP, the best unbiased Gaussian strategy) or whole histograms (pure), and an Estimate puts any marginal,
-// sub-cube or weighted sum together from them, so that whatever is read adds up. Plans tell the exact variance of all of
-// it before any data. Rectangles over two ordered columns have a strategy of their own, Grid. The package takes sealed
-// tallies, one for each of Plan.Sources, and knows neither SQL nor users.
+// Package marginals observes many overlapping GROUP BY tables of one set of rows together: marginals of a cube that need
+// never be written out. Every marginal is a sum of residuals, one for each subset of its attributes; a cube observes each
+// residual once (zCDP, the best unbiased Gaussian strategy) or whole histograms (pure), as integers of one sensitivity, and
+// any marginal, sub-cube or weighted sum is read from them together, so that whatever is read adds up; its exact variance is
+// known before any data. A product does so with ranges over ordered columns. The package knows neither SQL nor users.
 package marginals
 
 import (
@@ -15,7 +14,6 @@ import (
 const (
 	MostAttributes = 64
 	MostCells      = 1 << 24 // of one source, its residuals' rows included, and of all observations together
-	mostSets       = 1 << 16 // subsets of the marginals
 )
 
 // Domain is the number of cells of each attribute. The zero value is invalid.

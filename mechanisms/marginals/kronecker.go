@@ -103,35 +103,6 @@ func newProduct(cells int, list []ranges.Description) (*product, error) {
 	return p, nil
 }
 
-// openFactor refuses strategies with entries below 0.
-func openFactor(d ranges.Description) (ranges.Strategy, error) {
-	switch d.Kind {
-	case ranges.KindIdentity, ranges.KindTree, ranges.KindPIdentity, ranges.KindSine:
-		return ranges.Open(d)
-	case ranges.KindMarginals:
-		for _, m := range d.Marginals {
-			if m.Residual {
-				return nil, fmt.Errorf("marginal %v is a residual, must be observed by its cells", Set(m.Attributes).Attributes())
-			}
-		}
-		return OpenCube(d)
-	}
-	return nil, fmt.Errorf("strategy is %s, must be one without entries below 0", d.Kind)
-}
-
-// readingOf returns, by observation, what it adds to each cell.
-func readingOf(s ranges.Strategy) [][]float64 {
-	line := make([]float64, s.Observations())
-	out := make([][]float64, len(line))
-	for j := range out {
-		line[j] = 1
-		out[j] = make([]float64, s.Cells())
-		fit(s, line, out[j])
-		line[j] = 0
-	}
-	return out
-}
-
 // Cells returns the number of cells of the cube.
 func (p *product) Cells() int { return p.cells }
 

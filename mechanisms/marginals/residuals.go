@@ -1,53 +1,14 @@
 package marginals
 
-import (
-	"errors"
-	"fmt"
-	"math"
+import "math"
 
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-)
-
-// Residuals returns the best unbiased Gaussian plan for the workload: each residual is observed once. The cost must name ρ.
+// precisions returns precisions of the residuals with the least Σ loss/precision, up to a common factor.
 //
 // Claim: under add-remove no Gaussian matrix mechanism of that ρ has a smaller weighted sum of variances (Xiao, He, Zhang,
 // Kifer 2023, ResidualPlanner). With v the loss and c the load of a residual, the least Σ v·σ² subject to Σ c/σ² ≤ 2ρ/rows²
-// has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ².
+// has σ² = √(c/v)·Σ√(v·c)·rows²/(2ρ), by Cauchy and Schwarz: (Σ√(v·c))² ≤ Σ v·σ²·Σ c/σ². TestResidualsAttainTheLowerBound.
 // Under replace-one the loads of several patterns of differing attributes bind at once; multiplicative weights on the
 // patterns find the least sum, and what they find is scaled to keep them all.
-// Proof of privacy: constraints, in load.go, with the precisions of the noise as it was rounded.
-func Residuals(w Workload, c privacy.Contribution, cost privacy.Cost) (Plan, error) {
-	b, err := boundsOf(c)
-	if err != nil {
-		return Plan{}, err
-	}
-	if w.loss == nil {
-		return Plan{}, errors.New("workload is the zero value, must be made by NewWorkload")
-	}
-	accountant, err := checkCost(cost)
-	if err != nil {
-		return Plan{}, err
-	}
-	if accountant != privacy.ZCDP {
-		return Plan{}, fmt.Errorf("cost of residuals is epsilon %s, must name rho", cost.Epsilon)
-	}
-	constraints := w.constraints(b.replaceOne)
-	precision := w.precisions(constraints)
-	// 2ρ/rows², rounded down.
-	budget := 2 * cost.Rho.Float() / (float64(b.rows) * float64(b.rows)) / margin
-	scale := budget / worst(constraints, precision)
-	observations := make([]observation, len(w.closure))
-	for i, a := range w.closure {
-		d, err := normalAtLeast(margin * w.domain.product(a, frameScale) / (precision[i] * scale))
-		if err != nil {
-			return Plan{}, fmt.Errorf("residual %v: %w", a.Attributes(), err)
-		}
-		observations[i] = observation{set: a, residual: true, noise: d}
-	}
-	return newPlan(w, cost, observations)
-}
-
-// precisions returns precisions of the residuals with the least Σ loss/precision, up to a common factor.
 func (w Workload) precisions(constraints [][]float64) []float64 {
 	duals := make([]float64, len(constraints))
 	for i := range duals {

@@ -67,14 +67,6 @@ func frameScale(n float64) float64 {
 	return n * n
 }
 
-// frameGrowth bounds how many times as large as the largest number of a line its sum and its rows may be.
-func frameGrowth(n int) int64 {
-	if n == 2 {
-		return 2
-	}
-	return 2 * int64(n)
-}
-
 // frame fills to with the sum of the line and its rows.
 func frame[T number](line, to []T) {
 	to[0] = sum(line)
@@ -145,4 +137,42 @@ func inside(s, a Set) []bool {
 		list = append(list, a.Has(i))
 	}
 	return list
+}
+
+// unframed returns the coordinates of the residual on s whose rows are given.
+func (d Domain) unframed(s Set, rows []float64) []float64 {
+	shape := d.shape(s)
+	rowsShape := make([]int, len(shape))
+	for i, n := range shape {
+		rowsShape[i] = frameRows(n)
+	}
+	for axis, n := range shape {
+		rows = along(rows, rowsShape, axis, n-1, unframe)
+		rowsShape[axis] = n - 1
+	}
+	return rows
+}
+
+// splitAll splits a marginal on s along all of its attributes.
+func (d Domain) splitAll(s Set, cells []float64) []float64 {
+	shape := d.shape(s)
+	for axis, n := range shape {
+		cells = along(cells, shape, axis, n, split)
+	}
+	return cells
+}
+
+// residualOf returns the coordinates of residual a of a marginal on s that splitAll has split.
+func (d Domain) residualOf(s, a Set, cells []float64) []float64 {
+	list := []float64{}
+	block(d.shape(s), inside(s, a), func(at int) { list = append(list, cells[at]) })
+	return list
+}
+
+func dot(a, b []float64) float64 {
+	s := 0.0
+	for i, x := range a {
+		s += x * b[i]
+	}
+	return s
 }

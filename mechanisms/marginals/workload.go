@@ -1,8 +1,6 @@
 package marginals
 
 import (
-	"fmt"
-	"math"
 	"math/bits"
 	"sort"
 )
@@ -10,7 +8,7 @@ import (
 // Marginal is a GROUP BY table that is wanted, with its importance.
 type Marginal struct {
 	Set    Set
-	Weight float64 // of the variance of each of its cells in the sum that a plan minimises
+	Weight float64 // of the variance of each of its cells in the sum that is minimised
 }
 
 // Workload is a list of marginals over a domain. It is immutable; the zero value is invalid.
@@ -19,63 +17,6 @@ type Workload struct {
 	marginals []Marginal
 	closure   []Set           // all subsets of the marginals, small ones first
 	loss      map[Set]float64 // of each residual: what one unit of its variance adds to the weighted sum of variances
-}
-
-// NewWorkload checks the marginals: each once, each of at most MostCells cells, all weights finite and greater than 0.
-func NewWorkload(d Domain, marginals ...Marginal) (Workload, error) {
-	if len(d.sizes) == 0 {
-		return Workload{}, fmt.Errorf("domain has no attributes, must be made by NewDomain")
-	}
-	if len(marginals) < 1 || len(marginals) > mostSets {
-		return Workload{}, fmt.Errorf("number of marginals is %d, must be from 1 to %d", len(marginals), mostSets)
-	}
-	w := Workload{domain: d, marginals: append([]Marginal(nil), marginals...), loss: map[Set]float64{}}
-	seen := map[Set]bool{}
-	for _, m := range marginals {
-		switch {
-		case bits.Len64(uint64(m.Set)) > len(d.sizes):
-			return Workload{}, fmt.Errorf("marginal %v has attribute %d, must be below %d", m.Set.Attributes(), bits.Len64(uint64(m.Set))-1, len(d.sizes))
-		case seen[m.Set]:
-			return Workload{}, fmt.Errorf("marginal %v occurs twice, must occur once", m.Set.Attributes())
-		case !(m.Weight >= leastWeight && m.Weight <= mostWeight):
-			return Workload{}, fmt.Errorf("weight of marginal %v is %g, must be from %g to %g", m.Set.Attributes(), m.Weight, leastWeight, mostWeight)
-		case d.Cells(m.Set) > MostCells:
-			return Workload{}, fmt.Errorf("marginal %v has more than %d cells", m.Set.Attributes(), MostCells)
-		case bits.OnesCount64(uint64(m.Set)) > 16:
-			return Workload{}, fmt.Errorf("marginal %v has %d attributes, must have at most 16", m.Set.Attributes(), bits.OnesCount64(uint64(m.Set)))
-		}
-		seen[m.Set] = true
-		for a := range m.Set.subsets {
-			w.loss[a] += m.Weight * float64(d.Cells(m.Set)) * d.variance(m.Set, a)
-		}
-		if len(w.loss) > mostSets {
-			return Workload{}, fmt.Errorf("marginals have more than %d subsets", mostSets)
-		}
-	}
-	for a := range w.loss {
-		w.closure = append(w.closure, a)
-	}
-	sort.Slice(w.closure, func(i, j int) bool {
-		a, b := w.closure[i], w.closure[j]
-		if m, n := bits.OnesCount64(uint64(a)), bits.OnesCount64(uint64(b)); m != n {
-			return m < n
-		}
-		return a < b
-	})
-	return w, nil
-}
-
-// The weights' range keeps all sums of variances far inside of the floats.
-const leastWeight, mostWeight = 1e-12, 1e12
-
-// variance returns what one unit of the variance of residual a adds to the variance of a cell of the marginal s.
-//
-// Derivation: write P_i for the projection of attribute i's cells onto the vectors of sum 0, J_i/d_i for the one onto the
-// constant ones. Marginal s is x = Σ over a ⊆ s of (⊗ P_i over a) ⊗ (⊗ J_i/d_i over s∖a) x, that is, the residual
-// r_a = (⊗ P_i) x_a of the marginal x_a, spread evenly: each cell takes r_a / Π d_i over s∖a. A residual is read with
-// covariance σ_a²·⊗ P_i, whose diagonal is Π (1 − 1/d_i), and residuals are uncorrelated with each other.
-func (d Domain) variance(s, a Set) float64 {
-	return d.trace(a) / square(d.product(s&^a, func(n float64) float64 { return n }))
 }
 
 // trace returns Π (1 − 1/d_i) over a: the diagonal of the projection onto the residual.
@@ -140,17 +81,4 @@ func maximal(sets []Set) []Set {
 		}
 	}
 	return top
-}
-
-// sumOfVariances returns Σ loss·variance over the residuals.
-func (w Workload) sumOfVariances(variance map[Set]float64) float64 {
-	sum := 0.0
-	for _, a := range w.closure { // in order, so that the same plan says the same sum
-		v, ok := variance[a]
-		if !ok {
-			return math.Inf(1)
-		}
-		sum += w.loss[a] * v
-	}
-	return sum
 }

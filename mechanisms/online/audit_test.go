@@ -3,7 +3,6 @@ package online
 import (
 	"testing"
 
-	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -118,10 +117,7 @@ func TestAuditOfSessions(t *testing.T) {
 	if cost, err = p.Cost(); err != nil {
 		t.Fatal(err)
 	}
-	converted, err := accounting.LeastEpsilon(cost.Rho, privacy.AttoDelta(1e16)) // δ = 0.01
-	if err != nil {
-		t.Fatal(err)
-	}
+	converted := stattest.LeastEpsilon(cost.Rho, privacy.AttoDelta(1e16)) // δ = 0.01
 	judge = func(r transcript) float64 {
 		if len(r.hards) == 0 {
 			return -100

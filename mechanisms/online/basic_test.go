@@ -200,54 +200,6 @@ func TestBasicIsAccurate(t *testing.T) {
 	}
 }
 
-// TestDoubling: phases of 20, 40 and 80 queries, one cost; the candidates stay.
-func TestDoubling(t *testing.T) {
-	s := smallBasic()
-	s.Queries, s.Rows, s.Width = 20, 1_000_000_000, 250_000_000
-	p, err := NewDoubling(s, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if cost, err := p.Cost(); err != nil || cost != s.Cost {
-		t.Error(cost, err)
-	}
-	total := privacy.Cost{}
-	for i, phase := range p.plans {
-		cost, err := phase.Cost()
-		if err != nil || phase.spec.Queries != 20<<i {
-			t.Error(phase.spec, err)
-		}
-		total = total.Plus(cost)
-	}
-	if !total.Fits(s.Cost) {
-		t.Errorf("phases cost %s of %s", total, s.Cost)
-	}
-	d, err := OpenDoubling(p, privacy.Seal([]int64{1_000_000_000, 0, 0, 0, 0, 0, 0, 0}), seeded(5))
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked, random := 0, weak.New(generator(6))
-	for {
-		if _, err := d.Answer(randomQuery(t, 8, random)); err != nil {
-			break
-		}
-		asked++
-	}
-	if stopped := d.now.stopped; stopped == nil || (stopped.Reason == NoQueries) != (asked == 140) || d.now.candidates.left() == 6435 {
-		t.Errorf("%d queries, %v, %d candidates", asked, stopped, d.now.candidates.left())
-	}
-	if _, err := NewDoubling(s, 0); err == nil {
-		t.Error("no phases")
-	}
-	if _, err := OpenDoubling(DoublingPlan{}, privacy.Seal(skewed), seeded(1)); err == nil {
-		t.Error("zero plan opened")
-	}
-	s.Width = 25_000
-	if _, err := NewDoubling(s, 3); err == nil || !strings.Contains(err.Error(), "phase 1: ") {
-		t.Error(err)
-	}
-}
-
 // TestAuditOfBasic: an honest mechanism has so much noise at the theorem's n that the audit sees next to nothing; with the
 // noise of its bit and its answer divided by share/2 the same audit sees more than is paid. One alarm of 1e-6.
 func TestAuditOfBasic(t *testing.T) {

@@ -12,11 +12,11 @@ func TestTheHistogramWins(t *testing.T) {
 	c := covid{rows: 600_000, alpha: .05}
 	for _, accountant := range []privacy.Accountant{privacy.Pure, privacy.ZCDP} {
 		for _, rule := range []Rule{TheoryStep, Projection, Median} {
-			p, err := PlanFor(c.spec(rule, accountant, 60), c.target())
+			p, err := planFor(c.spec(rule, accountant, 60), c.target())
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := Better(p, covidMiss)
+			b, err := better(p, covidMiss)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -36,11 +36,11 @@ func TestTheHistogramWins(t *testing.T) {
 	// Two million cells and few updates under zCDP are beyond the cross-over: 3e5 to 2e6 cells.
 	s := c.spec(Projection, privacy.ZCDP, 20)
 	s.Cells = 1 << 22
-	p, err := PlanFor(s, c.target())
+	p, err := planFor(s, c.target())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := Better(p, covidMiss); err != nil || b.Histogram() || b.HistogramCost.Fits(b.Cost) {
+	if b, err := better(p, covidMiss); err != nil || b.Histogram() || b.HistogramCost.Fits(b.Cost) {
 		t.Errorf("%+v (%v)", b, err)
 	}
 }

@@ -133,7 +133,7 @@ func (o *outcome) add(off, rows int64) {
 }
 
 func (c covid) session(rule Rule, accountant privacy.Accountant, updates int, cells []int64, pool []Query, asks []int) (outcome, error) {
-	p, err := PlanFor(c.spec(rule, accountant, updates), c.target())
+	p, err := planFor(c.spec(rule, accountant, updates), c.target())
 	if err != nil {
 		return outcome{}, err
 	}

@@ -35,11 +35,11 @@ func (c covid) direct(cells []int64, pool []Query, asks []int) (outcome, error) 
 
 // histogram answers every query from one noisy histogram whose width, at its worst query, is the target's.
 func (c covid) histogram(cells []int64, pool []Query, asks []int) (outcome, error) {
-	p, err := PlanFor(c.spec(Projection, privacy.Pure, 60), c.target())
+	p, err := planFor(c.spec(Projection, privacy.Pure, 60), c.target())
 	if err != nil {
 		return outcome{}, err
 	}
-	b, err := Better(p, covidMiss)
+	b, err := better(p, covidMiss)
 	if err != nil {
 		return outcome{}, err
 	}

@@ -218,7 +218,7 @@ func TestPlansReachTheirWidth(t *testing.T) {
 			Cells: 2, Grid: 1, Contribution: privacy.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Rows: 2000,
 			Updates: 20, Rule: Projection, Accountant: accountant,
 		}
-		p, err := PlanFor(s, Target{Width: 300, Miss: miss})
+		p, err := planFor(s, Target{Width: 300, Miss: miss})
 		if err != nil {
 			t.Fatal(err)
 		}

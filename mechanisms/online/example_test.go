@@ -17,10 +17,10 @@ func source() *weak.ChaCha8 {
 
 // A session for counting queries over four regions and two sexes, of about 100,000 people.
 func Example() {
-	plan, err := online.PlanFor(online.Spec{
+	plan, err := online.NewPlan(online.Spec{
 		Cells: 8, Grid: 1, Rows: 100_000, Updates: 20, Rule: online.Projection,
 		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, Accountant: privacy.Pure,
-	}, online.Target{Width: 5000, Miss: .01})
+	}, privacy.Cost{Epsilon: privacy.MicroEpsilon(94_864)}, .01)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,18 +46,14 @@ func Example() {
 		}
 		fmt.Println(spans, a.Value())
 	}
-	better, err := online.Better(plan, .01)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("a plain histogram would do:", better.Histogram(), better.HistogramCost)
+	fmt.Println("of 100 answers one is off by more than", plan.Width(.01))
 	// Output:
-	// opening it costs ε 0.094864
+	// opening it costs ε 0.094845
 	// [{0 1}] {39777 true 19}
 	// [{4 5}] {36268 true 18}
 	// [{0 1} {4 5}] {74046 false 18}
 	// [{0 4}] {51754 false 18}
-	// a plain histogram would do: true ε 0.002167
+	// of 100 answers one is off by more than 4998
 }
 
 // After the last hard answer a session answers nothing.

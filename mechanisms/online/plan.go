@@ -41,14 +41,7 @@ type Spec struct {
 	Accountant   privacy.Accountant
 }
 
-// Target is the error that is asked for: an answer is off by more than Width rows with probability at most Miss, each
-// by itself and while the session lasts.
-type Target struct {
-	Width int64
-	Miss  noise.Probability
-}
-
-// Plan is a checked spec with its noise. It is made by NewPlan or PlanFor; the zero value is refused.
+// Plan is a checked spec with its noise. It is made by NewPlan; the zero value is refused.
 type Plan struct {
 	spec      Spec
 	moves     int64 // by how much one unit moves a query, on the grid
@@ -93,22 +86,6 @@ func NewPlan(s Spec, cost privacy.Cost, miss noise.Probability) (Plan, error) {
 		width = math.Sqrt(width)
 	}
 	return s.plan(shape, width, moves, math.Floor)
-}
-
-// PlanFor returns the cheapest plan that reaches the target; Cost tells what it takes.
-func PlanFor(s Spec, t Target) (Plan, error) {
-	moves, err := s.check()
-	if err != nil {
-		return Plan{}, err
-	}
-	if t.Width < 1 || t.Width > mostRows {
-		return Plan{}, fmt.Errorf("width is %d, must be from 1 to %d", t.Width, int64(mostRows))
-	}
-	if err := checkMiss(t.Miss); err != nil {
-		return Plan{}, err
-	}
-	width := float64(t.Width) / (float64(moves) / float64(s.Grid))
-	return s.plan(shapeOf(s, t.Miss), max(width-2/float64(moves), width/2), moves, math.Ceil)
 }
 
 func checkMiss(miss noise.Probability) error {
@@ -227,7 +204,7 @@ func (p Plan) costOf(updates int64) (privacy.Cost, error) {
 	return privacy.Cost{Rho: privacy.PicoRho(total.Int64())}, nil
 }
 
-var errUnplanned = errors.New("plan was not made by NewPlan or PlanFor")
+var errUnplanned = errors.New("plan was not made by NewPlan")
 
 // sources holds the distributions of the noise, on the grid.
 type sources struct{ threshold, comparison, answer noise.Distribution }

@@ -33,7 +33,7 @@ func TestSpecsAreChecked(t *testing.T) {
 		s := small(Projection, privacy.Pure)
 		c.change(&s)
 		for _, make := range []func() error{
-			func() error { _, err := PlanFor(s, Target{100, .01}); return err },
+			func() error { _, err := planFor(s, Target{100, .01}); return err },
 			func() error { _, err := NewPlan(s, privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}, .01); return err },
 		} {
 			if err := make(); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -43,7 +43,7 @@ func TestSpecsAreChecked(t *testing.T) {
 	}
 	s := small(Projection, privacy.Pure)
 	for _, target := range []Target{{0, .1}, {-1, .1}, {math.MaxInt64, .1}, {100, 0}, {100, 1}, {100, noise.Probability(math.NaN())}, {100, noise.Probability(math.Inf(1))}, {100, -1}} {
-		if _, err := PlanFor(s, target); err == nil {
+		if _, err := planFor(s, target); err == nil {
 			t.Errorf("target %v passed", target)
 		}
 	}
@@ -78,7 +78,7 @@ func TestPlansCostNoMore(t *testing.T) {
 				if !cost.Fits(offered) || share < .98 {
 					t.Errorf("%s, %s: %s of %s", accountant, rule, cost, offered)
 				}
-				q, err := PlanFor(s, Target{Width: p.Width(.01), Miss: .01})
+				q, err := planFor(s, Target{Width: p.Width(.01), Miss: .01})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -194,47 +194,11 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-func FuzzDecodeState(f *testing.F) {
-	p := planned(f, small(Projection, privacy.Pure), 100)
-	s := opened(f, p, skewed, seeded(1), keep)
-	for i := range 8 {
-		if _, err := s.Answer(only(f, 8, i)); err != nil {
-			break
-		}
-	}
-	f.Add(s.State().Encode())
-	f.Add([]byte{})
-	f.Add(State{}.Encode())
-	f.Fuzz(func(t *testing.T, b []byte) {
-		state, err := DecodeState(b)
-		if err != nil {
-			return
-		}
-		if again, err := DecodeState(state.Encode()); err != nil || again.used() != state.used() {
-			t.Error(again, err)
-		}
-	})
-}
-
-// TestDamagedStatesAreRefused: each byte of a state matters.
-func TestDamagedStatesAreRefused(t *testing.T) {
-	p := planned(t, small(Projection, privacy.Pure), 100)
-	s := opened(t, p, skewed, seeded(1), keep)
-	for i := range 4 {
-		if _, err := s.Answer(only(t, 8, i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	good := s.State().Encode()
-	for i := range good {
-		bad := append([]byte(nil), good...)
-		bad[i] ^= 4
-		if _, err := DecodeState(bad); err == nil {
-			t.Errorf("byte %d does not matter", i)
-		}
-	}
+// TestStatesBelongToTheirPlan: nothing is restored under another one.
+func TestStatesBelongToTheirPlan(t *testing.T) {
+	s := opened(t, planned(t, small(Projection, privacy.Pure), 100), skewed, seeded(1), keep)
 	other := planned(t, small(Projection, privacy.Pure), 101)
-	if _, err := Restore(other, s.State(), privacy.Seal(skewed), seeded(1), keep); err == nil {
+	if _, err := restore(other, s.State(), privacy.Seal(skewed), seeded(1), keep); err == nil {
 		t.Error("restored under another plan")
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
-// Answerer answers queries one by one: a Session, a Basic, a Doubling, or a Memo over one of them.
+// Answerer answers queries one by one: a Session, a Basic, or a Memo over one of them.
 type Answerer interface {
 	Answer(q Query) (privacy.Released[Answer], error)
 }
@@ -64,7 +64,7 @@ type Checkpoint func(State) error
 // Session is a sparse vector over a public hypothesis: Online Iterative Construction with multiplicative weights, or the
 // median mechanism in the same form. It is safe for concurrent use.
 //
-// Claim: all that a session says, over all its lives between Open and the last Restore, is Plan.Cost-DP (-zCDP).
+// Claim: all that a session says, over all its lives between Open and the last Resume, is Plan.Cost-DP (-zCDP).
 // Theorem: adaptive composition (pure ε; ρ by Bun and Steinke 2016), ε-DP implies ε²/2-zCDP (the same, Proposition 1.4);
 // for the outline Hardt and Rothblum 2010, Roth and Roughgarden 2010, Gupta, Roth, Ullman 2012.
 // Proof: the rows are opened in instance.observe alone. Everything else is a function of the answers: guesses come from
@@ -188,7 +188,7 @@ func (s *Session) guess(q Query) int64 {
 
 func rounded(mass, whole float64) int64 { return int64(min(max(math.Round(mass*whole), 0), whole)) }
 
-// State returns what a Restore needs. All of it is public.
+// State returns what a Resume needs. All of it is public.
 func (s *Session) State() State {
 	s.lock.Lock()
 	defer s.lock.Unlock()

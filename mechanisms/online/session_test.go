@@ -20,7 +20,7 @@ func small(rule Rule, accountant privacy.Accountant) Spec {
 
 func planned(t testing.TB, s Spec, width int64) Plan {
 	t.Helper()
-	p, err := PlanFor(s, Target{Width: width, Miss: .01})
+	p, err := planFor(s, Target{Width: width, Miss: .01})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestTheCapHalts(t *testing.T) {
 		if _, err := session.Guess(only(t, 8, 1)); err != nil {
 			t.Error(err)
 		}
-		if _, err := Restore(p, session.State(), privacy.Seal(skewed), seeded(1), keep); !errors.As(err, new(*Stopped)) {
+		if _, err := restore(p, session.State(), privacy.Seal(skewed), seeded(1), keep); !errors.As(err, new(*Stopped)) {
 			t.Errorf("a spent session was restored: %v", err)
 		}
 	}
@@ -119,14 +119,14 @@ func TestAFailedCheckpointWithholdsTheAnswer(t *testing.T) {
 	if n := len(session.State().Entries()); n != 2 {
 		t.Errorf("the state tells of %d answers, want the 2 that were given", n)
 	}
-	restored, err := Restore(p, durable, privacy.Seal(skewed), seeded(2), func(s State) error { durable = s; return nil })
+	restored, err := restore(p, durable, privacy.Seal(skewed), seeded(2), func(s State) error { durable = s; return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if durable.Restarts() != 1 || restored.left() != 10-2-1 {
 		t.Errorf("%d restarts, %d left, want 1 and 7", durable.Restarts(), restored.left())
 	}
-	if _, err := Restore(p, durable, privacy.Seal(skewed), seeded(2), func(State) error { return broken }); !errors.Is(err, broken) {
+	if _, err := restore(p, durable, privacy.Seal(skewed), seeded(2), func(State) error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("restored without a durable state: %v", err)
 	}
 }
@@ -138,8 +138,8 @@ func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
 		for stream := range byte(5) {
 			p := planned(t, small(rule, privacy.ZCDP), 150)
 			random := weak.New(generator(stream))
-			var disk []byte
-			save := func(s State) error { disk = s.Encode(); return nil }
+			var disk *State
+			save := func(s State) error { disk = &s; return nil }
 			session := opened(t, p, skewed, random16(random), save)
 			hard, restarts := 0, 0
 			for range 300 {
@@ -154,15 +154,11 @@ func TestNoLifeGivesMoreThanTheCap(t *testing.T) {
 				if random.IntN(30) > 0 || disk == nil {
 					continue
 				}
-				state, err := DecodeState(disk)
-				if err != nil {
-					t.Fatal(err)
-				}
 				before, err := session.Guess(q)
 				if err != nil {
 					t.Fatal(err)
 				}
-				next, err := Restore(p, state, privacy.Seal(skewed), random16(random), save)
+				next, err := restore(p, *disk, privacy.Seal(skewed), random16(random), save)
 				if err != nil {
 					break
 				}
@@ -272,9 +268,8 @@ func TestEarlierAnswersAreLearned(t *testing.T) {
 	if second.left() != 10 || len(told) == 0 || !slices.Equal(first.hypothesis.(*weights).p, second.hypothesis.(*weights).p) {
 		t.Errorf("%d left, learned %d", second.left(), len(told))
 	}
-	decoded, err := DecodeState(second.State().Encode())
-	if err != nil || decoded.used() != 0 || len(decoded.Entries()) != len(told) {
-		t.Error(decoded, err)
+	if s := second.State(); s.used() != 0 || len(s.Entries()) != len(told) {
+		t.Error(s)
 	}
 }
 
@@ -322,13 +317,13 @@ func TestUnmadeValuesAreRefused(t *testing.T) {
 	if _, err := Open(p, privacy.Seal(skewed), seeded(1), nil); err == nil {
 		t.Error("restarts without a checkpoint")
 	}
-	if _, err := Restore(p, State{}, privacy.Seal(skewed), seeded(1), keep); err == nil {
+	if _, err := restore(p, State{}, privacy.Seal(skewed), seeded(1), keep); err == nil {
 		t.Error("zero state restored")
 	}
-	if _, err := Restore(Plan{}, State{}, privacy.Seal(skewed), seeded(1), keep); err == nil {
+	if _, err := restore(Plan{}, State{}, privacy.Seal(skewed), seeded(1), keep); err == nil {
 		t.Error("zero plan restored")
 	}
-	if _, err := Better(Plan{}, .1); err == nil {
+	if _, err := better(Plan{}, .1); err == nil {
 		t.Error("zero plan compared")
 	}
 	short := opened(t, p, []int64{-5, 1 << 62, 3}, seeded(1), keep) // cells are made valid, never refused

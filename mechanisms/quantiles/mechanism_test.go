@@ -2,6 +2,7 @@ package quantiles
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -291,4 +292,16 @@ func TestCosts(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Evenly returns the m quantiles 1/(m+1) to m/(m+1): of m = 1 the median.
+func Evenly(m int) ([]Quantile, error) {
+	if m < 1 || m >= MostQuantiles {
+		return nil, fmt.Errorf("quantiles is %d, must be from 1 to %d", m, MostQuantiles-1)
+	}
+	all := make([]Quantile, m)
+	for i := range all {
+		all[i], _ = NewQuantile(int64(i+1), int64(m+1))
+	}
+	return all, nil
 }

@@ -23,18 +23,6 @@ func NewQuantile(num, den int64) (Quantile, error) {
 	return Quantile{num / d, den / d}, nil
 }
 
-// Evenly returns the m quantiles 1/(m+1) to m/(m+1): of m = 1 the median.
-func Evenly(m int) ([]Quantile, error) {
-	if m < 1 || m >= MostQuantiles {
-		return nil, fmt.Errorf("quantiles is %d, must be from 1 to %d", m, MostQuantiles-1)
-	}
-	all := make([]Quantile, m)
-	for i := range all {
-		all[i], _ = NewQuantile(int64(i+1), int64(m+1))
-	}
-	return all, nil
-}
-
 // Float returns the share.
 func (q Quantile) Float() float64 { return float64(q.num) / float64(q.den) }
 

@@ -58,10 +58,6 @@ func newSubspace(rows int, diagonal []float64, apply func(dst, v []float64)) sub
 // gramRanges sets dst to G·v for all ranges over len(v) cells: (D+1)·tridiag(−1, 2, −1)⁻¹.
 func gramRanges(dst, v []float64) { gramEnds(dst, v, float64(len(v)+1), 1) }
 
-// gramEven and gramOdd are gramRanges on the even and odd vectors over 2·len(v) cells.
-func gramEven(dst, v []float64) { gramEnds(dst, v, float64(2*len(v)+1), 0) }
-func gramOdd(dst, v []float64)  { gramEnds(dst, v, float64(2*len(v)+1), 2) }
-
 // gramEnds solves −y[i−1] + 2y[i] − y[i+1] = scale·v[i] with y[−1] = 0 and the last slope y[n] − y[n−1] = −end·y[n−1].
 func gramEnds(dst, v []float64, scale, end float64) {
 	n, slope, sum := len(v), 0.0, 0.0
@@ -90,28 +86,6 @@ func gramPrefixes(dst, v []float64) {
 		sum += dst[i]
 		dst[i] = sum
 	}
-}
-
-// newTemplate returns the search space of so many free rows. It is symmetric where it can be.
-func newTemplate(workload Workload, cells, rows int) *template {
-	diagonal := make([]float64, cells)
-	for j := range diagonal {
-		if diagonal[j] = float64(cells - j); workload == AllRanges {
-			diagonal[j] *= float64(j + 1)
-		}
-	}
-	if workload == AllPrefixes {
-		return templateOf(cells, rows, newSubspace(rows, diagonal, gramPrefixes))
-	}
-	if cells%2 == 1 {
-		return templateOf(cells, rows, newSubspace(rows, diagonal, gramRanges))
-	}
-	even, odd := make([]float64, cells/2), make([]float64, cells/2)
-	for j := range even {
-		across := float64(j+1) * float64(j+1) // G of a cell and its mirror image
-		even[j], odd[j] = diagonal[j]+across, diagonal[j]-across
-	}
-	return templateOf(cells, rows, newSubspace(rows, even, gramEven), newSubspace(rows, odd, gramOdd))
 }
 
 func templateOf(cells, rows int, parts ...subspace) *template {

@@ -23,7 +23,7 @@ const leastPIdentity = 9
 // further versions.
 var shippedCells = []int{8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192}
 
-// strategies holds for each of them the rows of T, made by TestRegenerateStrategies: compressed, see encodeRows.
+// strategies holds for each of them the rows of T, made by TestRegenerateStrategies: compressed, see decodeRows.
 //
 //go:embed strategies
 var strategies embed.FS
@@ -143,31 +143,9 @@ func bandOf(row []int64) band {
 	return band{from: from, weights: row[from:to]}
 }
 
-// encodeRows writes rows as compressed varints: their number, and for each its place, its length, and the differences of
-// the differences of its weights, since rows are smooth. Symmetric rows are written without their mirror images.
-func encodeRows(rows []band, symmetric bool) []byte {
-	b := binary.AppendUvarint(nil, uint64(len(rows)))
-	mirrored := byte(0)
-	if symmetric {
-		mirrored = 1
-	}
-	b = append(b, mirrored)
-	for _, r := range rows {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.from)), uint64(len(r.weights)))
-		last, difference := int64(0), int64(0)
-		for _, w := range r.weights {
-			b = binary.AppendVarint(b, w-last-difference)
-			last, difference = w, w-last
-		}
-	}
-	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
-	_, _ = z.Write(b) // to memory
-	_ = z.Close()
-	return out.Bytes()
-}
-
-// decodeRows reads what encodeRows wrote. The weights are checked by newPIdentity.
+// decodeRows reads rows that were written as compressed varints: their number, and for each its place, its length, and the
+// differences of the differences of its weights, since rows are smooth. Symmetric rows are written without their mirror
+// images. The weights are checked by newPIdentity.
 func decodeRows(data []byte, cells int) ([]band, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

@@ -165,3 +165,35 @@ func (b *breaking) Read(p []byte) (int, error) {
 	b.failed = b.failed || err != nil
 	return n, err
 }
+
+// Rate returns ε/spread.
+func (m Mechanism) Rate() Rate { return m.rate }
+
+// Cost returns what a draw takes from a budget, rounded up: ε, or ρ = ε²/8 (exponential mechanism), ε²/2 (the others).
+func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
+	if m.rule == 0 {
+		return privacy.Cost{}, errNotMade
+	}
+	return m.strength.take(a, 1, m.rule.divisor())
+}
+
+// Rate returns the rate of each draw; that of Bins is not valid.
+func (t Top) Rate() Rate { return t.rate }
+
+// Cost returns what the draw takes from a budget, rounded up. With ε0 the ε of one of k draws: Gumbel k·ε0, or k·ε0²/8;
+// peeling k·ε0, or k·ε0²/2; joint, one draw, ε0 or ε0²/8. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ alone.
+func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
+	switch {
+	case t.method == 0:
+		return privacy.Cost{}, errNotMade
+	case t.method != Bins:
+		return t.strength.take(a, t.draws(), t.divisor())
+	case a == privacy.Pure && t.charged.Rho.Pico() == 0, a == privacy.ZCDP && t.charged.Epsilon.Micro() == 0:
+		return t.charged, nil
+	case a == privacy.ZCDP:
+		return privacy.Cost{Rho: t.charged.Epsilon.Rho()}, nil
+	case a == privacy.Pure:
+		return privacy.Cost{}, errors.New("accountant is pure, must be zcdp for Gaussian noise")
+	}
+	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
+}

@@ -109,3 +109,107 @@ func TestLossBoundRefuses(t *testing.T) {
 		t.Error("a bound of nothing")
 	}
 }
+
+// Expected returns the expected loss of one draw when the losses are these: what a planner asks of public guesses. The
+// noise of NoisyMax is summed up where it has mass.
+func (m Mechanism) Expected(losses []uint64) float64 {
+	r := m.rate.Float()
+	switch m.rule {
+	case Exponential:
+		sum, mean := 0.0, 0.0
+		for _, g := range losses {
+			w := math.Exp(-r * float64(g))
+			sum, mean = sum+w, mean+w*float64(g)
+		}
+		return mean / sum
+	case PermuteAndFlip:
+		return flipped(losses, r)
+	case NoisyMax:
+		d, err := laplace(m.rate)
+		if err != nil {
+			return math.NaN()
+		}
+		return noisyMaxExpected(losses, d, r)
+	}
+	return math.NaN()
+}
+
+// flipped: all coins may be thrown at once, and a uniform one of the heads taken; so P(i) = p_i·∫ Π_{j≠i} (1 − p_j + p_j·x) dx
+// over [0, 1], p_j the coins' probabilities: x^heads averages to 1/(heads+1). Gauss-Legendre on pieces that halve towards
+// x = 1, where it is steep.
+func flipped(losses []uint64, r float64) float64 {
+	nodes, weights := legendre()
+	alike := map[uint64]float64{}
+	for _, g := range losses {
+		alike[g]++
+	}
+	mean, high := 0.0, 1.0
+	for piece := range 40 {
+		low := high / 2
+		if piece == 39 {
+			low = 0
+		}
+		for at, node := range nodes {
+			y := low + (high-low)*node // y = 1 − x
+			product, sum := 0.0, 0.0
+			for g, n := range alike {
+				p := math.Exp(-r * float64(g))
+				product += n * math.Log1p(-p*y)
+				sum += n * float64(g) * p / (1 - p*y)
+			}
+			mean += weights[at] * (high - low) * math.Exp(product) * sum
+		}
+		high = low
+	}
+	return mean
+}
+
+// legendre returns nodes and weights of order 16 on [0, 1].
+func legendre() (nodes, weights [16]float64) {
+	for i := range 16 {
+		x := math.Cos(math.Pi * (float64(i) + .75) / 16.5)
+		slope := 0.0
+		for range 50 {
+			a, b := 1.0, x
+			for k := 2.0; k <= 16; k++ {
+				a, b = b, ((2*k-1)*x*b-(k-1)*a)/k
+			}
+			slope = 16 * (x*b - a) / (x*x - 1)
+			x -= b / slope
+		}
+		nodes[i], weights[i] = (1-x)/2, 1/((1-x*x)*slope*slope)
+	}
+	return nodes, weights
+}
+
+// noisyMaxExpected sums over the value of the largest: P(all ≤ v), candidates before the winner strictly below.
+func noisyMaxExpected(losses []uint64, d noise.Distribution, r float64) float64 {
+	q := math.Exp(-r)
+	atMost := func(v float64) float64 { // P(noise ≤ v)
+		if v >= 0 {
+			return 1 - math.Pow(q, v+1)/(1+q)
+		}
+		return math.Pow(q, -v) / (1 + q)
+	}
+	reach := int64(60/r) + 1
+	mean := 0.0
+	for v := -reach; v <= reach+int64(2*math.Log(float64(len(losses)))/r); v++ {
+		product, zero := 0.0, false
+		for _, g := range losses {
+			p := atMost(float64(v) + float64(g))
+			product += math.Log(p)
+			zero = zero || p == 0
+		}
+		if zero || product < -700 {
+			continue
+		}
+		earlier := 1.0
+		for _, g := range losses {
+			at := float64(v) + float64(g)
+			mass := float64(d.Mass(v + int64(g)))
+			mean += float64(g) * mass / atMost(at) * math.Exp(product) * earlier
+			earlier *= atMost(at-1) / atMost(at)
+		}
+	}
+	return mean
+}

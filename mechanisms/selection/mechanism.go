@@ -67,17 +67,6 @@ func Choose(scores Scores, c privacy.Contribution, cost privacy.Cost) (Mechanism
 // Rule returns the rule.
 func (m Mechanism) Rule() Rule { return m.rule }
 
-// Rate returns ε/spread.
-func (m Mechanism) Rate() Rate { return m.rate }
-
-// Cost returns what a draw takes from a budget, rounded up: ε, or ρ = ε²/8 (exponential mechanism), ε²/2 (the others).
-func (m Mechanism) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	if m.rule == 0 {
-		return privacy.Cost{}, errNotMade
-	}
-	return m.strength.take(a, 1, m.rule.divisor())
-}
-
 var errNotMade = errors.New("selection was not made by a constructor")
 
 // Select opens the sealed cells, scores the candidates and returns the number of the drawn one.

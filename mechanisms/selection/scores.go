@@ -13,7 +13,6 @@ import (
 // The largest selections. No |score| exceeds MostScore, so that no difference of two overflows.
 const (
 	MostCandidates = 1 << 20
-	MostEntries    = 1 << 22 // of a matrix
 	MostWeight     = 1 << 31 // of one count in a score
 	MostRows       = 1 << 28 // of a unit
 	MostSpread     = 1 << 33
@@ -25,8 +24,6 @@ type scoring uint8
 const (
 	counts  scoring = 1 + iota // score = the cell; a row is in at most one cell
 	columns                    // score = the cell; a row may be in every cell
-	linear                     // score = a row of a matrix times the cells; a row is in at most one cell
-	mixed                      // the same; a row may be in every cell
 	scaled                     // score = weight · the cell; a row may be in every cell
 	tails                      // score = weight · sum of the cells from some cell on; a row is in at most one cell
 )
@@ -37,7 +34,6 @@ type Scores struct {
 	kind       scoring
 	cells      int
 	candidates int
-	matrix     [][]int64
 	weights    []int64
 	from       []int
 }
@@ -65,32 +61,6 @@ func Weighted(weights []int64) (Scores, error) {
 	}
 	s.weights = slices.Clone(weights)
 	return s, err
-}
-
-// Linear gives candidate i the score Σ_j matrix[i][j]·cell j. Unless overlapping, a row is in at most one cell.
-func Linear(matrix [][]int64, overlapping bool) (Scores, error) {
-	if len(matrix) < 1 || len(matrix) > MostCandidates {
-		return Scores{}, fmt.Errorf("candidates is %d, must be from 1 to %d", len(matrix), MostCandidates)
-	}
-	s := Scores{kind: linear, cells: len(matrix[0]), candidates: len(matrix), matrix: make([][]int64, len(matrix))}
-	if overlapping {
-		s.kind = mixed
-	}
-	if s.cells < 1 || s.cells > MostEntries/s.candidates {
-		return Scores{}, fmt.Errorf("cells of a score is %d for %d candidates, must be at least 1 and together at most %d", s.cells, s.candidates, MostEntries)
-	}
-	for i, row := range matrix {
-		if len(row) != s.cells {
-			return Scores{}, fmt.Errorf("weights of score %d is %d long, must be %d like the first", i, len(row), s.cells)
-		}
-		for j, w := range row {
-			if w < -MostWeight || w > MostWeight {
-				return Scores{}, fmt.Errorf("weight of cell %d in score %d is %d, must be from -%d to %d", j, i, w, int64(MostWeight), int64(MostWeight))
-			}
-		}
-		s.matrix[i] = slices.Clone(row)
-	}
-	return s, nil
 }
 
 // Tails gives candidate i the score weights[i] · (rows in the cells from[i] and above): a price times the number of bids
@@ -152,28 +122,8 @@ func (s Scores) of(cells []int64) []int64 {
 		for i := range scores {
 			scores[i] = s.weights[i] * sums[s.from[i]]
 		}
-	default:
-		most := MostScore / s.heaviest()
-		for i, row := range s.matrix {
-			for j, w := range row {
-				scores[i] += w * at(j, most)
-			}
-		}
 	}
 	return scores
-}
-
-// heaviest returns the largest Σ|weight| of a score, at least 1.
-func (s Scores) heaviest() int64 {
-	heaviest := int64(1)
-	for _, row := range s.matrix {
-		sum := int64(0)
-		for _, w := range row {
-			sum += max(w, -w)
-		}
-		heaviest = max(heaviest, sum)
-	}
-	return heaviest
 }
 
 // bounded checks a contribution and fills in its defaults.

@@ -3,6 +3,7 @@ package selection
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,24 +56,11 @@ func units(cells int, c privacy.Contribution, overlapping bool) [][]int64 {
 // TestSpreadIsAttainedAndNeverExceeded: against all units on small scores.
 func TestSpreadIsAttainedAndNeverExceeded(t *testing.T) {
 	source := rand.New(rand.NewPCG(7, 8))
-	matrix := func(rows, cells int) [][]int64 {
-		m := make([][]int64, rows)
-		for i := range m {
-			m[i] = make([]int64, cells)
-			for j := range m[i] {
-				m[i][j] = source.Int64N(9) - 4
-			}
-		}
-		return m
-	}
 	all := []Scores{mustOf(Counts(3))(t), mustOf(Columns(3))(t), mustOf(Counts(1))(t), mustOf(Tails(3, []int64{1, 2, 5}, []int{0, 1, 2}))(t), mustOf(Tails(3, []int64{7, 3}, []int{2, 0}))(t), mustOf(Weighted([]int64{2, 5, 3}))(t), mustOf(Weighted([]int64{0, 4}))(t)}
-	for range 30 {
-		all = append(all, mustOf(Linear(matrix(2+source.IntN(3), 3), false))(t), mustOf(Linear(matrix(3, 2+source.IntN(2)), true))(t))
-	}
 	attained := 0
 	for n, s := range all {
 		for _, c := range []privacy.Contribution{{Rows: 1}, {Rows: 2}, {Rows: 2, PerGroup: 1}, {Rows: 2, Groups: 1}} {
-			overlapping := s.kind == columns || s.kind == mixed || s.kind == scaled
+			overlapping := s.kind == columns || s.kind == scaled
 			if overlapping && (c.PerGroup != 0 || c.Groups != 0) {
 				continue
 			}
@@ -118,28 +106,15 @@ func TestSpreadIsAttainedAndNeverExceeded(t *testing.T) {
 	t.Logf("attained in %d cases", attained)
 }
 
-// TestTailsAreAMatrix.
-func TestTailsAreAMatrix(t *testing.T) {
-	weights, from := []int64{1, 2, 3, 4}, []int{0, 1, 2, 3}
-	matrix := make([][]int64, 4)
-	for i := range matrix {
-		matrix[i] = make([]int64, 4)
-		for j := from[i]; j < 4; j++ {
-			matrix[i][j] = weights[i]
-		}
-	}
-	a, b := mustOf(Tails(4, weights, from))(t), mustOf(Linear(matrix, false))(t)
-	cells := []int64{7, 0, 3, 9}
-	one, other := a.of(cells), b.of(cells)
-	for i := range one {
-		if one[i] != other[i] {
-			t.Errorf("score %d: %d and %d", i, one[i], other[i])
-		}
+// TestTailsAreSums: each score is its weight times the sum of the cells from its own on.
+func TestTailsAreSums(t *testing.T) {
+	scores := mustOf(Tails(4, []int64{1, 2, 3, 4}, []int{0, 1, 2, 3}))(t)
+	if got, want := scores.of([]int64{7, 0, 3, 9}), []int64{19, 24, 36, 36}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 	for _, kind := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
-		c := privacy.Contribution{Rows: 1, Neighbors: kind}
-		if x, y := mustOf(a.Spread(c))(t), mustOf(b.Spread(c))(t); x != 4 || y != 4 && (kind != privacy.AddRemove || y != 3) {
-			t.Errorf("%v: spreads %d and %d, want 4, the matrix's 3 under add-remove", kind, x, y)
+		if x := mustOf(scores.Spread(privacy.Contribution{Rows: 1, Neighbors: kind}))(t); x != 4 {
+			t.Errorf("%v: spread %d, want 4", kind, x)
 		}
 	}
 }
@@ -149,7 +124,6 @@ func TestScoresNeverOverflow(t *testing.T) {
 	huge := []int64{math.MaxInt64, math.MaxInt64, math.MinInt64, 1 << 61}
 	for _, s := range []Scores{
 		mustOf(Counts(4))(t), mustOf(Columns(5))(t), mustOf(Tails(4, []int64{MostWeight, 1}, []int{0, 3}))(t),
-		mustOf(Linear([][]int64{{MostWeight, MostWeight, MostWeight, MostWeight}, {-MostWeight, -MostWeight, 0, -MostWeight}}, false))(t),
 	} {
 		scores := s.of(huge)
 		for _, score := range scores {
@@ -191,9 +165,6 @@ func TestConstructorsRefuse(t *testing.T) {
 	for text, err := range map[string]error{
 		"candidates is 0":             second(Counts(0)),
 		"candidates is 1048577":       second(Columns(MostCandidates + 1)),
-		"candidates is 0, must":       second(Linear(nil, false)),
-		"long, must be 2":             second(Linear([][]int64{{1, 2}, {1}}, false)),
-		"weight of cell 0 in score 0": second(Linear([][]int64{{math.MinInt64}}, true)),
 		"weight of score 0 is -1":     second(Tails(1, []int64{-1}, []int{0})),
 		"first cell of score 0 is 1":  second(Tails(1, []int64{1}, []int{1})),
 		"starts":                      second(Tails(1, []int64{1}, nil)),
@@ -209,7 +180,7 @@ func TestConstructorsRefuse(t *testing.T) {
 		"k is 4, must be from 1 to 3": second(NewTop(Gumbel, 4, three, one, epsilon(1))),
 		"method is 9":                 second(NewTop(9, 1, three, one, epsilon(1))),
 		"counts of disjoint cells":    second(NewTop(Bins, 1, mustOf(Columns(3))(t), one, epsilon(1))),
-		"spread of the scores":        second(New(Exponential, mustOf(Linear([][]int64{{MostWeight}, {0}}, false))(t), privacy.Contribution{Rows: MostRows, Neighbors: privacy.ReplaceOne}, epsilon(1))),
+		"spread of the scores":        second(New(Exponential, mustOf(Weighted([]int64{MostWeight, 0}))(t), privacy.Contribution{Rows: MostRows, Neighbors: privacy.ReplaceOne}, epsilon(1))),
 		"rate is 0/1":                 second(NewRate(0, 1)),
 		"for 1001 draws":              second(NewTop(Gumbel, 1001, mustOf(Counts(2000))(t), one, epsilon(1))),
 		"selection was not made":      second((Mechanism{}).Select(privacy.Seal([]int64{1}), seeded(1))),

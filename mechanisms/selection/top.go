@@ -104,9 +104,6 @@ func ChooseTop(k int, scores Scores, c privacy.Contribution, cost privacy.Cost) 
 // Method returns the method.
 func (t Top) Method() Method { return t.method }
 
-// Rate returns the rate of each draw; that of Bins is not valid.
-func (t Top) Rate() Rate { return t.rate }
-
 func (t Top) draws() int64 {
 	if t.method == Joint {
 		return 1
@@ -119,24 +116,6 @@ func (t Top) divisor() int64 {
 		return pureOnly
 	}
 	return boundedRange
-}
-
-// Cost returns what the draw takes from a budget, rounded up. With ε0 the ε of one of k draws: Gumbel k·ε0, or k·ε0²/8;
-// peeling k·ε0, or k·ε0²/2; joint, one draw, ε0 or ε0²/8. Bins with Laplace noise ε, or ε²/2; with Gaussian noise ρ alone.
-func (t Top) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	switch {
-	case t.method == 0:
-		return privacy.Cost{}, errNotMade
-	case t.method != Bins:
-		return t.strength.take(a, t.draws(), t.divisor())
-	case a == privacy.Pure && t.charged.Rho.Pico() == 0, a == privacy.ZCDP && t.charged.Epsilon.Micro() == 0:
-		return t.charged, nil
-	case a == privacy.ZCDP:
-		return privacy.Cost{Rho: t.charged.Epsilon.Rho()}, nil
-	case a == privacy.Pure:
-		return privacy.Cost{}, errors.New("accountant is pure, must be zcdp for Gaussian noise")
-	}
-	return privacy.Cost{}, errors.New("accountant is invalid, must be pure or zcdp")
 }
 
 // binned calibrates noise for all counts together.

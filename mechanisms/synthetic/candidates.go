@@ -22,17 +22,6 @@ func (s Small) each(answers []int64, visit func(i, worst int64)) {
 	for i, a := range answers {
 		scaled[i] = s.rows * a // below 2^12·2^50
 	}
-	if s.candidates != nil {
-		for i, y := range s.candidates {
-			worst := int64(0)
-			for j, a := range s.queries.truth(y) {
-				off := scaled[j] - s.total*a
-				worst = max(worst, off, -off)
-			}
-			visit(int64(i), worst)
-		}
-		return
-	}
 	w := walk{small: s, visit: visit, adds: make([][]int64, s.queries.cells), levels: make([][]int64, s.rows+1)}
 	unit := make([]int64, s.queries.cells)
 	for c := range w.adds {
@@ -86,9 +75,6 @@ func (w *walk) from(depth, first int) {
 
 // candidate returns the candidate of a number: rows a cell.
 func (s Small) candidate(number int64) []int64 {
-	if s.candidates != nil {
-		return s.candidates[number]
-	}
 	y := make([]int64, s.queries.cells)
 	c := int64(0)
 	for left := s.rows; left > 0; left-- {

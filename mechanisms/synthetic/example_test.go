@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/synthetic"
@@ -11,13 +12,15 @@ import (
 
 // Rows that answer all intervals of eight cells nearly as the true ones do, for ρ = 0.1 altogether.
 func Example() {
-	ranges := [][2]int32{}
+	ranges := [][]int32{}
 	for from := range int32(8) {
-		for to := from + 1; to <= 8; to++ {
-			ranges = append(ranges, [2]int32{from, to})
+		var cells []int32
+		for to := from; to < 8; to++ {
+			cells = append(cells, to)
+			ranges = append(ranges, slices.Clone(cells))
 		}
 	}
-	queries, err := synthetic.NewRanges(8, ranges)
+	queries, err := synthetic.NewQueries(8, ranges)
 	if err != nil {
 		panic(err)
 	}
@@ -60,7 +63,7 @@ func ExampleSmall() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d candidates, a chosen one has %.0f rows\n", small.Candidates(), database.Value().Total)
+	fmt.Printf("the chosen one stands for %.0f rows\n", database.Value().Total)
 	// Output:
-	// 455 candidates, a chosen one has 1000 rows
+	// the chosen one stands for 1000 rows
 }

@@ -102,3 +102,14 @@ func worst(t testing.TB, q Queries, truth []int64, cells []float64) (most, rmse 
 	}
 	return most, math.Sqrt(rmse / float64(q.Len()))
 }
+
+// newRanges makes queries of intervals [from, to) of cells.
+func newRanges(cells int, ranges [][2]int32) (Queries, error) {
+	members := make([][]int32, len(ranges))
+	for i, r := range ranges {
+		for c := r[0]; c < r[1]; c++ {
+			members[i] = append(members[i], c)
+		}
+	}
+	return NewQueries(cells, members)
+}

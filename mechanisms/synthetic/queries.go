@@ -21,8 +21,7 @@ const (
 // Queries are counting queries on cells: each counts the rows in some of them. The zero value is invalid.
 type Queries struct {
 	cells   int
-	members [][]int32  // rising
-	ranges  [][2]int32 // [from, to); instead of members
+	members [][]int32 // rising
 }
 
 // NewQueries makes queries of lists of cells, each rising.
@@ -48,19 +47,6 @@ func NewQueries(cells int, members [][]int32) (Queries, error) {
 	return q, nil
 }
 
-// NewRanges makes queries of intervals [from, to) of cells.
-func NewRanges(cells int, ranges [][2]int32) (Queries, error) {
-	if err := checkSize(cells, len(ranges)); err != nil {
-		return Queries{}, err
-	}
-	for i, r := range ranges {
-		if r[0] < 0 || r[1] <= r[0] || int(r[1]) > cells {
-			return Queries{}, fmt.Errorf("query %d is [%d, %d), must lie in [0, %d) and not be empty", i, r[0], r[1], cells)
-		}
-	}
-	return Queries{cells: cells, ranges: append([][2]int32(nil), ranges...)}, nil
-}
-
 func checkSize(cells, queries int) error {
 	if cells < 1 || cells > MostCells {
 		return fmt.Errorf("number of cells is %d, must be from 1 to %d", cells, MostCells)
@@ -72,7 +58,7 @@ func checkSize(cells, queries int) error {
 }
 
 // Len returns the number of queries.
-func (q Queries) Len() int { return max(len(q.members), len(q.ranges)) }
+func (q Queries) Len() int { return len(q.members) }
 
 // Cells returns the number of cells.
 func (q Queries) Cells() int { return q.cells }
@@ -81,29 +67,34 @@ func (q Queries) Cells() int { return q.cells }
 // mostAnswer, cells beyond the universe ignored. None of it moves two answers further apart, so a unit with R rows moves
 // an answer by at most R.
 func (q Queries) truth(cells []int64) []int64 {
-	kept := make([]int64, q.cells)
-	for i := range min(len(cells), q.cells) {
-		kept[i] = min(max(cells[i], 0), mostCell)
-	}
+	kept := q.kept(cells)
 	answers := make([]int64, q.Len())
 	for i, members := range q.members {
 		for _, c := range members {
 			answers[i] += kept[c]
 		}
 	}
-	if q.ranges != nil {
-		prefix := make([]int64, q.cells+1)
-		for i, c := range kept {
-			prefix[i+1] = prefix[i] + c
-		}
-		for i, r := range q.ranges {
-			answers[i] = prefix[r[1]] - prefix[r[0]]
-		}
-	}
 	for i, a := range answers {
 		answers[i] = min(a, mostAnswer)
 	}
 	return answers
+}
+
+func (q Queries) kept(cells []int64) []int64 {
+	kept := make([]int64, q.cells)
+	for i := range min(len(cells), q.cells) {
+		kept[i] = min(max(cells[i], 0), mostCell)
+	}
+	return kept
+}
+
+// rows is the answer, as truth's are, of the query that counts every cell.
+func (q Queries) rows(cells []int64) int64 {
+	sum := int64(0)
+	for _, c := range q.kept(cells) {
+		sum += c
+	}
+	return min(sum, mostAnswer)
 }
 
 // Answers returns every query's answer on released cells.
@@ -115,16 +106,6 @@ func (q Queries) Answers(cells []float64) ([]float64, error) {
 }
 
 func (q Queries) answers(cells, into []float64) []float64 {
-	if q.ranges != nil {
-		prefix := make([]float64, q.cells+1)
-		for i, c := range cells {
-			prefix[i+1] = prefix[i] + c
-		}
-		for i, r := range q.ranges {
-			into[i] = prefix[r[1]] - prefix[r[0]]
-		}
-		return into
-	}
 	for i := range q.members {
 		into[i] = q.answer(i, cells)
 	}
@@ -134,12 +115,6 @@ func (q Queries) answers(cells, into []float64) []float64 {
 // answer returns one query's answer on released cells.
 func (q Queries) answer(i int, cells []float64) float64 {
 	sum := 0.0
-	if q.ranges != nil {
-		for _, c := range cells[q.ranges[i][0]:q.ranges[i][1]] {
-			sum += c
-		}
-		return sum
-	}
 	for _, c := range q.members[i] {
 		sum += cells[c]
 	}
@@ -148,24 +123,13 @@ func (q Queries) answer(i int, cells []float64) float64 {
 
 // scale multiplies the cells of a query by inside, the others by outside.
 func (q Queries) scale(i int, cells []float64, inside, outside float64) {
-	within := func(c int, factor float64) { cells[c] *= factor }
-	if q.ranges != nil {
-		for c := range cells {
-			if c >= int(q.ranges[i][0]) && c < int(q.ranges[i][1]) {
-				within(c, inside)
-			} else {
-				within(c, outside)
-			}
-		}
-		return
-	}
 	next := 0
 	for c := range cells {
 		if next < len(q.members[i]) && int(q.members[i][next]) == c {
-			within(c, inside)
+			cells[c] *= inside
 			next++
 		} else {
-			within(c, outside)
+			cells[c] *= outside
 		}
 	}
 }

@@ -16,14 +16,12 @@ import (
 // Small is the small database mechanism: of a public set of candidate databases of m rows each, one whose answers, scaled
 // to the size of the true database, are near the true ones. The zero value is invalid.
 type Small struct {
-	queries    Queries
-	candidates [][]int64 // nil: all multisets
-	rows       int64     // m
-	total      int64     // N, what a candidate's answers are scaled to
-	count      int64     // of candidates
-	rate       selection.Rate
-	rule       selection.Rule
-	cost       privacy.Cost
+	queries Queries
+	rows    int64 // m
+	total   int64 // N, what a candidate's answers are scaled to
+	count   int64 // of candidates
+	rate    selection.Rate
+	rule    selection.Rule
 }
 
 // Total is the number of rows N of the true database as far as it is public: known exactly under replace-one, else a
@@ -46,36 +44,7 @@ func NewSmall(q Queries, m int64, n Total, c privacy.Contribution, cost privacy.
 	return s.calibrated(n, c, cost)
 }
 
-// NewSmallFrom returns the mechanism over candidates that were fixed without looking at the rows: each a number of rows a
-// cell, all of the same number of rows.
-func NewSmallFrom(q Queries, candidates [][]int64, n Total, c privacy.Contribution, cost privacy.Cost) (Small, error) {
-	if q.Len() == 0 {
-		return Small{}, errNoQueries
-	}
-	if len(candidates) < 1 || len(candidates) > selection.MostCandidates || len(candidates)*q.cells > mostMembers {
-		return Small{}, fmt.Errorf("candidates is %d, must be from 1 to %d", len(candidates), selection.MostCandidates)
-	}
-	s := Small{queries: q, count: int64(len(candidates)), candidates: make([][]int64, len(candidates))}
-	for i, y := range candidates {
-		rows := int64(0)
-		for _, x := range y {
-			if x < 0 || x > 1<<12 {
-				return Small{}, fmt.Errorf("candidate %d has %d rows of a cell, must be from 0 to %d", i, x, 1<<12)
-			}
-			rows += x
-		}
-		if i == 0 {
-			s.rows = rows
-		}
-		if len(y) != q.cells || rows != s.rows || rows < 1 || rows > 1<<12 {
-			return Small{}, fmt.Errorf("candidate %d has %d cells and %d rows, must have %d and from 1 to %d, all the same", i, len(y), rows, q.cells, 1<<12)
-		}
-		s.candidates[i] = append([]int64(nil), y...)
-	}
-	return s.calibrated(n, c, cost)
-}
-
-var errNoQueries = errors.New("queries were not made by NewQueries or NewRanges")
+var errNoQueries = errors.New("queries were not made by NewQueries")
 
 // calibrated chooses rule and rate: permute-and-flip at ε, which is never worse than the exponential mechanism there; the
 // exponential mechanism at ε = √(8ρ).
@@ -83,7 +52,7 @@ func (s Small) calibrated(n Total, c privacy.Contribution, cost privacy.Cost) (S
 	if n < 1 || n > mostRows {
 		return Small{}, fmt.Errorf("total is %d, must be from 1 to %d", n, int64(mostRows))
 	}
-	s.total, s.cost, s.rule = int64(n), cost, selection.PermuteAndFlip
+	s.total, s.rule = int64(n), selection.PermuteAndFlip
 	if cost.Rho.Pico() != 0 {
 		s.rule = selection.Exponential
 	}
@@ -122,26 +91,7 @@ func strength(cost privacy.Cost) (int64, error) {
 	return square.Sqrt(square).Int64(), nil
 }
 
-// Cost returns what a release costs: what the mechanism was made for, or of an ε-DP choice by permute-and-flip ε²/2.
-func (s Small) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	switch {
-	case s.count == 0:
-		return privacy.Cost{}, errNotMade
-	case a == privacy.Pure && s.cost.Epsilon.Micro() != 0, a == privacy.ZCDP && s.cost.Rho.Pico() != 0:
-		return s.cost, nil
-	case a == privacy.ZCDP:
-		return privacy.Cost{Rho: s.cost.Epsilon.Rho()}, nil
-	case a == privacy.Pure:
-		nano, err := strength(s.cost)
-		return privacy.Cost{Epsilon: privacy.MicroEpsilon((nano + 999) / 1000)}, err
-	}
-	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
-}
-
 var errNotMade = errors.New("mechanism was not made by its constructor")
-
-// Candidates returns how many there are.
-func (s Small) Candidates() int64 { return s.count }
 
 // Database is a synthetic database: weights of cells that add up to the total.
 type Database struct {
@@ -180,16 +130,6 @@ func (s Small) Release(truth privacy.Sensitive[[]int64], random io.Reader) (priv
 		database.Cells[i] = float64(n) * float64(s.total) / float64(s.rows)
 	}
 	return sealed.Release(database), nil
-}
-
-// Floor returns the largest error, in rows, of the best candidate for public answers: what no budget can better.
-func (s Small) Floor(answers []int64) (float64, error) {
-	if s.count == 0 || len(answers) != s.queries.Len() {
-		return 0, errNotMade
-	}
-	best := int64(math.MaxInt64)
-	s.each(answers, func(_ int64, worst int64) { best = min(best, worst) })
-	return float64(best) / float64(s.rows), nil
 }
 
 // losses returns how much worse than the best each candidate is.

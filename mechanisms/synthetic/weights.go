@@ -19,14 +19,12 @@ type Weights struct {
 	queries   Queries
 	total     int64 // N; 0: measured
 	rounds    int
-	spent     privacy.Cost // of everything
 	rule      selection.Rule
 	rate      selection.Rate
 	measure   noise.Distribution
 	count     noise.Distribution // of N
-	made      privacy.Accountant
-	measuring privacy.Cost // of one measurement
-	counting  privacy.Cost // of N
+	measuring privacy.Cost       // of one measurement
+	counting  privacy.Cost       // of N
 }
 
 // MostRounds bounds the rounds.
@@ -47,9 +45,9 @@ func NewWeights(q Queries, n Total, rounds int, c privacy.Contribution, cost pri
 	if _, err := strength(cost); err != nil {
 		return Weights{}, err
 	}
-	w := Weights{queries: q, total: int64(n), rounds: rounds, spent: cost, made: privacy.Pure, rule: selection.PermuteAndFlip}
+	w := Weights{queries: q, total: int64(n), rounds: rounds, rule: selection.PermuteAndFlip}
 	if cost.Rho.Pico() != 0 {
-		w.made, w.rule = privacy.ZCDP, selection.Exponential
+		w.rule = selection.Exponential
 	}
 	rest := cost
 	if n == 0 {
@@ -110,30 +108,6 @@ func observation(rows int64, cost privacy.Cost) (noise.Distribution, error) {
 	return noise.New(kind, parameter.Num().Int64(), parameter.Denom().Int64())
 }
 
-// Cost returns what a release costs.
-//
-// Under the other accountant than it was made for: each of the rounds' choices and measurements, and the count, at ε, is
-// ε²/2-zCDP; under pure a mechanism with Gaussian measurements has no cost.
-func (w Weights) Cost(a privacy.Accountant) (privacy.Cost, error) {
-	switch {
-	case w.rounds == 0:
-		return privacy.Cost{}, errNotMade
-	case a == w.made:
-		return w.spent, nil
-	case a == privacy.ZCDP:
-		each := w.measuring.Epsilon.Rho().Pico()
-		total := new(big.Int).Mul(big.NewInt(each), big.NewInt(2*int64(w.rounds)))
-		total.Add(total, big.NewInt(w.counting.Epsilon.Rho().Pico()))
-		if !total.IsInt64() {
-			return privacy.Cost{}, fmt.Errorf("rho of epsilon %s is out of range", w.spent.Epsilon)
-		}
-		return privacy.Cost{Rho: privacy.PicoRho(total.Int64())}, nil
-	case a == privacy.Pure:
-		return privacy.Cost{}, errors.New("weights with Gaussian measurements have no cost under the pure accountant")
-	}
-	return privacy.Cost{}, fmt.Errorf("accountant is %d, must be pure or zcdp", a)
-}
-
 // Release runs the rounds and returns the fitted distribution, scaled to the total.
 //
 // Claim: ε-DP, or ρ-zCDP, as the cost says.
@@ -160,8 +134,7 @@ func (w Weights) Release(truth privacy.Sensitive[[]int64], random io.Reader) (pr
 	reader := noise.NewReader(random)
 	total := float64(w.total)
 	if w.total == 0 {
-		all := Queries{cells: w.queries.cells, ranges: [][2]int32{{0, int32(w.queries.cells)}}}
-		total = max(1, float64(measured(all.truth(cells)[0], w.count.Sample(reader))))
+		total = max(1, float64(measured(w.queries.rows(cells), w.count.Sample(reader))))
 	}
 	fit := newFit(w.queries, total)
 	for range w.rounds {

@@ -19,10 +19,10 @@ type Comparison struct {
 // Histogram tells whether the histogram is at least as good at the same cost.
 func (c Comparison) Histogram() bool { return c.HistogramSame <= c.Width }
 
-// Better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session at
+// better compares by public numbers alone. The histogram is taken at its worst query, that over all cells, the session at
 // any: up to many cells the histogram wins by orders of magnitude, and a planner that asked for a session there should be
 // told so.
-func Better(p Plan, miss noise.Probability) (Comparison, error) {
+func better(p Plan, miss noise.Probability) (Comparison, error) {
 	cost, err := p.Cost()
 	if err != nil {
 		return Comparison{}, err
