@@ -266,8 +266,9 @@ FILTER or argument leaves such groups out. In the policy ` + "`nulls: exclude` a
 
 `,
 	"Sums, averages and what is made of them": `A sum to which no row belongs is 0, where PostgreSQL says NULL: whether a row belongs to it is private. Squares, of which
-variances, deviations, corr, covar and regr are made, are of values rounded to a power of ten: the finest with which the
-domain's ends lie at most 46,340 such steps from its middle, and of a unit of n rows at most √(2^40/n).
+variances and deviations are made, are rounded to whole squares of a step, which is a power of ten: the finest with which the
+domain's ends lie at most 46,340 such steps from its middle, and of a unit of n rows at most √(2^40/n). A variance is off by
+half of such a square by that, or by a whole one where it is of two values. corr, covar and regr are of values that are rounded to such steps.
 
 An average is a sum divided by a count. Where that count is at most its own error, at the session's confidence, noise alone
 may have made it: avg, variance, stddev, corr, covar and regr of such a group are NULL, and the notice says how many rows that
