@@ -238,6 +238,9 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
 	if err != nil {
 		return nil, scalarRefusal(err, int(c.Location))
 	}
+	if !arg.isConstant() && arg.Type() == typ && arg.Typmod() == typmod {
+		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
+	}
 	e := node(formOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, int(c.Location), arg)
 	if e.monotone = arg.monotone && ordered(arg.Type()) && ordered(typ); e.monotone && !arg.isNumber() && !sameClock(e, arg) {
 		e.setClock(t.env.Zone, arg)

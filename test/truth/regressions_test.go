@@ -55,6 +55,10 @@ var regressions = []struct {
 	{"hospital", `SELECT to_char(discharged, 'YYYY-MM') AS k1, variance(cost) FILTER (WHERE severity <= 5) AS a1 FROM stay GROUP BY 1`, "km", ""},
 	{"hospital", `SELECT admitted, var_samp(cost) FILTER (WHERE emergency), var_pop(cost), stddev(cost), avg(cost) FROM stay GROUP BY 1`, "kmmmv", ""},
 	{"telemetry", `SELECT state, var_samp(temperature) FILTER (WHERE packets < 100), stddev(volts) FROM reading GROUP BY 1`, "kmm", ""},
+	// Found by this suite: a cast to the type that a column has is the column, one with another length is not.
+	{"telemetry", `SELECT plan AS k1, CAST(plan AS TEXT) AS k2, count(*) FROM account GROUP BY GROUPING SETS ((plan, CAST(plan AS TEXT)), (plan), ())`, "kkc", ""},
+	{"telemetry", `SELECT seats AS k1, seats::int AS k2, count(*) FROM account GROUP BY ROLLUP (seats, seats::int)`, "kkc", ""},
+	{"telemetry", `SELECT model AS k1, model::varchar AS k2, count(*) FROM device GROUP BY ROLLUP (model, model::varchar)`, "kkc", ""},
 	// Found by this suite: thousands of groups over levels of one draw, whose steps once took a while.
 	{"telemetry", `SELECT DATE(d.installed AT TIME ZONE 'UTC') AS k1, DATE(e.installed AT TIME ZONE 'UTC') AS k2, count(*) FROM account a LEFT JOIN device d ON d.account_id = a.account_id LEFT JOIN device e ON e.account_id = a.account_id GROUP BY ROLLUP (1, 2)`, "kkc", ""},
 }
@@ -79,7 +83,7 @@ var spread = regexp.MustCompile(`(var|stddev)\w*\((?:\w+\.)?(\w+)\)`)
 // raw is a statement of which the roles are known. An m is the next variance or deviation.
 func (s *schema) raw(sql, roles string) *statement {
 	out, moments := &statement{text: sql}, spread.FindAllStringSubmatch(sql, -1)
-	if strings.Contains(sql, "ROLLUP") {
+	if strings.Contains(sql, "ROLLUP") || strings.Contains(sql, "GROUPING SETS") {
 		out.sets = "ROLLUP"
 	}
 	for i := range roles {
