@@ -102,10 +102,19 @@ func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect
 	}
 	declared := c.Type.Format(c.Typmod)
 	types := accepted[dialect][c.Type]
+	if c.Blanks > 0 {
+		declared = fmt.Sprintf("char(%d)", c.Blanks)
+	}
 	where := fmt.Sprintf("table %s, column %s: the policy says %s, the database says %s", c.Table.Name, c.Name, declared, actual.kindOf)
 	switch at := slices.Index(types, base); {
 	case at < 0:
 		return []Finding{{Fatal: true, Text: where}}
+	case base == "character" && c.Blanks > 0:
+		return nil
+	case base == "character":
+		return []Finding{{Text: where + ": declared as char(n), trailing blanks of constants do not count, as they do not there"}}
+	case dialect == rewrite.PostgreSQL && c.Blanks > 0:
+		return []Finding{{Text: where + ", where trailing blanks count"}}
 	case at > 0:
 		return []Finding{{Text: where + "; its values are read as the policy says"}}
 	}

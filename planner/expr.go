@@ -41,6 +41,7 @@ type expr struct {
 	monotone  bool // a monotone function of at most one column, on values that are not NULL, if its zones are calm
 	clock     *clock
 	parameter int // number of a parameter that stands alone, else 0
+	blanks    int // above 0: a char of that length (char.go)
 	nodes     int // of its tree, for Work; 0: one
 }
 

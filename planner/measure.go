@@ -33,6 +33,7 @@ func knownOf(t *policy.Table) *known {
 	for i, c := range t.Columns {
 		k.names = append(k.names, c.Name)
 		k.exprs = append(k.exprs, columnExpr(i, c.Type, c.Typmod, -1))
+		k.exprs[i].blanks = c.Blanks
 	}
 	for _, c := range t.Keys {
 		k.keys = append(k.keys, key{c.Name, c, 0})

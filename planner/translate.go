@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -219,6 +220,9 @@ func (t *translator) booleanTest(b *pg.BooleanTest) (*expr, *Refusal) {
 }
 
 func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
+	if e := t.char(c); e != nil {
+		return e, nil
+	}
 	typ, typmod, array, r := scalarType(c.TypeName)
 	if r != nil {
 		return nil, r
@@ -318,5 +322,8 @@ func (t *translator) variadic(name string, nodes []*pg.Node, pos int) (*expr, *R
 	}
 	e := node(formOther, name, s, pos, args...)
 	e.order(t.env, name)
+	if charOrUnknown(args) {
+		e.blanks = args[slices.IndexFunc(args, func(a *expr) bool { return a.blanks > 0 })].blanks
+	}
 	return e, nil
 }

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"slices"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -40,6 +41,7 @@ func (t *translator) operator(a *pg.A_Expr) (*expr, *Refusal) {
 		if r != nil {
 			return nil, r
 		}
+		withoutBlanks(args, plain)
 		s, err := t.env.NullIf(plain[0], plain[1])
 		if err != nil {
 			return nil, scalarRefusal(err, pos)
@@ -79,9 +81,20 @@ func (t *translator) apply(op string, pos int, nodes ...*pg.Node) (*expr, *Refus
 }
 
 func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *Refusal) {
+	args = slices.Clone(args)
+	if patterns[op] && len(args) == 2 {
+		var r *Refusal
+		if args[0], r = t.filled(args[0]); r != nil {
+			return nil, r
+		}
+	}
 	plain := make([]scalar.Expr, len(args))
 	for i, a := range args {
 		plain[i] = a.Expr
+	}
+	switch op {
+	case "<", "<=", ">", ">=", "=", "<>", "!=":
+		withoutBlanks(args, plain)
 	}
 	s, err := t.env.Call(op, plain...)
 	if err != nil {
@@ -135,11 +148,16 @@ func (t *translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 }
 
 func (t *translator) member(subject *expr, args []*expr, plain []scalar.Expr, negated bool, pos int) (*expr, *Refusal) {
+	all := append([]*expr{subject}, args...)
+	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
+	for i, e := range all[1:] {
+		plain[i] = e.Expr
+	}
 	s, err := t.env.In(subject.Expr, plain)
 	if err != nil {
 		return nil, scalarRefusal(err, pos)
 	}
-	e := node(formIn, "in", s, pos, append([]*expr{subject}, args...)...)
+	e := node(formIn, "in", s, pos, all...)
 	if negated {
 		return t.not(e)
 	}
@@ -287,6 +305,7 @@ func (t *translator) distinct(a *pg.A_Expr) (*expr, *Refusal) {
 		}
 		return t.not(e)
 	}
+	withoutBlanks(args, plain)
 	s, err := t.env.IsDistinct(plain[0], plain[1])
 	if err != nil {
 		return nil, scalarRefusal(err, int(a.Location))

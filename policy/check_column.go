@@ -1,6 +1,11 @@
 package policy
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
 
 // maxColumns is PostgreSQL's.
 const maxColumns = 1600
@@ -48,8 +53,12 @@ func column(t *Table, f *columnT, at place) *Column {
 		checkName(f.Source, at.key("source"), "source")
 	}
 	var err error
-	if col.Type, col.Typmod, err = ParseType(f.Type); err != nil {
+	if col.Type, col.Typmod, col.Blanks, err = parseColumnType(f.Type); err != nil {
 		at.key("type").problem("%v", err)
+		return col
+	}
+	if col.Blanks > 0 && (t.Public || f.Domain.empty()) {
+		at.key("type").problem("char(n) is for private columns with values; text reads one too")
 		return col
 	}
 	if t.Analysed() {
@@ -148,6 +157,9 @@ func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
 	values := make([]string, len(f.Values))
 	for i, v := range f.Values {
 		values[i] = string(v)
+		if col.Blanks > 0 {
+			values[i] = strings.TrimRight(values[i], " ")
+		}
 	}
 	if col.Type == Bool && f.Values != nil && !contains([]string{"false true", "true false"}, strings.Join(values, " ")) {
 		here.problem("values of a boolean column are false and true, and need not be given")
@@ -156,6 +168,9 @@ func enumerated(col *Column, f *domainT, rules Rules, at place) *Domain {
 	d, err := Enumerate(col.Type, values, rules)
 	if err == nil {
 		err = d.checkLength(col.Typmod)
+	}
+	if i := slices.IndexFunc(values, func(v string) bool { return col.Blanks > 0 && utf8.RuneCountInString(v) > col.Blanks }); err == nil && i >= 0 {
+		err = fmt.Errorf("value %.40q is longer than char(%d) allows", values[i], col.Blanks)
 	}
 	if err != nil {
 		here.problem("%v", err)

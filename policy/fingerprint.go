@@ -71,6 +71,9 @@ func (t *Table) Fingerprint() []byte {
 	slices.SortFunc(columns, func(a, b *Column) int { return strings.Compare(a.Name, b.Name) })
 	for _, c := range columns {
 		line("column", c.Name, c.Source, c.Type.Format(c.Typmod), c.Nulls.String(), c.Outside.String())
+		if c.Blanks > 0 {
+			line("blanks", fmt.Sprint(c.Blanks))
+		}
 		if c.Domain == nil {
 			continue
 		}

@@ -207,6 +207,7 @@ type Column struct {
 	Source  string // its name in the database
 	Type    Type
 	Typmod  int32   // as in pg_attribute, −1: none
+	Blanks  int     // above 0: it is a char of that length, whose trailing blanks do not count
 	Domain  *Domain // never nil in a private table; nil in a public one
 	Nulls   NullRule
 	Outside OutsideRule

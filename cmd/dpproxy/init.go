@@ -336,6 +336,8 @@ func firstDomain(c schemaColumn) (typ, domain string) {
 		return "timestamp", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
 	case c.typ == "timestamp with time zone":
 		return "timestamptz", "{min: 2020-01-01, max: 2030-01-01, step: 1 day}   # EDIT"
+	case base == "character" && c.typ != base:
+		return "char" + strings.TrimPrefix(c.typ, base), "{values: [first, second]}   # EDIT: the public list of values"
 	case base == "text", base == "character varying", base == "character":
 		return "text", "{values: [first, second]}   # EDIT: the public list of values"
 	}

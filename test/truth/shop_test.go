@@ -24,7 +24,7 @@ func shop(seed uint64) *schema {
 	d := newDice(seed, 1)
 	customer := &table{name: "customer", named: "customer_id", bound: 1, keys: []string{"PRIMARY KEY (customer_id)"}, columns: []column{
 		{name: "customer_id", stored: "integer", declared: "integer", rules: "keys: join", kind: keyKind},
-		{name: "tier", stored: "char(6)", declared: "text", rules: "domain: {values: [bronze, gold, silver]}", kind: textKind, values: []string{"'gold'", "'bronze'", "'none'"}},
+		{name: "tier", stored: "char(6)", declared: "char(6)", rules: "domain: {values: [bronze, gold, silver]}", kind: textKind, values: []string{"'gold'", "'bronze'", "'none'"}},
 		{name: "country", stored: "varchar(2)", declared: "varchar(2)", rules: "domain: {values: [at, ch, de, fr, xx]}", kind: textKind, values: []string{"'at'", "'de'", "'xx'", "'zz'"}},
 		{name: "referred_by", stored: "integer REFERENCES public.customer", declared: "integer", rules: "domain: {min: 1, max: 150}", kind: wholeKind, values: []string{"1", "75", "150"}},
 		{name: "joined", stored: "date", declared: "date", rules: "domain: {min: 2020-01-01, max: 2023-12-31}", kind: dateKind, values: []string{"'2020-01-01'", "'2021-06-15'", "'2023-12-31'"}},

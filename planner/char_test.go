@@ -1,0 +1,50 @@
+package planner
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// TestCharColumns: constants without a type are compared with a char(n) without their trailing blanks, what is text with them.
+// PostgreSQL's own answers are in test/truth.
+func TestCharColumns(t *testing.T) {
+	data, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), "name: sex, type: text", "name: sex, type: char(8)", 1)
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil || text == string(data) {
+		t.Fatal(err)
+	}
+	c := testContext(t, p)
+	c.Dataset.Buying.Cells = 0
+	where := func(condition string) string {
+		statements, refusal := Parse("SELECT count(*) FROM people WHERE " + condition)
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		plan, refusal := Build(statements[0], nil, c)
+		if refusal != nil {
+			return refusal.ID
+		}
+		if len(plan.Measures) == 0 {
+			return "none"
+		}
+		return predText(plan.Measures[0].Where)
+	}
+	male := where("sex = 'Male'")
+	for condition, want := range map[string]string{
+		"sex = 'Male  '": male, "'Male ' = sex": male, "sex IN ('Male ', 'Male')": male, "sex = ANY ('{Male }')": male, "NOT sex <> 'Male    '": male,
+		"sex = 'Males'::char(4)": male, "sex = 'Male'::bpchar": male, "sex::text = 'Male'": male, "sex || '' = 'Male'": male, "sex LIKE 'Male%'": male, "sex LIKE 'Male    '": male,
+		"sex = 'Male '::text": "none", "sex::text = 'Male '": "none", "sex LIKE 'Male'": "none", "sex ~ 'Male$'": "none", "sex = ' Male'": "none", "sex = E'Male\\t'": "none",
+		"sex::char(4) = 'Male'": blankPadded.ID,
+	} {
+		if got := where(condition); got != want {
+			t.Errorf("%s asks for %s, must for %s", condition, got, want)
+		}
+	}
+}
