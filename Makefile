@@ -88,7 +88,7 @@ attacks: deps ## six attacks against PostgreSQL and against dpproxy in front of 
 	$(GO) test ./examples/attacks -run '^TestAttacks$$' -attack-runs 5 -update -count=1 -timeout 60m -v
 
 hostile: deps ## a hostile analyst's hour beside another's dashboard: what she waits, what the process takes; LENGTH=1h
-	$(GO) test ./test/hostile -run '^TestHostileAnalyst$$' -hostile $(or $(LENGTH),1h) -count=1 -timeout 6h -v | grep -v '^=== '
+	$(GO) test ./test/hostile -run '^TestHostileAnalyst$$' -hostile $(or $(LENGTH),1h) -slower 3 -count=1 -timeout 6h -v | grep -v '^=== '
 
 docs: build ## regenerate the documents that hold real output, and the golden files behind the others
 	@./scripts/docs

@@ -27,6 +27,9 @@ type Backend interface {
 	// each of which has its turn within three steps, and then calls leave with the moment at which the last one returned, the
 	// zero time if she ran none. With a step of at most the deadline there is no such line, and no wait.
 	Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error)
+	// Places is how many paid queries run at a time, and Lines tells whether there is a line before them with such a step.
+	Places() int
+	Lines(step time.Duration) bool
 	// Execute spends the receipt and runs the query to the owner's deadline, whatever becomes of the client. On any fault
 	// after the receipt is spent the answer is the public default, no groups (privacy rule 5), and the operator is told.
 	// With a step other than 0 it returns at a multiple of step, and with one above the deadline at the first, where what has

@@ -153,6 +153,12 @@ func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(last
 	return b.executor.admit(ctx, step)
 }
 
+// Places is described at Backend.
+func (b *DuckDB) Places() int { return cap(b.executor.slots) }
+
+// Lines is described at Backend.
+func (b *DuckDB) Lines(step time.Duration) bool { return b.executor.lines(step) }
+
 // Execute is described at Backend.
 func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	return b.executor.execute(query, receipt, step)
@@ -170,16 +176,27 @@ func (b *DuckDB) Ready(caller context.Context, queries ...rewrite.Query) error {
 		return ErrUnavailable
 	}
 	for _, q := range queries {
-		statement, err := b.aside.PrepareContext(ctx, q.SQL()) // binds it, and reads no row
-		if err == nil {
-			err = statement.Close()
-		}
+		err := b.bind(ctx, q)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return ErrUnavailable
 		case err != nil || !b.proven(q.Required()):
 			b.log.Error("the private database does not plan a query; nothing was charged for it", "table", q.Table().Name, "cause", cause(err))
 			return ErrUnplanned
+		}
+	}
+	return nil
+}
+
+// bind binds every text that a query may run as, and reads no row.
+func (b *DuckDB) bind(ctx context.Context, q rewrite.Query) error {
+	for _, f := range forms(q) {
+		statement, err := b.aside.PrepareContext(ctx, f.sql)
+		if err == nil {
+			err = statement.Close()
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -219,11 +236,11 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	for i := range values {
 		targets[i] = &values[i]
 	}
+	cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
 	for rows.Next() {
 		if err := rows.Scan(targets...); err != nil {
 			return nil, errResult
 		}
-		cells, counts := make([]int32, query.Grain()), make([]int64, query.Counters())
 		fits := true
 		for i, v := range values {
 			var ok bool

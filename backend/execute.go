@@ -18,12 +18,14 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
+// Lined is how many statements for each place are in the line.
+const Lined = 3
+
 // defaultDeadline is that of a policy without one. Without a line, a paid query waits for its turn for at most queueing
-// deadlines. In the line are at most lining statements for each place.
+// deadlines.
 const (
 	defaultDeadline = time.Minute
 	queueing        = 10
-	lining          = 3
 )
 
 // engine is what the two backends do differently when they execute. Its errors stay in this package.
@@ -59,7 +61,7 @@ type places struct {
 }
 
 func newPlaces(n int) *places {
-	return &places{admitted: make(chan struct{}, n*lining), until: make([]time.Time, n)}
+	return &places{admitted: make(chan struct{}, n*Lined), until: make([]time.Time, n)}
 }
 
 // admit is Backend.Admit. What a statement held that read rows is free again at a multiple of step since its last query
@@ -112,9 +114,12 @@ func newExecutor(e engine, deadline time.Duration, log *slog.Logger, slots int) 
 	return executor{e, deadline, log, make(chan struct{}, slots), newPlaces(slots)}
 }
 
+// lines is Backend.Lines.
+func (x executor) lines(step time.Duration) bool { return step > x.deadline }
+
 // admit is Backend.Admit.
 func (x executor) admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	if step <= x.deadline {
+	if !x.lines(step) {
 		return func(time.Time) {}, nil
 	}
 	return x.places.admit(ctx, step)

@@ -143,7 +143,7 @@ func TestTurnsComeSoon(t *testing.T) {
 				}
 			}
 			at := p.turn(ready[s], step)
-			if wait := at.Sub(ready[s]); wait < 0 || wait >= lining*step {
+			if wait := at.Sub(ready[s]); wait < 0 || wait >= Lined*step {
 				t.Fatalf("seed %d, %d places: a turn comes after %s", seed, len(p.until), wait)
 			}
 			ready[s] = at.Add(step + time.Duration(rng.IntN(3))*step/3)
@@ -157,7 +157,7 @@ func TestAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const step = time.Second
 		p := newPlaces(2)
-		leave := make([]func(time.Time), 2*lining)
+		leave := make([]func(time.Time), 2*Lined)
 		for i := range leave {
 			var err error
 			if leave[i], err = p.admit(t.Context(), step); err != nil {

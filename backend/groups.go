@@ -13,14 +13,45 @@ import (
 
 // collector checks the rows of a query as they come: cells in their range, counts not negative, no combination of cells
 // twice. A database that breaks this is at fault, whatever it means.
+//
+// Memory that runs short is told to everybody (docs/adr/0053), so what a result takes is not to depend on its rows: a query of
+// at most mostReserved combinations of cells has room for all of them from the start, however few come. Of the keys of a
+// discovery, and of more combinations, the room is that of what comes.
 type collector struct {
 	query  rewrite.Query
-	most   int // combinations of cells
-	seen   map[string]struct{}
+	most   int                 // combinations of cells
+	seen   map[string]struct{} // keys, or cells where there are too many combinations for bits
+	bits   []uint64            // by combination: it has come
+	cells  []int32             // of all groups
+	counts []int64
 	groups []privacy.Group
 }
 
+// mostReserved is the number of combinations of cells up to which the room is that of all.
+const mostReserved = 1 << 20
+
+// Reserved is how many bytes the result of a query takes, whatever comes, as far as that is known before.
+func Reserved(q rewrite.Query) int64 {
+	most := combinations(q)
+	if q.Keyed() || most > mostReserved {
+		return 0
+	}
+	return int64(most) * int64(64+4*q.Grain()+8*q.Counters()) * 9 / 8
+}
+
 func newCollector(q rewrite.Query) *collector {
+	c := &collector{query: q, most: combinations(q)}
+	if Reserved(q) == 0 {
+		c.seen = map[string]struct{}{}
+		return c
+	}
+	c.bits, c.groups = make([]uint64, (c.most+63)/64), make([]privacy.Group, 0, c.most)
+	c.cells, c.counts = make([]int32, 0, c.most*q.Grain()), make([]int64, 0, c.most*q.Counters())
+	return c
+}
+
+// combinations is how many rows a query may have.
+func combinations(q rewrite.Query) int {
 	most := 1
 	for i := range q.Grain() {
 		if size := q.Size(i); most > math.MaxInt/size {
@@ -29,7 +60,28 @@ func newCollector(q rewrite.Query) *collector {
 			most *= size
 		}
 	}
-	return &collector{query: q, most: most, seen: map[string]struct{}{}}
+	return most
+}
+
+// twice tells whether a combination of cells has come before.
+func (c *collector) twice(cells []int32) bool {
+	if c.seen == nil {
+		at := 0
+		for i, cell := range cells {
+			at = at*c.query.Size(i) + int(cell)
+		}
+		bit := uint64(1) << (at % 64)
+		before := c.bits[at/64] & bit
+		c.bits[at/64] |= bit
+		return before != 0
+	}
+	key := make([]byte, 0, 4*len(cells))
+	for _, cell := range cells {
+		key = binary.BigEndian.AppendUint32(key, uint32(cell))
+	}
+	_, before := c.seen[string(key)]
+	c.seen[string(key)] = struct{}{}
+	return before
 }
 
 // addKey takes one key and its number of units. Of too many, one more than are of use is kept. A key that no client could
@@ -53,27 +105,26 @@ func (c *collector) addKey(key *string, units int64) error {
 	return nil
 }
 
-// add takes one row.
+// add takes one row, of which it keeps a copy.
 func (c *collector) add(cells []int32, counts []int64) error {
 	if len(cells) != c.query.Grain() || len(counts) != c.query.Counters() || len(c.groups) >= c.most {
 		return errResult
 	}
-	key := make([]byte, 0, 4*len(cells))
 	for i, cell := range cells {
 		if cell < 0 || int(cell) >= c.query.Size(i) {
 			return errResult
 		}
-		key = binary.BigEndian.AppendUint32(key, uint32(cell))
 	}
 	for i, n := range counts {
 		if n < 0 && !c.query.Signed(i) {
 			return errResult
 		}
 	}
-	if _, twice := c.seen[string(key)]; twice {
+	if c.twice(cells) {
 		return errResult
 	}
-	c.seen[string(key)] = struct{}{}
-	c.groups = append(c.groups, privacy.Group{Cells: cells, Counts: counts})
+	c.cells, c.counts = append(c.cells, cells...), append(c.counts, counts...)
+	from, at := len(c.cells)-len(cells), len(c.counts)-len(counts)
+	c.groups = append(c.groups, privacy.Group{Cells: c.cells[from:len(c.cells):len(c.cells)], Counts: c.counts[at:len(c.counts):len(c.counts)]})
 	return nil
 }

@@ -91,6 +91,12 @@ func (b *Postgres) Admit(ctx context.Context, step time.Duration) (leave func(la
 	return b.executor.admit(ctx, step)
 }
 
+// Places is described at Backend.
+func (b *Postgres) Places() int { return cap(b.executor.slots) }
+
+// Lines is described at Backend.
+func (b *Postgres) Lines(step time.Duration) bool { return b.executor.lines(step) }
+
 // Execute is described at Backend.
 func (b *Postgres) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
 	return b.executor.execute(query, receipt, step)
@@ -210,6 +216,14 @@ func collectKeys(rows pgx.Rows, into *collector) error {
 // collectPostgres checks the types of the columns, then takes every row.
 func collectPostgres(rows pgx.Rows, into *collector) error {
 	first := true
+	cells, counts := make([]int32, into.query.Grain()), make([]int64, into.query.Counters())
+	targets := make([]any, 0, len(cells)+len(counts))
+	for i := range cells {
+		targets = append(targets, &cells[i])
+	}
+	for i := range counts {
+		targets = append(targets, &counts[i])
+	}
 	for rows.Next() {
 		if fields := rows.FieldDescriptions(); first {
 			if len(fields) != into.query.Grain()+into.query.Counters() {
@@ -221,14 +235,6 @@ func collectPostgres(rows pgx.Rows, into *collector) error {
 				}
 			}
 			first = false
-		}
-		cells, counts := make([]int32, into.query.Grain()), make([]int64, into.query.Counters())
-		targets := make([]any, 0, len(cells)+len(counts))
-		for i := range cells {
-			targets = append(targets, &cells[i])
-		}
-		for i := range counts {
-			targets = append(targets, &counts[i])
 		}
 		if err := rows.Scan(targets...); err != nil {
 			return errResult // its text would hold the value

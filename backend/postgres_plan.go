@@ -12,7 +12,13 @@ import (
 )
 
 // What a database will not run is found before the charge: the very query that would run is planned, with its arguments and
-// under the settings that it would have, and not executed. EXPLAIN opens no row. What it reads of the rows are the planner's
+// under the settings that it would have, and not executed. Which of a query's texts will run is found in its own snapshot, after
+// the charge (proof.go), so each of them is planned:
+//
+//	EXPLAIN (COSTS false) SELECT … FROM people AS s           -- where a constraint proves one row a unit
+//	EXPLAIN (COSTS false) SELECT … row_number() OVER (…) …    -- where none does
+//
+// EXPLAIN opens no row. What it reads of the rows are the planner's
 // statistics, and the ends of an index where a condition lies outside of these; they move a plan and its time, and fail
 // nothing, since every function in dpproxy's SQL is total. So whether it is accepted is for the schema, the rights and the
 // engine to say. What was planned is not remembered: the same user's same question is not asked again, and another user's
@@ -37,7 +43,9 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 		for _, u := range q.Required() {
 			batch.Queue(uniqueSQL, uniqueArguments(u)...)
 		}
-		batch.Queue("EXPLAIN (COSTS false) "+q.SQL(), q.Args()...)
+		for _, f := range forms(q) {
+			batch.Queue("EXPLAIN (COSTS false) "+f.sql, f.args...)
+		}
 	}
 	shapes, err := found.read(tx.SendBatch(ctx, &batch), len(pinned), queries)
 	for i := range shapes {
@@ -86,14 +94,31 @@ func (found *looked) read(results pgx.BatchResults, datasets int, queries []rewr
 			}
 			found.drifted = found.drifted || !unique
 		}
-		if _, err := results.Exec(); err != nil {
-			if refuses(err) {
-				found.unplanned, found.of = err, q
+		for range forms(q) {
+			if _, err := results.Exec(); err != nil {
+				if refuses(err) {
+					found.unplanned, found.of = err, q
+				}
+				return shapes, err
 			}
-			return shapes, err
 		}
 	}
 	return shapes, nil
+}
+
+// form is one text that a query may run as.
+type form struct {
+	sql  string
+	args []any
+}
+
+// forms are all the texts of which one runs: the shortest that constraints prove in the query's own snapshot, which is a later
+// one than that of the look.
+func forms(q rewrite.Query) (list []form) {
+	for _, s := range q.Proven() {
+		list = append(list, form{s.SQL(), s.Args()})
+	}
+	return append(list, form{q.SQL(), q.Args()})
 }
 
 // refuses tells an error that says no to a query from one that says that the database is away.

@@ -39,16 +39,17 @@ var givens = []given{
 	// What ends a query early. statement_timeout is an argument.
 	{name: "lock_timeout", value: "0"}, {name: "idle_in_transaction_session_timeout", value: "0"}, {name: "exit_on_error", value: "off"},
 	{name: "transaction_timeout", value: "0", since: 17},
-	// Where a query keeps what it sorts and groups: work_mem is below. A parallel hash table lies in shared memory, of which a
-	// container has little, and how much it takes is for the rows to say.
-	{name: "hash_mem_multiplier", value: "2"}, {name: "enable_parallel_hash", value: "off"},
+	// Where a query keeps what it sorts and groups: work_mem is below. A parallel hash table and the bitmap of a parallel bitmap
+	// scan lie in shared memory, of which a container has little, and how much they take is for the rows to say. What else
+	// parallel workers share is sized by the plan. Instead of a bitmap an index, or the table, is read in its order.
+	{name: "hash_mem_multiplier", value: "2"}, {name: "enable_parallel_hash", value: "off"}, {name: "enable_bitmapscan", value: "off"},
 	// How a query is planned. Compiling begins at an estimated cost, which is a step in time at some number of rows.
 	{name: "jit", value: "off"}, {name: "plan_cache_mode", value: "force_custom_plan"}, {name: "constraint_exclusion", value: "partition"},
 	{name: "from_collapse_limit", value: "8"}, {name: "join_collapse_limit", value: "8"},
 	{name: "geqo", value: "on"}, {name: "geqo_threshold", value: "12"}, {name: "geqo_effort", value: "5"}, {name: "geqo_pool_size", value: "0"},
 	{name: "geqo_generations", value: "0"}, {name: "geqo_seed", value: "0"}, {name: "geqo_selection_bias", value: "2"},
 	{name: "force_parallel_mode", value: "off", until: 16}, {name: "debug_parallel_query", value: "off", since: 16},
-	{name: "enable_async_append", value: "on"}, {name: "enable_bitmapscan", value: "on"}, {name: "enable_gathermerge", value: "on"},
+	{name: "enable_async_append", value: "on"}, {name: "enable_gathermerge", value: "on"},
 	{name: "enable_hashagg", value: "on"}, {name: "enable_hashjoin", value: "on"}, {name: "enable_incremental_sort", value: "on"},
 	{name: "enable_indexonlyscan", value: "on"}, {name: "enable_indexscan", value: "on"}, {name: "enable_material", value: "on"},
 	{name: "enable_memoize", value: "on"}, {name: "enable_mergejoin", value: "on"}, {name: "enable_nestloop", value: "on"},

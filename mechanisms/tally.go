@@ -75,12 +75,17 @@ func Weighed(truth privacy.Sensitive[[]privacy.Group], weigh func(cells []int32,
 		return truth
 	}
 	return sealed.Map(truth, func(groups []privacy.Group) []privacy.Group {
-		out := make([]privacy.Group, len(groups))
+		out := make([]privacy.Group, len(groups), cap(groups)) // which takes what it would for any rows, as the groups do
+		var products []int64
+		if len(groups) > 0 {
+			products = make([]int64, 0, cap(groups)*len(groups[0].Counts))
+		}
 		for i, g := range groups {
-			out[i] = privacy.Group{Cells: g.Cells, Counts: make([]int64, len(g.Counts))}
+			from := len(products)
 			for c, n := range g.Counts {
-				out[i].Counts[c] = weighedCount(n, weigh(g.Cells, c))
+				products = append(products, weighedCount(n, weigh(g.Cells, c)))
 			}
+			out[i] = privacy.Group{Cells: g.Cells, Counts: products[from:len(products):len(products)]}
 		}
 		return out
 	})

@@ -18,6 +18,7 @@ import (
 const (
 	mostListed = 4096 // values
 	mostArms   = 256  // conditions that are different
+	perArm     = 200  // steps that translating one condition for one public row stands for
 )
 
 // listed is a sub-query over the rows of a public table.
@@ -97,7 +98,9 @@ func (l *listed) read(t *policy.Table, where *pg.Node) *Refusal {
 			l.linked = append(l.linked, n)
 		}
 	}
+	each := workOf(own...)
 	for _, row := range data {
+		l.b.env.Work.Step(1 + each)
 		keep := true
 		for _, e := range own {
 			v, err := e.Eval(scalar.Row(row))
@@ -143,6 +146,7 @@ func (l *listed) values(subject *expr, value *pg.Node) (*expr, *Refusal) {
 	}
 	var list []*expr
 	for _, row := range l.data {
+		l.b.env.Work.Step(workOf(of))
 		v, err := of.Eval(scalar.Row(row))
 		if err != nil {
 			return nil, scalarRefusal(err, of.pos)
@@ -197,6 +201,7 @@ func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *Refusal) {
 func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *Refusal) {
 	arm := constantExpr(true, policy.Bool, l.pos)
 	for i, n := range l.linked {
+		l.b.env.Work.Step(perArm)
 		e, refusal := t.condition(n, "WHERE")
 		if refusal == nil && i > 0 {
 			e, refusal = t.junction(formAnd, l.pos, arm, e)
@@ -205,6 +210,7 @@ func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *Refu
 			return nil, refusal
 		}
 	}
+	l.b.env.Work.Step(perArm)
 	s, err := scalar.IsTruth(arm.Expr, true)
 	if err != nil {
 		return nil, scalarRefusal(err, l.pos)

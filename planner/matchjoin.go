@@ -143,6 +143,7 @@ func (m *matcher) matches(d *Matched) *Refusal {
 	cells := make([]int, len(sizes))
 	box := m.box()
 	for at := range combinations {
+		m.b.env.Work.Step(1)
 		decode(at, sizes, cells)
 		for i, c := range m.args {
 			box.set(c, cells[i])
@@ -178,9 +179,11 @@ func (m *matcher) matches(d *Matched) *Refusal {
 
 // sorted puts the public rows into the order of their values, whatever order they were copied in.
 func (m *matcher) sorted() {
+	m.b.env.Work.Take(len(m.data), bytesOfLooked)
 	texts := make(map[*policy.Value]string, len(m.data))
 	m.data = slices.Clone(m.data)
 	for _, row := range m.data {
+		m.b.env.Work.Step(1 + len(row))
 		texts[&row[0]] = keyText(append(slices.Clone(row), nil))
 	}
 	slices.SortStableFunc(m.data, func(a, b []policy.Value) int { return strings.Compare(texts[&a[0]], texts[&b[0]]) })
@@ -202,6 +205,7 @@ func (m *matcher) finder() func(*box) ([]int, *Refusal) {
 	}
 	index := map[string][]int{}
 	for i, row := range m.data {
+		m.b.env.Work.Step(1 + len(m.equals.keys))
 		values := make([]policy.Value, len(m.equals.keys))
 		for k, c := range m.equals.keys {
 			values[k] = row[c]
@@ -270,6 +274,7 @@ func (m *matcher) renumber(d *Matched) {
 func (m *matcher) digest() string {
 	hash := sha256.New()
 	for _, row := range m.data {
+		m.b.env.Work.Step(1 + len(row))
 		fmt.Fprintf(hash, "%q\n", keyText(append(slices.Clone(row), nil)))
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:16])
@@ -277,7 +282,7 @@ func (m *matcher) digest() string {
 
 // unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
 // told. Aggregates of private columns leave them out, as conditions on these do.
-func (q *question) unseen() *Refusal {
+func (q *question) unseen(work *scalar.Work) *Refusal {
 	columns, at := q.table.Columns, q.kept-1
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
@@ -290,6 +295,7 @@ func (q *question) unseen() *Refusal {
 		return true
 	}
 	for n := range columns[at].Domain.Regular {
+		work.Step(workOf(q.where...) + len(q.counters) + len(q.choices) + 1)
 		row[at] = int64(n)
 		if !all(q.where) {
 			continue

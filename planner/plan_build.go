@@ -40,7 +40,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	for _, q := range b.questions {
 		if q.kept > 0 {
-			if refusal = q.unseen(); refusal != nil {
+			if refusal = q.unseen(b.env.Work); refusal != nil {
 				return nil, refusal
 			}
 		}

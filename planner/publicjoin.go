@@ -192,6 +192,9 @@ func joinText(v policy.Value) (string, bool) {
 	return textOf(v), true
 }
 
+// bytesOfLooked is about what a public row takes in an index by its key.
+const bytesOfLooked = 96
+
 // index reads the public rows by their keys, which must be unique.
 func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 	if l.b.c.Public == nil {
@@ -201,12 +204,15 @@ func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 	if !ok {
 		return notCopied.at(pos, t.Name)
 	}
+	l.b.env.Work.Take(len(data), bytesOfLooked)
 	l.rows = make(map[string][]policy.Value, len(data))
 	hash := sha256.New()
 	if len(l.keys) == 0 {
 		return nil
 	}
+	each := len(l.keys) + len(t.Columns) + workOf(l.filter...)
 	for _, row := range data {
+		l.b.env.Work.Step(1 + each)
 		kept := true
 		for _, e := range l.filter {
 			v, refusal := e.value(row)
@@ -234,6 +240,14 @@ func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 	}
 	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
 	return nil
+}
+
+// workOf is how many steps one evaluation of each of some expressions takes.
+func workOf(list ...*expr) (steps int) {
+	for _, e := range list {
+		steps += max(e.nodes, 1)
+	}
+	return steps
 }
 
 func joinKey(values []policy.Value) (string, bool) {

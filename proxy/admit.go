@@ -20,11 +20,13 @@ import (
 // of it waits or is refused after another part was paid. A turn is waited for before a place, never with one in hand: else some could
 // hold all the places and wait for turns, whose holders wait for places.
 type place struct {
-	mu      sync.Mutex
-	holders int                  // what goes on of the statement
-	over    func()               // gives the turn back; nil: it has none
-	leave   func(last time.Time) // gives the place back; nil: it has none
-	last    time.Time            // when its last query returned
+	mu       sync.Mutex
+	holders  int                  // what goes on of the statement
+	over     func()               // gives the turn back; nil: it has none
+	leave    func(last time.Time) // gives the place back; nil: it has none
+	last     time.Time            // when its last query returned
+	bytes    int64                // that are reserved for its results
+	giveBack []func(last time.Time)
 }
 
 type placeKey struct{}
@@ -47,10 +49,13 @@ func (p *place) release() {
 	if p.leave != nil {
 		p.leave(p.last)
 	}
+	for _, giveBack := range p.giveBack {
+		giveBack(p.last)
+	}
 	if p.over != nil {
 		p.over()
 	}
-	p.leave, p.over, p.last = nil, nil, time.Time{}
+	p.leave, p.over, p.last, p.giveBack, p.bytes = nil, nil, time.Time{}, nil, 0
 }
 
 // hold is for what a statement begins and does not wait for to its end: it calls release.
@@ -80,15 +85,22 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 	leave := p.leave
 	if leave == nil {
 		var err error
-		if leave, err = a.backend.Admit(ctx, s.Policy.Server.Timing.Fresh); err != nil {
+		if leave, err = a.inTurn(ctx, s); err != nil {
 			return err
 		}
 	} else if len(queries) == 0 {
 		return nil
 	}
-	if err := a.backend.Ready(ctx, queries...); err != nil {
+	err := p.room(ctx, a, s.Policy.Server.Timing.Fresh, queries)
+	if err == nil {
+		err = a.backend.Ready(ctx, queries...)
+	}
+	if err != nil {
 		if p.leave == nil {
 			leave(time.Time{})
+		}
+		if errors.Is(err, errMemory) {
+			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err() // the client no longer waits: that says nothing of the database
@@ -102,6 +114,24 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 	}
 	p.leave = leave
 	return nil
+}
+
+// inTurn waits until the private database has a place for a statement of this user, and until it is admitted to the line.
+func (a *Answerer) inTurn(ctx context.Context, s *Session) (leave func(last time.Time), err error) {
+	step := s.Policy.Server.Timing.Fresh
+	done, err := a.workers.query(ctx, s.User, step, a.backend.Lines(step))
+	if err != nil {
+		return nil, err
+	}
+	left, err := a.backend.Admit(ctx, step)
+	if err != nil {
+		done(time.Time{})
+		return nil, err
+	}
+	return func(last time.Time) {
+		left(last)
+		done(last)
+	}, nil
 }
 
 // execute runs a paid query of a statement. A query after another begins on the grid: how long what lies between them took
@@ -129,6 +159,30 @@ func (p *place) ran() time.Time {
 // runs tells whether what is bought of a plan runs queries: all but what refines a release that is held.
 func (a *Answerer) runs(plan *planner.Plan, wanted []int) bool {
 	return a.behind(plan) || slices.ContainsFunc(wanted, func(i int) bool { return !plan.Measures[i].Refines() })
+}
+
+// resultBytes is what the results of queries take at most, which are run one after the other: each as it comes, and once more with
+// its weights.
+func resultBytes(queries []rewrite.Query) (most int64) {
+	for _, q := range queries {
+		most = max(most, 2*backend.Reserved(q))
+	}
+	return most
+}
+
+// room reserves memory for results of queries, as far as the statement has not done so before.
+func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queries []rewrite.Query) error {
+	bytes := resultBytes(queries) - p.bytes
+	if bytes <= 0 {
+		return nil
+	}
+	giveBack, err := a.workers.memory.reserve(ctx, bytes)
+	if err != nil {
+		return err
+	}
+	p.bytes += bytes
+	p.giveBack = append(p.giveBack, onGrid(step, giveBack))
+	return nil
 }
 
 // planned are the queries that buying the wanted measures of a plan runs, which the database is asked to plan before the charge:

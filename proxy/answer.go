@@ -40,7 +40,7 @@ type Answerer struct {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e)),
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e), queriesOf(b)),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
@@ -52,6 +52,14 @@ func places(e sandbox.Engine) int {
 	return e.Places()
 }
 
+// queriesOf is how many queries a private database runs at a time.
+func queriesOf(b backend.Backend) int {
+	if b == nil {
+		return 0
+	}
+	return b.Places()
+}
+
 // Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
 func (a *Answerer) Workers() *Workers { return a.workers }
 
@@ -60,33 +68,33 @@ func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
 func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
-	plan, queries, outer, refusal := a.ready(ctx, s, stmt, params)
+	p, refusal := a.ready(ctx, s, stmt, params)
 	if refusal != nil {
 		return Result{}, refusal
 	}
 	ctx, done := inLine(ctx)
 	defer done()
-	if a.reads(plan) {
+	if a.reads(p.plan) {
 		if readsRows(ctx); !a.inForce(s) {
 			return Result{}, errPolicy
 		}
 	}
 	found := privacy.Cost{}
-	if len(plan.Finds) > 0 {
+	if len(p.plan.Finds) > 0 {
 		var err error
-		if found, err = a.find(ctx, s, plan); err != nil {
+		if found, err = a.find(ctx, s, p.plan); err != nil {
 			return Result{}, err
 		}
-		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
+		if p, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
 			return a.foundAlone(ctx, s, found), refusal
 		}
 	}
-	bought, err := a.buy(ctx, s, plan, queries, found.IsZero())
+	bought, err := a.buy(ctx, s, p.plan, p.queries, found.IsZero())
 	for try := 0; errors.Is(err, ledger.ErrRefined) && try < mostPlans; try++ { // by another session, since this was planned
-		if plan, queries, outer, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
+		if p, refusal = a.ready(ctx, s, stmt, params); refusal != nil {
 			return a.foundAlone(ctx, s, found), refusal
 		}
-		bought, err = a.buy(ctx, s, plan, queries, false)
+		bought, err = a.buy(ctx, s, p.plan, p.queries, false)
 	}
 	if errors.Is(err, ledger.ErrRefined) {
 		err = errRefined
@@ -95,20 +103,24 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		return a.foundAlone(ctx, s, found), err
 	}
 	bought.charged = bought.charged.Plus(found)
-	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, plan, found, a.notices(ctx, s, plan, bought))} // the cost is told even if what follows fails
-	in, err := a.read(ctx, s, plan, bought.ids)
+	result := Result{Tag: "SELECT", Notices: a.foundNotices(ctx, s, p.plan, found, a.notices(ctx, s, p, bought))} // the cost is told even if what follows fails
+	in, err := a.read(ctx, s, p.plan, bought.ids)
 	done()
 	if err != nil {
 		return result, err
 	}
 	result.Notices = toldToo(result.Notices, in.told)
 	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
-		leaves, err := leafTables(ctx, plan, in.readings, in.answers)
-		if err == nil {
-			result.Rows, err = a.postProcess(ctx, s, plan, outer, leaves)
+		readings, err := a.readings(s, p.plan, bought.ids)
+		if err != nil {
+			return err
 		}
-		if err == nil && plan.ErrorColumns && len(plan.Leaves) > 0 {
-			result.Rows, err = a.withErrors(ctx, s, plan, outer, bought.ids, result.Rows)
+		leaves, err := leafTables(ctx, p.plan, readings, in.answers)
+		if err == nil {
+			result.Rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves)
+		}
+		if err == nil && p.plan.ErrorColumns && len(p.plan.Leaves) > 0 {
+			result.Rows, err = a.withErrors(ctx, s, p.plan, p.outer, bought.ids, result.Rows)
 		}
 		return err
 	})
@@ -116,7 +128,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		return result, err
 	}
 	result.Columns = result.Rows.Value().Columns
-	again(plan, bought, result)
+	again(p.plan, bought, result)
 	return result, nil
 }
 
@@ -335,14 +347,16 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 	var d drawn
 	var err error
 	if m.Refines() {
-		d, err = lower.refine(m, receipt, a.random)
+		a.workers.draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
 	} else {
 		truth, failed := a.execute(ctx, s, query, receipt)
 		if failed != nil {
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal
 		}
-		d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
+		a.workers.draw(s.User, func() {
+			d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
+		})
 	}
 	if err != nil {
 		a.log.Error("no release was drawn", "measure", m.Name, "error", err)

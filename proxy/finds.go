@@ -17,21 +17,32 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery, refusal *planner.Refusal) {
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r readied, refusal *planner.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
-		if plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
+		if r.plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
 			return refusal
 		}
-		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(plan) > most {
+		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
 			return planner.RefuseInvalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
 				"Group by fewer or coarser keys.")
 		}
-		if queries, outer, refusal = a.render(ctx, plan); refusal != nil {
+		if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
 			return refusal
 		}
-		return a.tryOuter(ctx, s, plan, outer)
+		if r.errors = errorParts(r.plan); ctx.Err() != nil {
+			return planner.RefuseEnded(context.Cause(ctx))
+		}
+		return a.tryOuter(ctx, s, r.plan, r.outer)
 	})
-	return plan, queries, outer, refusal
+	return r, refusal
+}
+
+// readied is a statement that is planned, and may be paid for.
+type readied struct {
+	plan    *planner.Plan
+	queries []rewrite.Query
+	outer   rewrite.OuterQuery
+	errors  []string // how exact it will be
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.

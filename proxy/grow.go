@@ -66,7 +66,8 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *planner.Measure, id 
 		a.log.Error("step of a release was not run", "measure", m.Name, "error", err)
 		return errInternal
 	}
-	part, err := mechanisms.Grow(m.Growth.Spec, step, counted.Place, truth, a.random)
+	var part privacy.Released[mechanisms.Noisy]
+	a.workers.draw(s.User, func() { part, err = mechanisms.Grow(m.Growth.Spec, step, counted.Place, truth, a.random) })
 	if err != nil {
 		a.log.Error("no step was drawn", "measure", m.Name, "error", err)
 		return errInternal

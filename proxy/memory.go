@@ -15,10 +15,12 @@ import (
 // of the user with the most of it, is ended. The collector is told of the same limit.
 type memory struct {
 	limit   atomic.Int64 // 0: none
-	given   int64        // the operator's own, by GOMEMLIMIT
+	own     int64        // the operator's, by GOMEMLIMIT
 	mu      sync.Mutex
 	running map[*work]bool
 	short   chan struct{} // closed when memory is no longer short; nil: it is not
+	results int64         // bytes that are reserved for what the private database returns
+	given   chan struct{} // closed when some of them are given back; nil: nobody waits
 }
 
 // work is one part of a statement that is being planned or post-processed.
@@ -43,9 +45,9 @@ var errMemory = &Failure{SQLState: "53200", Message: "out of memory: the proxy h
 func (w *Workers) Bound(bytes int64) bool {
 	before := w.memory.limit.Swap(bytes)
 	if before == 0 {
-		w.memory.given = debug.SetMemoryLimit(-1)
+		w.memory.own = debug.SetMemoryLimit(-1)
 	}
-	debug.SetMemoryLimit(min(bytes, w.memory.given))
+	debug.SetMemoryLimit(min(bytes, w.memory.own))
 	return bytes != before
 }
 
@@ -114,6 +116,45 @@ func (m *memory) wait(ctx context.Context) error {
 		return errMemory
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// resultShare is the part of the memory that results of the private database may take together.
+const resultShare = 4
+
+// reserve takes memory for results of the private database, before anything is charged for them: as much as any rows would take,
+// so that who waits, and who is refused, is a function of what was asked. One statement's results it grants whatever they take.
+func (m *memory) reserve(ctx context.Context, bytes int64) (giveBack func(), err error) {
+	patience := time.NewTimer(memoryPatience)
+	defer patience.Stop()
+	for {
+		m.mu.Lock()
+		if limit := m.limit.Load(); limit == 0 || m.results == 0 || m.results+bytes <= limit/resultShare {
+			m.results += bytes
+			m.mu.Unlock()
+			return func() { m.giveBack(bytes) }, nil
+		}
+		if m.given == nil {
+			m.given = make(chan struct{})
+		}
+		given := m.given
+		m.mu.Unlock()
+		select {
+		case <-given:
+		case <-patience.C:
+			return nil, errMemory
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (m *memory) giveBack(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.results -= bytes; m.given != nil {
+		close(m.given)
+		m.given = nil
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
 // own account, never on a released or a true value.
-func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, bought purchase) []Notice {
+func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
+	plan := p.plan
 	public := publicParts(plan)
 	if len(plan.Measures) == 0 {
 		if len(public) == 0 {
@@ -25,16 +26,13 @@ func (a *Answerer) notices(ctx context.Context, s *Session, plan *planner.Plan, 
 		}
 		return []Notice{{Message: "free: " + strings.Join(public, "; "), Detail: strings.Join(plan.Notes, "\n")}}
 	}
-	parts := make([]string, 0, 3)
+	parts := make([]string, 0, 2+len(p.errors))
 	if bought.charged.IsZero() {
 		parts = append(parts, freeOf(plan))
 	} else {
 		parts = append(parts, "cost "+a.costText(ctx, s, bought.charged))
 	}
-	if e := errorText(plan); e != "" {
-		parts = append(parts, e)
-	}
-	parts = append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
+	parts = append(parts, p.errors...)
 	if plan.ErrorColumns && hasChoices(plan) {
 		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
 	}
@@ -196,6 +194,18 @@ func ofSums(plan *planner.Plan) bool {
 	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool {
 		return slices.ContainsFunc(m.Spec.Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
 	})
+}
+
+// errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes too much is
+// refused before the charge.
+func errorParts(plan *planner.Plan) (parts []string) {
+	if len(plan.Measures) == 0 {
+		return nil
+	}
+	if e := errorText(plan); e != "" {
+		parts = append(parts, e)
+	}
+	return append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
 }
 
 // errorText gives the half-widths of the counts in the answer, and of sums in its units.

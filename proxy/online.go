@@ -46,8 +46,11 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 		return 0, errInternal
 	}
 	var id int64
-	asked, err := mechanisms.OpenSession(m.Spec, m.Place, truth, a.random, func(step []byte) error {
-		return a.ledger.Extend(context.Background(), s.User, id, step)
+	var asked *mechanisms.Session
+	a.workers.draw(s.User, func() {
+		asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.random, func(step []byte) error {
+			return a.ledger.Extend(context.Background(), s.User, id, step)
+		})
 	})
 	if err != nil {
 		a.log.Error("online release was not opened", "measure", m.Name, "error", err)

@@ -199,7 +199,7 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) 
 	}
 	queries, outer, refusal := render(context.Background(), plan, p.Private, sandboxed, p.Log)
 	if refusal == nil && plan.Outer.Direct == nil && p.Engine != nil {
-		_, refusal = (&Answerer{engine: p.Engine, log: p.Log, workers: NewWorkers(0)}).outerColumns(ctx, s, plan, outer)
+		_, refusal = (&Answerer{engine: p.Engine, log: p.Log, workers: NewWorkers(0, 0)}).outerColumns(ctx, s, plan, outer)
 	}
 	if refusal != nil {
 		return out.refused(refusal)

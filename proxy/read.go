@@ -12,19 +12,14 @@ import (
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// leafInputs is what the leaves of a plan are made of, and what the statement's notice is to tell of it.
+// leafInputs is what the leaves of a plan are made of beside saved releases, and what the statement's notice is to tell of it.
 type leafInputs struct {
-	readings []saved
-	answers  asked
-	told     []string
+	answers asked
+	told    []string
 }
 
-// read reads the saved releases of a plan, and asks those that are asked.
+// read asks the releases of a plan that are asked.
 func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (leafInputs, error) {
-	readings, err := a.readings(s, plan, ids)
-	if err != nil {
-		return leafInputs{}, err
-	}
 	answers, err := a.askSessions(ctx, s, plan, ids)
 	if err != nil {
 		return leafInputs{}, err
@@ -37,7 +32,7 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids
 		answers = asked{}
 	}
 	answers.add(alarms)
-	return leafInputs{readings, answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
+	return leafInputs{answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
 }
 
 // readings are the saved releases of a plan's measures.

@@ -108,7 +108,7 @@ func New(c Config) (*Server, error) {
 		c.Metrics = NewMetrics()
 	}
 	if c.Workers == nil {
-		c.Workers = NewWorkers(0)
+		c.Workers = NewWorkers(0, 0)
 	}
 	if len(c.Secret) == 0 {
 		c.Secret = make([]byte, 32)

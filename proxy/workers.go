@@ -3,10 +3,13 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"time"
 
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/internal/processor"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
@@ -23,15 +26,32 @@ import (
 type Workers struct {
 	whole    *turns // of planning and post-processing
 	brief    *turns // of what takes milliseconds: parsing a long text, encoding a part of a long answer
+	draws    *turns // of noise that is paid for
+	queries  *turns // of the private database, where each is free when its query has ended
+	lined    *turns // of the line before it, on a grid
 	children *turns // of the sandbox: each runs one query at a time
 	kept     kept
 	memory   memory
 }
 
-// NewWorkers makes the places for one process, whose sandbox runs so many queries at a time, 0: any number.
-func NewWorkers(children int) *Workers {
-	processors := runtime.GOMAXPROCS(0)
+// processors is how many the process may use at a time.
+var processors = runtime.GOMAXPROCS(0)
+
+// SpareThreads lets Go run twice as many threads as there are processors: more than one user's places of all kinds. Where long work
+// has the processors (planning, a draw, the collector) the system then decides between it and what is short, anew within some
+// milliseconds. Go's own scheduler lets long work run for ten, and whoever waits in its queue comes after all before her, at each
+// step of an answer's way. An operator's GOMAXPROCS stays as it is.
+func SpareThreads() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(2 * processors)
+	}
+}
+
+// NewWorkers makes the places for one process, whose sandbox runs so many queries at a time, and its private database so many,
+// 0: any number.
+func NewWorkers(children, queries int) *Workers {
 	return &Workers{whole: fairTurns(4 * processors), brief: fairTurns(2 * processors), children: fairTurns(children),
+		draws: fairTurns(4 * processors), queries: fairTurns(queries), lined: fairTurns(backend.Lined * queries),
 		kept: kept{users: map[string]int64{}}, memory: memory{running: map[*work]bool{}}}
 }
 
@@ -98,7 +118,7 @@ func (w *Workers) run(ctx context.Context, user string, l policy.Limits, do func
 // ofOne is how many places one user has: as many as her memory is enough for, and a processor fewer than there are, so that
 // another's statement finds one that is free.
 func ofOne(l policy.Limits) int {
-	processors := max(runtime.GOMAXPROCS(0)-1, 1)
+	processors := max(processors-1, 1)
 	if n := l.UserWorked(); n > 0 {
 		return min(n, processors)
 	}
@@ -124,13 +144,50 @@ func (w *Workers) ask(ctx context.Context, s *Session, do func(sandbox.Session) 
 
 // briefly does a piece of work that is bounded by the size of a message.
 func (w *Workers) briefly(ctx context.Context, user string, do func()) error {
-	done, err := w.brief.wait(ctx, user, w.brief.share(max(runtime.GOMAXPROCS(0)/2, 1)))
+	done, err := w.brief.wait(ctx, user, w.brief.share(max(processors/2, 1)))
 	if err != nil {
 		return err
 	}
 	defer done()
 	do()
 	return nil
+}
+
+// draw draws what a user has paid for, in a place that waits behind her own draws alone: it is not refused and not ended, whatever
+// it takes, since after the charge there is always an answer (privacy rule 5). Its place is no other work's, so that what
+// begins when it ends has read rows itself, and shows its time on the grid (ADR 45).
+func (w *Workers) draw(user string, do func()) {
+	done, err := w.draws.wait(context.Background(), user, w.draws.share(max(processors-1, 1)))
+	if err == nil {
+		defer done()
+	}
+	do()
+}
+
+// query has a statement wait for one of the private database's places, of which its user has all but one. On a grid a place
+// that read rows is free again on it, as that of the line is.
+func (w *Workers) query(ctx context.Context, user string, step time.Duration, lined bool) (leave func(last time.Time), err error) {
+	places := w.queries
+	if lined {
+		places = w.lined
+	}
+	done, err := places.wait(ctx, user, places.share(0))
+	if err != nil {
+		return nil, err
+	}
+	return onGrid(step, done), nil
+}
+
+// onGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query
+// returned. What was done after that is not to show in when others go on (ADR 48).
+func onGrid(step time.Duration, done func()) func(last time.Time) {
+	return func(last time.Time) {
+		if last.IsZero() || step == 0 {
+			done()
+			return
+		}
+		time.AfterFunc(time.Until(moment.Next(last, step)), done)
+	}
 }
 
 // worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.

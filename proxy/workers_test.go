@@ -122,7 +122,7 @@ func TestFairTurns(t *testing.T) {
 // TestStatementEndsAtItsLimits: a statement that has taken its processor time, in one part or several, or that is ended for
 // want of memory, is told the limit.
 func TestStatementEndsAtItsLimits(t *testing.T) {
-	w, l := NewWorkers(0), policy.Limits{StatementCPU: 60 * time.Millisecond, StatementMemory: 64 << 20, UserMemory: 128 << 20}
+	w, l := NewWorkers(0, 0), policy.Limits{StatementCPU: 60 * time.Millisecond, StatementMemory: 64 << 20, UserMemory: 128 << 20}
 	spin := func(ctx context.Context) error {
 		for ctx.Err() == nil {
 		}
@@ -161,7 +161,7 @@ func TestStatementEndsAtItsLimits(t *testing.T) {
 
 // TestEveryUserHasAPlace: a user's statements that nothing can stop keep her own from running, and nobody else's.
 func TestEveryUserHasAPlace(t *testing.T) {
-	w, l := NewWorkers(2), policy.Limits{StatementCPU: time.Second, StatementMemory: 64 << 20, UserMemory: 128 << 20}
+	w, l := NewWorkers(2, 0), policy.Limits{StatementCPU: time.Second, StatementMemory: 64 << 20, UserMemory: 128 << 20}
 	stuck := make(chan struct{})
 	var wait sync.WaitGroup
 	for range 10 {
@@ -203,7 +203,6 @@ func TestEveryUserHasAPlace(t *testing.T) {
 	case <-done:
 	case <-asked:
 		t.Error("one user holds both of the sandbox's places")
-		<-asked
 	}
 	close(stuck)
 	go func() {

@@ -242,7 +242,7 @@ func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session,
 	if err != nil {
 		return Rows{}, e.failure(ctx, c, s, limits, err)
 	}
-	if answer.worn { // it kept so much of the last query's memory that the next one would have too little
+	if answer.worn { // it kept so much of the last query's memory that the next one would have too little, or something broke in it
 		e.renew(c, s.Database)
 	}
 	if answer.fault != nil {

@@ -207,7 +207,16 @@ func failed(err error) *reply {
 	case duckdb.ErrorTypeNotImplemented, duckdb.ErrorTypeParser, duckdb.ErrorTypeCatalog:
 		return &reply{fault: errUnable, log: err.Error()}
 	}
+	if memoryIsOut(fault.Msg) {
+		return &reply{fault: errResources}
+	}
 	return &reply{fault: errBroken, log: err.Error()}
+}
+
+// memoryIsOut knows the words of an engine to whom the system gave no more memory, in whatever class it puts them.
+func memoryIsOut(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "bad_alloc") || strings.Contains(text, "allocat") || strings.Contains(text, "out of memory")
 }
 
 // raised finds an error that our functions or macros raised.

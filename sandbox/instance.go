@@ -29,7 +29,7 @@ type household struct {
 func (h *household) answer(r *request) (out *reply) {
 	defer func() {
 		if recover() != nil {
-			out = &reply{fault: errBroken}
+			out = &reply{fault: errBroken, worn: true}
 		}
 	}()
 	if r.kind == askOpen {
@@ -58,7 +58,7 @@ func (h *household) answer(r *request) (out *reply) {
 	if err != nil {
 		out = failed(err)
 	}
-	out.worn = h.bound.worn(h.memory)
+	out.worn = h.bound.worn(h.memory) || out.fault == errBroken // an engine in whom something broke may answer nobody any more
 	return out
 }
 

@@ -82,9 +82,9 @@ func TestLineAndTurns(t *testing.T) {
 	ended := make(chan error, asked)
 	for i := range asked {
 		w := p.connect("alice", "lab")
-		w.ask(fmt.Sprintf(`SET dp.epsilon = 0.1%02d`, i)) // so that each buys
+		w.ask(fmt.Sprintf(`SET dp.epsilon = 0.1%02d`, i)) // so that each finds its keys
 		go func() {
-			a, err := w.tryAsk(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`)
+			a, err := w.tryAsk(fmt.Sprintf(`SELECT town, sex, count(*) FROM people WHERE town <> 'nowhere %d' GROUP BY 1, 2`, i)) // and counts its own
 			if err == nil && a.err != nil {
 				err = fmt.Errorf("%s %s", a.err.Code, a.err.Message)
 			}

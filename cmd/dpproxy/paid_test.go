@@ -18,6 +18,7 @@ func held(t *testing.T) (*program, *locker) {
 	t.Helper()
 	server := pgtest.Start(t)
 	path, database := pgFixture(t, server, budgets{"5", "50"}, 0)
+	edit(t, path, "sslmode=disable", "sslmode=disable&pool_max_conns=12") // of nine for paid queries one user has eight
 	return serveProcess(t, path), lockPeople(t, server, database)
 }
 

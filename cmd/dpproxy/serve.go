@@ -111,6 +111,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 		return err
 	}
 	h.bound(h.policy.Load(), workers)
+	proxy.SpareThreads()
 	go workers.Watch(ctx)
 	go h.watch(ctx, path, workers)
 	go h.renew(ctx, server)

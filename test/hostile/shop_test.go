@@ -189,17 +189,15 @@ func resident(pid int) int64 {
 	return 0
 }
 
+// children are the processes that a process has started, as far as the system tells at once.
 func children(parent int) (pids []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, path := range dirs {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			pids = append(pids, pid)
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
+	for _, path := range lists {
+		text, _ := os.ReadFile(path)
+		for _, field := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
 	return pids

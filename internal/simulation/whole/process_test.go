@@ -181,6 +181,10 @@ func (d *database) Ready(context.Context, ...rewrite.Query) error {
 	return nil
 }
 
+func (d *database) Places() int { return 3 }
+
+func (d *database) Lines(time.Duration) bool { return false }
+
 func (d *database) Admit(context.Context, time.Duration) (leave func(time.Time), err error) {
 	d.admitted.Add(1)
 	return func(time.Time) { d.admitted.Add(-1) }, nil
