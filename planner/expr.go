@@ -42,6 +42,8 @@ type expr struct {
 	clock     *clock
 	parameter int // number of a parameter that stands alone, else 0
 	nodes     int // of its tree, for Work; 0: one
+	affine    *affine
+	read      bool // affine is what it is, over the table that it was made for
 }
 
 // isConstant tells that e reads no column.
@@ -91,6 +93,7 @@ func (e *expr) shifted(n int) *expr {
 		return e
 	}
 	same := *e
+	same.affine, same.read = nil, false
 	same.Expr = scalar.Shift(e.Expr, n)
 	same.cols = make([]int, len(e.cols))
 	for i, c := range e.cols {

@@ -143,6 +143,9 @@ func (s *solved) tellRules(said *notes) {
 		}
 	}
 	columns, _ := s.columns()
+	for at := 0; at < len(columns); at++ { // those that are added up too
+		columns = append(columns, operandsOf(columns[at])...)
+	}
 	for _, c := range columns {
 		if c.Outside == policy.OutsideClamp {
 			said.add("values of " + c.Name + " outside its domain count as its nearest end")
