@@ -24,6 +24,7 @@ type binder struct {
 	madeUps   []*madeUp
 	open      *opening        // nil: nothing is known of open columns
 	viewing   []*policy.Table // the sources that are being bound
+	asWritten bool            // sums of columns stay expressions over them, as the twin of the tests evaluates them
 }
 
 // groupings keep each grouped SELECT, so that it is bound once.
@@ -292,7 +293,7 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 // overRows translates over private rows. A condition may ask whether the unit has rows elsewhere: then the rows get a
 // further column.
 func (b *binder) overRows(r *rows, place string) *translator {
-	t := b.overKeys(r, place)
+	t := b.settles(b.overKeys(r, place), r)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			if r.fan != nil || r.met {

@@ -213,10 +213,19 @@ func same(t policy.Type, a, b policy.Value) bool {
 func (b *box) unsteady(e *expr) *Refusal {
 	for _, c := range e.cols {
 		if column := b.table.Columns[c]; !column.Domain.Single() {
-			return offGrid.at(e.pos, column.Name, stepText(column.Domain))
+			return offGrid.at(e.pos, column.Name, stepOf(column))
 		}
 	}
 	return offGrid.at(e.pos, "?", "?")
+}
+
+// stepOf writes the step of a column for people.
+func stepOf(c *policy.Column) string {
+	d := c.Domain
+	if step, ok := d.Min.(int64); ok && len(operandsOf(c)) > 0 && isInstant(operandsOf(c)[0].Type) { // of microseconds
+		return stepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
+	}
+	return stepText(d)
 }
 
 // stepText writes the step of an ordered domain for people.

@@ -81,6 +81,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
+		arg = t.settler.settled(arg)
 		present, refusal := t.not(node(formIsNull, "isnull", scalar.IsNull(arg.Expr), arg.pos, arg))
 		if refusal != nil {
 			return nil, refusal

@@ -39,7 +39,7 @@ func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *tran
 		if refusal != nil {
 			return nil, refusal
 		}
-		v.of = append(v.of, e)
+		v.of = append(v.of, t.settler.settled(e))
 	}
 	if !v.row && v.of[0].isConstant() && !g.b.params.describing && mustConstant(v.of[0]) == nil {
 		where = append(where, constantExpr(false, policy.Bool, pos))

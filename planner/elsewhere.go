@@ -42,6 +42,8 @@ func NullableUnit(t *policy.Table) bool {
 		return d.Outer && NullableUnit(d.Left)
 	case *Marked:
 		return NullableUnit(d.From)
+	case *Computed:
+		return NullableUnit(d.From)
 	case *Matched:
 		return NullableUnit(d.From)
 	case nil:
@@ -233,6 +235,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 		return nil, refusal
 	}
 	other := *from
+	b.foresee(&other, sel.WhereClause)
 	linked := false
 	for _, n := range conjunctNodes(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
@@ -256,7 +259,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
 func (b *binder) withinSubquery(own, around *rows) *translator {
-	t := b.overKeys(own, "WHERE")
+	t := b.settles(b.overKeys(own, "WHERE"), own)
 	t.hook = func(n *pg.Node) (*expr, *Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			return b.listed(own, s)

@@ -43,6 +43,8 @@ type expr struct {
 	parameter int // number of a parameter that stands alone, else 0
 	blanks    int // above 0: a char of that length (char.go)
 	nodes     int // of its tree, for Work; 0: one
+	affine    *affine
+	read      bool // affine is what it is, over the table that it was made for
 }
 
 // isConstant tells that e reads no column.
@@ -92,6 +94,7 @@ func (e *expr) shifted(n int) *expr {
 		return e
 	}
 	same := *e
+	same.affine, same.read = nil, false
 	same.Expr = scalar.Shift(e.Expr, n)
 	same.cols = make([]int, len(e.cols))
 	for i, c := range e.cols {

@@ -183,10 +183,12 @@ func (g *grouping) key(n *pg.Node) (int, *Refusal) {
 	if hasAggregate(n) {
 		return 0, aggregateIn.at(locationOf(n), "GROUP BY")
 	}
-	e, refusal := g.below("GROUP BY").expr(n)
+	t := g.below("GROUP BY")
+	e, refusal := t.expr(n)
 	if refusal != nil {
 		return 0, refusal
 	}
+	e = t.settler.settled(e)
 	if e.Type() == policy.Unknown {
 		s, err := g.b.env.Coerce(e.Expr, policy.Text)
 		if err != nil {
@@ -252,8 +254,10 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 		}
 		return nil, nil
 	}
-	if k, known := g.keyAt[e.canon]; known {
-		return &found{key: k, counter: -1, typ: g.q.keys[k].Type()}, nil
+	for _, canon := range []string{e.canon, g.settledCanon(e)} {
+		if k, known := g.keyAt[canon]; known {
+			return &found{key: k, counter: -1, typ: g.q.keys[k].Type()}, nil
+		}
 	}
 	if isColumn {
 		names := stringsOf(n.GetColumnRef().Fields)
@@ -350,4 +354,11 @@ func deparsed(sel *pg.SelectStmt) string {
 		return ""
 	}
 	return text
+}
+
+// settledCanon names a sum of several columns by its computed column, where it is a key by that.
+func (g *grouping) settledCanon(e *expr) string {
+	own := *g.rows
+	own.asked = nil
+	return g.b.settles(&translator{}, &own).settler.settled(e).canon
 }

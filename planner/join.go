@@ -113,6 +113,9 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 			}
 		}
 	}
+	if j.outer {
+		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
+	}
 	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
 	units, rest, refusal := p.equate(left, right, j)
 	if refusal != nil {
@@ -245,12 +248,12 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 		if refusal := inSight(n, left, right); refusal != nil {
 			return refusal
 		}
-		e, refusal := b.overKeys(right, "ON").condition(n, "JOIN/ON")
+		e, refusal := b.settles(b.overKeys(right, "ON"), right).condition(n, "JOIN/ON")
 		if refusal == nil {
 			onRight = append(onRight, e)
 			continue
 		}
-		e, also := b.overKeys(left, "ON").condition(n, "JOIN/ON")
+		e, also := b.settles(b.overKeys(left, "ON"), left).condition(n, "JOIN/ON")
 		if also != nil {
 			return outerCondition.at(locationOf(n))
 		}

@@ -133,7 +133,7 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 	if cell, inside := c.Domain.Cell(v); inside && l.snaps(c) && op != "=" && op != "<>" {
 		return l.snap(c, op, cell), true, nil
 	}
-	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepText(c.Domain) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
+	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
 	holds := Compare{c, op, v}
 	fails := holds
 	fails.Op = opposite[op]
@@ -169,7 +169,7 @@ func (l *lowerer) equal(a *expr, b scalar.Expr) bool {
 
 // snap moves the constant down to the start of its step.
 func (l *lowerer) snap(c *policy.Column, op string, cell int) truth {
-	l.notes.add("bounds on " + c.Name + " snap to its steps of " + stepText(c.Domain))
+	l.notes.add("bounds on " + c.Name + " snap to its steps of " + stepOf(c))
 	below := cellsPred(c, nonEmpty(0, cell))
 	above := cellsPred(c, nonEmpty(cell, c.Domain.Regular))
 	if op == "<" || op == "<=" {

@@ -98,10 +98,21 @@ func matched(m *Matched, public string) *policy.Table {
 // row is the position of the column that says which public row it is.
 func (m *Matched) row() int { return len(m.From.Columns) }
 
+// matchedIn is the Matched whose rows a table has, with further columns or without; nil: none.
+func matchedIn(t *policy.Table) *Matched {
+	switch d := t.Derived.(type) {
+	case *Matched:
+		return d
+	case *Computed:
+		return matchedIn(d.From)
+	}
+	return nil
+}
+
 // implied tells whether a condition holds of every pair that there is, by its columns' cells.
 func (v *solver) implied(e *expr) bool {
-	m, ok := v.table.Derived.(*Matched)
-	if !ok || m.Outer || !slices.Contains(e.cols, m.row()) {
+	m := matchedIn(v.table)
+	if m == nil || m.Outer || !slices.Contains(e.cols, m.row()) {
 		return false
 	}
 	sizes, places := make([]int, len(m.Args)), make([]int, len(m.Args))
@@ -135,8 +146,8 @@ func (v *solver) implied(e *expr) bool {
 // part's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
 // the number of them in one class. A cell is in one class of each part.
 func (v *solver) multiply() {
-	m, ok := v.table.Derived.(*Matched)
-	if !ok || v.s.perGroup > 0 || v.s.empty {
+	m := matchedIn(v.table)
+	if m == nil || v.s.perGroup > 0 || v.s.empty {
 		return
 	}
 	row := v.table.Columns[m.row()]

@@ -19,6 +19,7 @@ func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]
 	}
 	sel := parsed.Stmts[0].Stmt.GetSelectStmt()
 	b := newBinder(c, &parameters{})
+	b.asWritten = true
 	from, refusal := b.fromRows(sel, nil)
 	if refusal != nil {
 		t.Fatal(refusal)

@@ -212,7 +212,7 @@ func (v *solver) decide(e *expr) (bool, *Refusal) {
 func (v *solver) key(e *expr) (policy.Value, *Refusal) {
 	if e.form == formColumn {
 		if c := v.table.Columns[e.cols[0]]; !c.Domain.Single() {
-			v.notes.add(c.Name + " is grouped by its steps of " + stepText(c.Domain) + ", each shown by its low end")
+			v.notes.add(c.Name + " is grouped by its steps of " + stepOf(c) + ", each shown by its low end")
 		}
 		return v.box.low[e.cols[0]], nil
 	}

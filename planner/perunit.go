@@ -45,6 +45,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 		}
 		source.where = append(slices.Clone(source.where), e)
 	}
+	b.foresee(&source, append(append([]*pg.Node{sel.HavingClause}, items...), sel.TargetList...)...)
 	for _, n := range items {
 		if refusal := g.addKey(n); refusal != nil {
 			return nil, refusal
@@ -97,10 +98,13 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 	if hasAggregate(n) {
 		return aggregateIn.at(locationOf(n), "GROUP BY")
 	}
-	e, refusal := g.b.overRows(g.source, "GROUP BY").expr(n)
-	switch {
-	case refusal != nil:
+	t := g.b.overRows(g.source, "GROUP BY")
+	e, refusal := t.expr(n)
+	if refusal != nil {
 		return refusal
+	}
+	e = t.settler.settled(e)
+	switch {
 	case closed(g.source.table, e) != nil:
 		return closed(g.source.table, e)
 	case e.isConstant() || slices.ContainsFunc(g.exprs, func(have *expr) bool { return have.canon == e.canon }):
@@ -203,10 +207,12 @@ func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
 	if hasAggregate(n) || hasWindow(n) {
 		return nil, nil
 	}
-	e, refusal := g.b.overKeys(g.source, "SELECT").expr(n)
+	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
+	e, refusal := t.expr(n)
 	if refusal != nil {
 		return nil, nil
 	}
+	e = t.settler.settled(e)
 	for i, have := range g.exprs {
 		if have.canon == e.canon {
 			return have.moved(i), nil
@@ -236,7 +242,7 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
 		return nil, unitAggregate.at(pos, name)
 	}
-	t := g.b.overKeys(g.source, "an aggregate")
+	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
 	var where []*expr
 	if f.AggFilter != nil {
 		e, refusal := t.condition(f.AggFilter, "FILTER")

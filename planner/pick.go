@@ -164,7 +164,7 @@ func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, desce
 	if refusal != nil {
 		return nil, false, refusal
 	}
-	if arg.isConstant() {
+	if arg = t.settler.settled(arg); arg.isConstant() {
 		return nil, false, noAggregate.at(pos, name+" of a constant")
 	}
 	return arg, descending, nil

@@ -124,16 +124,19 @@ func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
 func (s *solved) tellRules(said *notes) {
 	if unit := s.table.Dataset.Unit; !unit.Row {
 		groups := s.table.BoundsGroups(s.cells)
-		below, leftOut := boundedIn(s.table), false
+		below, leftOut, own := boundedIn(s.table), false, s.table
+		for d, ok := own.Derived.(*Computed); ok; d, ok = own.Derived.(*Computed) { // whose rows are these
+			own = d.From
+		}
 		switch rows := s.table.MaxRowsPerUnit; {
-		case s.table.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
+		case own.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
 		case rows == 1:
 			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
 		default:
 			said.add("at most " + textOf(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
 		}
 		for _, t := range below {
-			if t == s.table || t.MaxRowsPerUnit > 1 {
+			if t == own || t.MaxRowsPerUnit > 1 {
 				said.add(boundTold(t, groups))
 			}
 			leftOut = leftOut || t.MaxRowsPerUnit > 1 || groups
@@ -143,6 +146,9 @@ func (s *solved) tellRules(said *notes) {
 		}
 	}
 	columns, _ := s.columns()
+	for at := 0; at < len(columns); at++ { // those that are added up too
+		columns = append(columns, operandsOf(columns[at])...)
+	}
 	for _, c := range columns {
 		if c.Outside == policy.OutsideClamp {
 			said.add("values of " + c.Name + " outside its domain count as its nearest end")

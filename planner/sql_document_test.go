@@ -37,6 +37,13 @@ var documented = []struct {
 		`SELECT avg(hired - DATE '2000-01-01') FROM people`,
 		`SELECT corr(age, income), regr_slope(income, age) FROM people`,
 	}},
+	{"Sums and differences of columns in conditions and keys", []string{
+		`SELECT count(*) FROM people WHERE income > age * 1000`,
+		`SELECT CASE WHEN income - 1000 * age >= 50000 THEN 'rich' WHEN income < 1000 * age THEN 'poor' END, count(*) FROM people GROUP BY 1`,
+		`SELECT (v.day - p.hired) / 365 AS years, count(*) FROM people p JOIN visits v ON v.person_id = p.person_id GROUP BY 1`,
+		`SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM people p WHERE p.person_id = v.person_id AND p.income < p.age * 100)`,
+		`SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY v.day - p.hired) FROM people p JOIN visits v ON v.person_id = p.person_id`,
+	}},
 	{"Values in the order of a column", []string{
 		`SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY age) FROM people`,
 		`SELECT sex, percentile_disc(ARRAY[0.25, 0.75]) WITHIN GROUP (ORDER BY income) FROM people GROUP BY sex`,
@@ -252,6 +259,14 @@ databases that differ in one unit, on both engines.
 
 // sqlNotes are what stands before the examples of a title.
 var sqlNotes = map[string]string{
+	"Sums and differences of columns in conditions and keys": `Sums of whole numbers, numerics, dates and moments, each times a constant, are columns of their own where their columns' cells are too
+many to look at together (more than 2^20 combinations), or hold several values each: they are exact whatever the columns' steps are, are
+NULL where one of them is, cost what a column costs, and what is bought over one answers later statements over it, however it is written:
+` + "`a < b + 3` and `b - a > -3`" + ` are one question. EXPLAIN shows the sum as the grain. Not answered: sums of floating columns, products of
+columns, parts of an interval that change within a step as a key (` + "`extract(day FROM a - b)`; a comparison of it is, and so is\n`floor(extract(epoch FROM a - b) / 86400)`" + `). Months in an interval are thirty days where intervals are compared, as in PostgreSQL, and
+are not moved over (docs/adr/0059).
+
+`,
 	"Joins along the unit, and with public tables": `A key that is NULL equals none: ` + "`key IN (SELECT key …)`" + ` is then NULL and so is NOT IN, as in PostgreSQL. But a NULL among the keys
 of the sub-query, which may be another unit's, is passed over, where PostgreSQL's NOT IN then holds for no row: a notice says so.
 

@@ -19,6 +19,7 @@ type translator struct {
 	columns func(fields []string, pos int) (*expr, *Refusal) // nil: no columns are in sight
 	hook    func(n *pg.Node) (*expr, *Refusal)               // tried first at each node; nil, nil: go on
 	place   string                                           // the clause, for messages
+	settler *settler                                         // of sums of several columns; nil: none are
 	holding []*pg.Node                                       // what must hold where a condition does: false there is as good as NULL
 }
 
@@ -79,6 +80,7 @@ func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *Refusal) {
 		if r != nil {
 			return nil, nil, r
 		}
+		e = t.settler.settled(e)
 		args[i], plain[i] = e, e.Expr
 	}
 	return args, plain, nil
@@ -177,6 +179,7 @@ func (t *translator) nullTest(n *pg.NullTest) (*expr, *Refusal) {
 	if r != nil {
 		return nil, r
 	}
+	arg = t.settler.settled(arg)
 	e := node(formIsNull, "isnull", scalar.IsNull(arg.Expr), int(n.Location), arg)
 	if n.Nulltesttype == pg.NullTestType_IS_NOT_NULL {
 		return t.not(e)
@@ -238,11 +241,14 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
 	if s := c.Arg.GetAConst().GetSval(); s != nil && typ == policy.IntervalT {
 		arg = constantExpr(intervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.pos)
 	}
+	if !t.settler.keeps(arg, typ, typmod) {
+		arg = t.settler.settled(arg)
+	}
 	s, err := t.env.Cast(arg.Expr, typ, typmod)
 	if err != nil {
 		return nil, scalarRefusal(err, int(c.Location))
 	}
-	if !arg.isConstant() && arg.Type() == typ && arg.Typmod() == typmod {
+	if !arg.isConstant() && arg.Type() == typ && arg.Typmod() == typmod && arg.blanks == 0 {
 		return arg, nil // as in PostgreSQL: GROUP BY GROUPING SETS ((plan, plan::text), (plan)) has one key
 	}
 	e := node(formOther, "cast:"+strconv.Itoa(int(typ))+":"+strconv.Itoa(int(typmod)), s, int(c.Location), arg)
@@ -278,6 +284,7 @@ func (t *translator) caseOf(c *pg.CaseExpr) (*expr, *Refusal) {
 		if r != nil {
 			return nil, r
 		}
+		then = t.settler.settled(then)
 		arms[i] = scalar.When{If: cond.Expr, Then: then.Expr}
 		args = append(args, cond, then)
 	}
@@ -287,6 +294,7 @@ func (t *translator) caseOf(c *pg.CaseExpr) (*expr, *Refusal) {
 		if r != nil {
 			return nil, r
 		}
+		e = t.settler.settled(e)
 		args, otherwise = append(args, e), e.Expr
 	}
 	s, err := t.env.Case(arms, otherwise)

@@ -73,14 +73,42 @@ func rowsCompared(op string, a *pg.A_Expr) *Refusal {
 
 // apply translates the operands and calls the operator.
 func (t *translator) apply(op string, pos int, nodes ...*pg.Node) (*expr, *Refusal) {
-	args, _, r := t.all(nodes)
-	if r != nil {
-		return nil, r
+	args := make([]*expr, len(nodes))
+	for i, n := range nodes {
+		var r *Refusal
+		if args[i], r = t.expr(n); r != nil {
+			return nil, r
+		}
 	}
 	return t.combine(op, pos, args...)
 }
 
+// combine makes an operation, whose operands are settled unless it is a sum itself, or compares two.
 func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *Refusal) {
+	e, r := t.operation(op, pos, args...)
+	if r != nil || t.settler == nil || len(e.cols) < 2 {
+		return e, r
+	}
+	switch {
+	case e.form == formCompare:
+		if moved := t.settler.compared(t, e); moved != nil {
+			return moved, nil
+		}
+	case e.op == "+" || e.op == "-" || e.op == "*":
+		if e.affine, e.read = t.settler.reader().of(e), true; e.affine != nil || e.nodes <= mostProductNodes && linearOf(e) != nil {
+			return e, nil
+		}
+	}
+	if settled, changed := t.settler.all(args); changed {
+		return t.operation(op, pos, settled...)
+	}
+	return e, nil
+}
+
+// mostProductNodes is how large an expression is looked at for a sum of products.
+const mostProductNodes = 64
+
+func (t *translator) operation(op string, pos int, args ...*expr) (*expr, *Refusal) {
 	args = slices.Clone(args)
 	if patterns[op] && len(args) == 2 {
 		var r *Refusal
@@ -136,6 +164,7 @@ func (t *translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 	if r != nil {
 		return nil, r
 	}
+	subject = t.settler.settled(subject)
 	args, plain, r := t.all(items)
 	if r != nil {
 		return nil, r
@@ -232,6 +261,7 @@ func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *Refusal) {
 	if r != nil {
 		return nil, r
 	}
+	subject = t.settler.settled(subject)
 	if p := array.GetParamRef(); p != nil {
 		return t.inParameter(subject, p, negated, pos)
 	}
@@ -351,7 +381,8 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 	e.order(t.env, name)
 	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].form == formConstant {
 		field := strings.ToLower(textOf(mustConstant(args[0])))
-		if e.monotone = args[1].monotone && (field == "epoch" || field == "year"); e.monotone && args[1].Type() == policy.TimestampTZ {
+		elapsed := args[1].Type() == policy.IntervalT // between two moments: whole days, and the rest of one
+		if e.monotone = args[1].monotone && (field == "epoch" || field == "year" || field == "day" && elapsed); e.monotone && args[1].Type() == policy.TimestampTZ {
 			e.setClock(t.env.Zone, args[1])
 		}
 		if granules[field] != "" && args[1].monotone {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -87,6 +88,7 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 	cells := make([]int32, len(m.Grain))
 	seen := map[[2]int]bool{} // values that a counter of different ones has seen, with their cells
 	for _, row := range rows {
+		row = withSums(t, m.Table, row)
 		if !holdsOn(t, m.Where, row, at) {
 			continue
 		}
@@ -116,6 +118,44 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 		}
 	}
 	return out
+}
+
+// withSums is a row of a table of the policy with the computed columns of one that is made of it.
+func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
+	d, ok := of.Derived.(*Computed)
+	if !ok {
+		return row
+	}
+	row = slices.Clone(withSums(t, d.From, row))
+	for _, sum := range d.Columns {
+		total := new(big.Rat)
+		for _, term := range sum {
+			v := row[slices.Index(d.From.Columns, term.Column)]
+			if v == nil {
+				total = nil
+				break
+			}
+			x, ok := ratOf(v)
+			if at, moment := v.(policy.Timestamp); moment {
+				x, ok = new(big.Rat).SetInt64(int64(at)), true
+			}
+			if !ok {
+				t.Fatalf("%v is added up", v)
+			}
+			total.Add(total, x.Mul(x, new(big.Rat).SetInt64(term.Times)))
+		}
+		switch {
+		case total == nil:
+			row = append(row, nil)
+		case !sum.Decimal():
+			row = append(row, total.Num().Int64())
+		default:
+			scale := int32(decimalsOf(total))
+			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(tens(scale)))
+			row = append(row, policy.Numeric{Coefficient: scaled.Num(), Scale: scale})
+		}
+	}
+	return row
 }
 
 // trueVectors are those of a plan's measures.

@@ -91,7 +91,7 @@ func (v *solver) valueText(values *values) (text string, known bool, refusal *Re
 	for i, e := range values.of {
 		if e.form == formColumn && !v.table.Columns[e.cols[0]].Domain.Single() {
 			c := v.table.Columns[e.cols[0]]
-			v.notes.add("values of " + c.Name + " within one of its steps of " + stepText(c.Domain) + " count as one")
+			v.notes.add("values of " + c.Name + " within one of its steps of " + stepOf(c) + " count as one")
 			list[i] = v.box.low[e.cols[0]]
 			continue
 		}

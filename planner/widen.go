@@ -11,7 +11,8 @@ import (
 // outside the condition are counted beside it, in cells of their own: the condition's complement, and for
 // `sex = 'Female' AND age = 30` every other sex and age. These answer later questions for free. See docs/adr/0026.
 
-// mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick.
+// mostWidened bounds the combinations of cells that a widened measure is made of, so that planning stays quick. They are no more
+// than a measure that is read back may have.
 const mostWidened = 1 << 14
 
 // widened is the fresh measure of a question with the cells around its own, none where that is dearer, means something
@@ -88,7 +89,7 @@ func (s *solved) around(most int) *solved {
 		wide.parts = append(wide.parts, p.whole())
 	}
 	for _, c := range conditions {
-		if combinations *= len(c.class); combinations > mostWidened {
+		if combinations *= len(c.class); combinations > min(mostWidened, maxCells) {
 			return nil
 		}
 		wide.parts = append(wide.parts, c)
@@ -215,7 +216,7 @@ func (p *part) decide(t *policy.Table, conditions []Pred) bool {
 	combinations := 1
 	for _, c := range p.columns {
 		p.sizes = append(p.sizes, t.Columns[c].Domain.Size())
-		if combinations *= t.Columns[c].Domain.Size(); combinations > mostWidened {
+		if combinations *= t.Columns[c].Domain.Size(); combinations > min(mostWidened, maxCells) {
 			return false
 		}
 	}

@@ -21,6 +21,8 @@ func (w *writer) derived() string {
 		return w.perUnit(d)
 	case *planner.Matched:
 		return w.matched(d)
+	case *planner.Computed:
+		return w.computed(d)
 	}
 	w.fail("a derivation of an unknown kind")
 	return "()"

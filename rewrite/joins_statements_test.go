@@ -119,6 +119,15 @@ var joinStatements = []string{
 	`SELECT sex, count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND NOT v.room > v.minutes WHERE v.who IS NULL GROUP BY 1`,
 	`SELECT n, count(*) FROM (SELECT p.person_id, count(v.who) AS n FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.ward = 'A' GROUP BY 1) t GROUP BY n`,
 	`SELECT ward, count(visit), count(*) FROM visits GROUP BY 1`,
+	// Sums and differences of columns whose cells cannot be looked at together become columns.
+	`SELECT ward, count(*) FROM visits WHERE cost > minutes GROUP BY 1`,
+	`SELECT ward, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.who = v.who AND 2 * o.cost - o.room >= 3) GROUP BY 1`,
+	`SELECT n, count(*) FROM (SELECT who, count(*) FILTER (WHERE cost - minutes < 2.25) AS n FROM visits GROUP BY who) t GROUP BY n`,
+	`SELECT sex, count(*) FROM people p LEFT JOIN visits v ON v.who = p.person_id AND v.cost <= v.room - 1 WHERE v.who IS NULL GROUP BY 1`,
+	`SELECT CASE WHEN cost - room > 2 THEN 'more' WHEN cost < room THEN 'less' END AS c, count(*) FROM visits GROUP BY 1`,
+	`SELECT floor(cost - minutes) AS f, floor(minutes - cost) AS g, count(*) FROM visits GROUP BY 1, 2`,
+	`SELECT p.sex, count(*), count(v.cost - p.age) FROM people p JOIN visits v ON p.person_id = v.who WHERE v.cost > p.age + 0.25 GROUP BY 1`,
+	`SELECT a.ward, count(*) FROM visits a JOIN visits b ON a.who = b.who WHERE a.cost - b.cost > 1 GROUP BY 1`,
 }
 
 // viewStatements read tables whose sources are SELECTs.

@@ -9,15 +9,18 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// onlyMatched tells a table of the policy, and one whose rows are that one's with public rows: such may be of rows that are
-// units.
+// onlyMatched tells a table of the policy, and one whose rows are that one's with public rows or with computed columns: such
+// may be of rows that are units.
 func onlyMatched(t *policy.Table) bool {
 	for t.Derived != nil {
-		m, ok := t.Derived.(*planner.Matched)
-		if !ok {
+		switch d := t.Derived.(type) {
+		case *planner.Matched:
+			t = d.From
+		case *planner.Computed:
+			t = d.From
+		default:
 			return false
 		}
-		t = m.From
 	}
 	return true
 }

@@ -547,6 +547,11 @@ func (g *grammar) compared(c column, columns []column) string {
 			return c.name + g.one(" * 2", " + 1", " - 1") + operator + g.value(c)
 		case 4:
 			return "coalesce(" + c.name + ", " + g.value(c) + ")" + operator + g.value(c)
+		case 5:
+			if o, ok := g.pick(columns, wholeKind, moneyKind); ok && o.name != c.name && c.kind != realKind {
+				return g.one(c.name+operator+o.name, c.name+" - "+o.name+operator+g.value(c), c.name+operator+o.name+g.one(" * 10", " * 1.5 + 0.25", " - 3"),
+					"abs("+c.name+" - "+o.name+")"+operator+"2", "3 * "+c.name+" - 2 * "+o.name+" IS NULL", c.name+" + "+o.name+" BETWEEN 1 AND "+g.value(c))
+			}
 		}
 		return c.name + operator + g.value(c)
 	case dateKind, timeKind, zonedKind:
@@ -561,7 +566,13 @@ func (g *grammar) compared(c column, columns []column) string {
 			return c.name + g.one(" + interval '1 month'", " - interval '7 days'", " + interval '1 year'") + operator + c.values[g.IntN(len(c.values))]
 		case 4:
 			if o, ok := g.pick(columns, c.kind); ok && o.name != c.name && c.kind == dateKind {
-				return g.one(o.name+" - "+c.name+operator+fmt.Sprint(g.IntN(30)), o.name+operator+c.name)
+				return g.one(o.name+" - "+c.name+operator+fmt.Sprint(g.IntN(30)), o.name+operator+c.name, o.name+operator+c.name+" + 7", "abs("+o.name+" - "+c.name+")"+operator+"9")
+			} else if ok && o.name != c.name {
+				return g.one(o.name+" - "+c.name+operator+g.one("interval '1 day'", "'2 days 03:00:00'", "interval '90 minutes'"), o.name+operator+c.name, o.name+operator+c.name+" + interval '36 hours'",
+					"extract(epoch FROM "+o.name+" - "+c.name+")"+operator+"7200")
+			}
+			if o, ok := g.pick(columns, dateKind, timeKind); ok && o.kind != c.kind && c.kind != zonedKind {
+				return o.name + operator + c.name
 			}
 		case 5:
 			return c.name + " >= " + g.value(c) + " AND " + c.name + " < " + g.value(c)
@@ -583,6 +594,11 @@ func (g *grammar) key(columns []column) (string, bool) {
 	if g.chance(16) {
 		return "CASE WHEN " + g.compared(c, columns) + " THEN 'first' WHEN " + g.condition(columns) + " THEN 'second' ELSE 'third' END", true
 	}
+	if g.chance(12) {
+		if key, ok := g.differenceKey(c, columns); ok {
+			return key, true
+		}
+	}
 	switch c.kind {
 	case textKind:
 		return g.one(c.name, c.name, c.name, "upper("+c.name+")", "coalesce("+c.name+", 'none')", "CAST("+c.name+" AS TEXT)", "left("+c.name+", 1)",
@@ -601,6 +617,28 @@ func (g *grammar) key(columns []column) (string, bool) {
 		return g.one("date_trunc('day', "+c.name+")", "CAST("+c.name+" AS date)", "extract(hour FROM "+c.name+")", "date_trunc('month', "+c.name+")", "extract(dow FROM "+c.name+")",
 			"(DATE("+c.name+" AT TIME ZONE 'UTC'))", "floor(extract(epoch from "+c.name+")/86400)*86400", "to_char("+c.name+", 'YYYY-MM-DD')"), true
 	}
+}
+
+// differenceKey groups by a sum or difference of a column and another one of its sort.
+func (g *grammar) differenceKey(c column, columns []column) (string, bool) {
+	kinds := []kind{c.kind}
+	if c.kind == wholeKind || c.kind == moneyKind {
+		kinds = []kind{wholeKind, moneyKind}
+	}
+	o, ok := g.pick(columns, kinds...)
+	if !ok || o.name == c.name {
+		return "", false
+	}
+	d := c.name + " - " + o.name
+	switch c.kind {
+	case wholeKind, moneyKind:
+		return g.one("floor(("+d+") / 50)", "CASE WHEN "+d+" > 2 THEN 'more' WHEN "+d+" <= 0 THEN 'less' ELSE 'some' END", c.name+" > "+o.name, "("+c.name+" + 2 * "+o.name+") > 30", "sign("+d+" - 1)"), true
+	case dateKind:
+		return g.one("("+d+") / 30", "CASE WHEN "+d+" > 10 THEN 'late' WHEN "+d+" > 3 THEN 'soon' ELSE 'now' END", c.name+" < "+o.name, "width_bucket("+d+", 0, 60, 4)", "greatest("+d+", 0) / 90"), true
+	case timeKind, zonedKind:
+		return g.one("floor(extract(epoch FROM "+d+") / 86400)", "CASE WHEN "+d+" > interval '3 days' THEN 'late' WHEN "+d+" >= interval '0' THEN 'now' ELSE 'never' END", c.name+" < "+o.name), true
+	}
+	return "", false
 }
 
 // aggregate is one, with its role.
