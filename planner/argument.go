@@ -12,7 +12,8 @@ type value struct {
 	arg         *expr
 	factor      *Factor   // of a bare column
 	terms       []SumTerm // of a product, or a sum of products
-	bound       mechanisms.Bound
+	over        int64            // what the sum of terms is divided by, see Sum
+	bound       mechanisms.Bound // of terms, divided
 	times       *big.Rat // what a product is multiplied by; nil: one
 	weights     weights
 	grid        grid
@@ -115,7 +116,7 @@ func (v *value) sum() *summand {
 		s.terms = one([]Factor{*v.factor})
 		s.bound, _ = boundOfTerms(s.terms)
 	case v.terms != nil:
-		s.terms, s.bound = v.terms, v.bound
+		s.terms, s.over, s.bound = v.terms, v.over, v.bound
 	default:
 		s.expr, s.weights = v.arg, v.weights
 	}

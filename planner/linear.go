@@ -18,8 +18,8 @@ import (
 // Proof: each factor is moved into [Low, High] by the database, row by row, whatever the row holds (rewrite/sum.go), so a
 // product lies between the least and the largest product of such ends, times its constant between the times of these, and
 // the sum of terms between the sums of their ends: boundOf and boundOfTerms, in whole numbers below 2^62. The square of a
-// sum of terms is not below 0 and at most the square of the larger end; so is the nearest whole number of its quotient by Over
-// between 0 and that of the largest square's. A factor is NULL where its column is, and so are the
+// sum of terms is not below 0 and at most the square of the larger end; what is divided by Over and rounded lies
+// between the ends that are divided and rounded, as that keeps the order. A factor is NULL where its column is, and so are the
 // product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
 // own, which is that of its type where the largest sum has room for it.
 

@@ -10,7 +10,7 @@ import (
 )
 
 // price * (1 - discount): a product of columns, each moved by a constant, is added up by the database, as a product of whole
-// numbers. Other expressions are added up by cells, where a value inside a step counts as its middle.
+// numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other expressions are added up by cells, where a value inside a step counts as its middle.
 
 // mostFactors is how many columns a product may have.
 const mostFactors = 3
@@ -84,15 +84,15 @@ func (p *product) plus(q *product) *product {
 	return &product{p.times, []moved{{p.of[0].column, by}}}
 }
 
-// factors puts the columns on grids, as fine as the product of the largest values stays small; false where a constant is
-// not on its column's grid.
-func (p *product) factors(t *policy.Table, most int64) ([]Factor, bool) {
+// factors puts the columns on grids of at most each steps, as fine as the product of the largest values is at most most; false
+// where a constant is not on its column's grid.
+func (p *product) factors(t *policy.Table, each, most int64) ([]Factor, bool) {
 	if len(p.of) == 0 || len(p.of) > mostFactors {
 		return nil, false
 	}
 	exponents := make([]int, len(p.of))
 	for i, m := range p.of {
-		f, ok := factorOf(t.Columns[m.column], false, most)
+		f, ok := factorOf(t.Columns[m.column], false, each)
 		if !ok {
 			return nil, false
 		}
@@ -107,8 +107,10 @@ func (p *product) factors(t *policy.Table, most int64) ([]Factor, bool) {
 				return nil, false
 			}
 			size := max(-factors[i].Low, factors[i].High)
-			if all *= min(size, 2*most); all > most {
+			if size > 0 && all > most/size {
 				all = 2 * most
+			} else {
+				all *= size
 			}
 			if size > largest {
 				largest, at = size, i
@@ -144,7 +146,11 @@ func (v *value) multiply(t *policy.Table) bool {
 	if p == nil || v.use == rounded {
 		return false
 	}
-	factors, ok := p.factors(t, v.largest)
+	most := v.largest
+	if v.use == alone {
+		most = mostTermMagnitude
+	}
+	factors, ok := p.factors(t, v.largest, most)
 	if !ok {
 		return false
 	}
@@ -156,7 +162,11 @@ func (v *value) multiply(t *policy.Table) bool {
 	if !ok || bound == (mechanisms.Bound{}) {
 		return false
 	}
-	v.bound = bound
+	for v.bound, v.over = bound, 1; max(-v.bound.Low, v.bound.High) > v.largest; v.grid.exponent++ {
+		v.over *= 10
+		v.bound = mechanisms.Bound{Low: nearestOf(bound.Low, v.over), High: nearestOf(bound.High, v.over)}
+	}
+	bound = v.bound
 	ends := []*big.Rat{power10(v.grid.exponent, bound.Low), power10(v.grid.exponent, bound.High)}
 	for _, x := range ends {
 		x.Mul(x, p.times)

@@ -14,7 +14,7 @@ import (
 // Terms a weight of the row's cells, which Measure.Weigh gives.
 type Sum struct {
 	Terms  []SumTerm
-	Over   int64 // above 1: the sum of Terms is a square, and a row adds it divided by Over, to the nearest, up at the half
+	Over   int64 // above 1: a row adds the sum of Terms divided by Over, to the nearest, up at the half
 	Bound  mechanisms.Bound
 	Values int // above 0: different values of so many are counted, see mechanisms.Sum
 }
@@ -279,8 +279,14 @@ func (w weights) squared(over int64) weights {
 	return out
 }
 
-// nearestOf is n/over to the nearest whole number, up at the half; n is not below 0.
-func nearestOf(n, over int64) int64 { return (n + over/2) / over }
+// nearestOf is n/over to the nearest whole number, up at the half.
+func nearestOf(n, over int64) int64 {
+	n += over / 2
+	if n < 0 {
+		return -((over - 1 - n) / over) // the quotient's floor
+	}
+	return n / over
+}
 
 // mostDecimals is how many digits after the point are looked at.
 const mostDecimals = 18

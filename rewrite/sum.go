@@ -42,10 +42,24 @@ func (w *writer) sum(sum *planner.Sum, filter string) string {
 	for _, p := range parts[1:] {
 		total = w.operate(total, "+", p)
 	}
-	if sum.Over > 1 { // of a square, which is not below 0
-		total = w.operate(w.operate(total, "+", w.whole(sum.Over/2)), "/", w.whole(sum.Over))
+	if sum.Over > 1 {
+		total = w.nearest(total, sum, size.Int64())
 	}
 	return w.cut(total, filter)
+}
+
+// nearest is n/Over to the nearest whole number, up at the half, of an n from −size to size. Division cuts, and so it is of numbers
+// that are not below 0: n is where the bound begins at 0, and else is moved there by a multiple of Over.
+func (w *writer) nearest(n string, sum *planner.Sum, size int64) string {
+	moved := int64(0)
+	if sum.Bound.Low < 0 {
+		moved = size/sum.Over + 1
+	}
+	quotient := w.operate(w.operate(n, "+", w.whole(sum.Over/2+moved*sum.Over)), "/", w.whole(sum.Over))
+	if moved == 0 {
+		return quotient
+	}
+	return w.operate(quotient, "-", w.whole(moved))
 }
 
 // term is its whole number times the product of its factors, NULL where one of them is.

@@ -115,3 +115,34 @@ func TestSquaresAreRounded(t *testing.T) {
 		}
 	}
 }
+
+// TestProductsAreRounded: a product of hundredths is computed of these and then rounded, up at the half below 0 as well, on both
+// engines.
+func TestProductsAreRounded(t *testing.T) {
+	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
+		"{name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}\n          - {name: n, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}", 1)
+	p, err := policy.Parse([]byte(text), "policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)",
+		"INSERT INTO clinic.people VALUES (1, 1.27, 0.03, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 499.99, 0.15, 2)"}
+	m := alikePlan(t, p, "SELECT sum((m - 500) * n) FROM people").Measures[0]
+	want, over := int64(0), m.Sums[0].Over
+	for _, row := range [][2]int64{{127, 3}, {99999, 700}, {50008, 100000}, {49999, 15}} {
+		product := (row[0]-50000)*row[1] + over/2
+		want += (product - ((product%over)+over)%over) / over // the floor
+	}
+	if over != 10 || m.Sums[0].Bound.Low >= 0 {
+		t.Fatalf("products are divided by %d within %v", over, m.Sums[0].Bound)
+	}
+	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+		q, err := rewrite.Render(m, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cells := trueCells(m, q, run(t, q.SQL(), q.Args())); !slices.Equal(cells, []int64{want}) {
+			t.Errorf("products in dialect %v: %d, want %d", d, cells, want)
+		}
+	}
+}

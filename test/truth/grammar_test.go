@@ -29,8 +29,9 @@ const (
 type output struct {
 	sql, name string
 	role      role
-	truth     string // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
-	of        column // whose variance or deviation it is
+	truth     string   // what PostgreSQL is asked instead, where the notice says that the answer is of another thing
+	of        column   // whose variance or deviation it is
+	pair      []column // whose product is added up
 }
 
 // statement is a SELECT in parts, so that a failing one can be made smaller by leaving parts out.
@@ -651,12 +652,27 @@ func (g *grammar) aggregate(p place) output {
 		return o
 	}
 	sql, role := g.measure(p)
-	o := output{sql: sql, role: role}
+	o := output{sql: sql, role: role, pair: factorsOf(sql, p.columns)}
 	if name, argument, _ := strings.Cut(sql, "("); strings.HasPrefix(name, "var") || strings.HasPrefix(name, "stddev") {
 		argument, _, _ = strings.Cut(argument, ")")
 		o.of = p.columns[slices.IndexFunc(p.columns, func(c column) bool { return c.name == argument })]
 	}
 	return o
+}
+
+var multiplied = regexp.MustCompile(`^(?:sum|avg)\(([\w.]+) \* ([\w.]+)\)`)
+
+// factorsOf are the two columns whose product is added up, if it is that.
+func factorsOf(sql string, columns []column) (list []column) {
+	m := multiplied.FindStringSubmatch(sql)
+	for _, c := range columns {
+		for i := 1; i < len(m); i++ {
+			if c.name == m[i] {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
 }
 
 func (g *grammar) measure(p place) (string, role) {

@@ -7,7 +7,8 @@ import (
 )
 
 // regressions are statements that were answered wrongly once, silently, or refused without need. Roles are of the columns: k for
-// a key, c for a count, m for a variance or a deviation, v for another value.
+// a key, c for a count, m for a variance or a deviation, p for a sum of
+// squared costs, v for another value.
 var regressions = []struct {
 	schema, sql, roles string
 	refused            string // where a refusal is the honest answer yet: its text
@@ -92,6 +93,8 @@ var regressions = []struct {
 	{"hospital", `SELECT to_char(discharged, 'YYYY-MM') AS k1, variance(cost) FILTER (WHERE severity <= 5) AS a1 FROM stay GROUP BY 1`, "km", ""},
 	{"hospital", `SELECT admitted, var_samp(cost) FILTER (WHERE emergency), var_pop(cost), stddev(cost), avg(cost) FROM stay GROUP BY 1`, "kmmmv", ""},
 	{"telemetry", `SELECT state, var_samp(temperature) FILTER (WHERE packets < 100), stddev(volts) FROM reading GROUP BY 1`, "kmm", ""},
+	// Found by this suite: products of rounded factors.
+	{"hospital", `SELECT sum(cost * cost) FROM stay`, "p", ""},
 	// Found by this suite: a cast to the type that a column has is the column, one with another length is not.
 	{"telemetry", `SELECT plan AS k1, CAST(plan AS TEXT) AS k2, count(*) FROM account GROUP BY GROUPING SETS ((plan, CAST(plan AS TEXT)), (plan), ())`, "kkc", ""},
 	{"telemetry", `SELECT seats AS k1, seats::int AS k2, count(*) FROM account GROUP BY ROLLUP (seats, seats::int)`, "kkc", ""},
@@ -124,7 +127,10 @@ func (s *schema) raw(sql, roles string) *statement {
 		out.sets = "ROLLUP"
 	}
 	for i := range roles {
-		o := output{sql: "sum(", role: map[byte]role{'k': keyRole, 'c': countRole, 'v': valueRole, 'm': valueRole}[roles[i]]}
+		o := output{sql: "sum(", role: map[byte]role{'k': keyRole, 'c': countRole, 'v': valueRole, 'm': valueRole, 'p': valueRole}[roles[i]]}
+		if roles[i] == 'p' {
+			o.pair = []column{s.column("cost"), s.column("cost")}
+		}
 		if roles[i] == 'm' {
 			o.sql, o.of = moments[0][0], s.column(moments[0][2])
 			moments = moments[1:]
