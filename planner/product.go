@@ -10,7 +10,8 @@ import (
 )
 
 // price * (1 - discount): a product of columns, each moved by a constant, is added up by the database, as a product of whole
-// numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other expressions are added up by cells, where a value inside a step counts as its middle.
+// numbers; where that is larger than what is added up, divided by a power of ten and rounded, row by row. Other expressions are
+// added up by cells, where a value inside a step counts as its middle.
 
 // mostFactors is how many columns a product may have.
 const mostFactors = 3

@@ -187,7 +187,7 @@ func (g *grouping) tellRounding(v *value) {
 	switch {
 	case v.factor != nil:
 		factors = []Factor{*v.factor}
-	case v.terms == nil && v.digits >= 0 && v.grid.exponent > -v.digits:
+	case (v.terms == nil || v.over > 1) && v.digits >= 0 && v.grid.exponent > -v.digits:
 		g.b.said.add("an aggregate's argument is rounded to " + literal10(v.grid.exponent) + how)
 	}
 	for _, t := range v.terms {

@@ -79,6 +79,7 @@ func TestRoundingIsTold(t *testing.T) {
 		{"100000", "1000", "avg(price * (1 - discount))", ""},
 		{"100000000", "1000000", "sum(price)", "price is rounded to 0.1 where it is added up: ± does not cover that"},
 		{"100000000", "1000000", "sum(price - cost)", "cost is rounded to 0.1 where it is added up: ± does not cover that"},
+		{"10000000", "100000", "sum(price * (1 - discount))", "an aggregate's argument is rounded to 0.01 where it is added up: ± does not cover that"},
 		{"100", "1", "variance(price)", ""},
 		{"9000", "10", "variance(price)", "the squares of an aggregate's argument are rounded to 0.01 where they are added up: ± does not cover that"},
 		{"9000", "10", "corr(price, weight)", "price is rounded to 0.1 where its products are added up: ± does not cover that"},
