@@ -10,11 +10,11 @@ import (
 // value is an argument on its grid.
 type value struct {
 	arg         *expr
-	factor      *Factor   // of a bare column
-	terms       []SumTerm // of a product, or a sum of products
+	factor      *Factor          // of a bare column
+	terms       []SumTerm        // of a product, or a sum of products
 	over        int64            // what the sum of terms is divided by, see Sum
 	bound       mechanisms.Bound // of terms, divided
-	times       *big.Rat // what a product is multiplied by; nil: one
+	times       *big.Rat         // what a product is multiplied by; nil: one
 	weights     weights
 	grid        grid
 	least, most *big.Rat
