@@ -17,6 +17,8 @@ type grouping struct {
 	q       *question
 	leaf    int // index of its leaf
 	keyAt   map[string]int
+	placed  map[int]*pg.Node // by key: the item of SELECT that GROUP BY names it by, by place or name
+	twice   *pg.Node         // an item of GROUP BY that names a key by another item of SELECT, which PostgreSQL takes for another key
 	targets []target
 	above   bool            // DISTINCT remains above the leaf
 	centred map[string]bool // arguments, by canonical text, of aggregates about a mean

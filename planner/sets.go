@@ -35,6 +35,9 @@ func (g *grouping) groupClause() *Refusal {
 	if !some {
 		return nil
 	}
+	if g.twice != nil { // ROLLUP (1, 2) of two equal items: each is NULL in the sets that leave it out
+		return noForm.at(locationOf(g.twice), "a grouping set that names one expression by two columns")
+	}
 	for _, s := range sets {
 		if g.sel.GroupDistinct && slices.ContainsFunc(g.q.sets, func(have set) bool { return slices.Equal(have, s) }) {
 			continue
@@ -125,6 +128,15 @@ func (g *grouping) itemKeys(n *pg.Node) (set, *Refusal) {
 		return nil, refusal
 	}
 	k, refusal := g.key(node)
+	if refusal == nil && node != n {
+		if g.placed == nil {
+			g.placed = map[int]*pg.Node{}
+		}
+		if have := g.placed[k]; have != nil && have != node {
+			g.twice = n
+		}
+		g.placed[k] = node
+	}
 	return set{k}, refusal
 }
 

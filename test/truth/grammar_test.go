@@ -155,8 +155,8 @@ var (
 	about = regexp.MustCompile(`^(?:round\()?(?:avg|var|stddev)\w*(\(.*)$`)
 )
 
-// clearOf is the statement whose averages and variances are NULL where they are of no more rows than the notice says; nil: it
-// says nothing of these.
+// clearOf is the statement with, for each average or variance, a last column that is NULL where it is of no more rows than the
+// notice says; nil: it says nothing of these.
 func (s *statement) clearOf(said []string) *statement {
 	rows := width.FindStringSubmatch(strings.Join(said, "\n"))
 	if rows == nil || s.text != "" {
@@ -164,10 +164,9 @@ func (s *statement) clearOf(said []string) *statement {
 	}
 	c := *s
 	c.outs, c.union = slices.Clone(s.outs), slices.Clone(s.union)
-	for i, o := range c.outs {
-		if m := about.FindStringSubmatch(o.sql); m != nil && o.role == valueRole {
-			count := "count" + strings.TrimSuffix(m[1], ", 2)")
-			c.outs[i].sql = "CASE WHEN " + count + " > " + rows[1] + " THEN " + o.sql + " END"
+	for _, o := range s.outs {
+		if m := s.few(o); m != "" {
+			c.outs = append(c.outs, output{sql: "CASE WHEN count" + m + " > " + rows[1] + " THEN 1 END", name: "clear_" + o.name, role: windowRole})
 		}
 	}
 	for i, u := range c.union {
@@ -176,6 +175,14 @@ func (s *statement) clearOf(said []string) *statement {
 		}
 	}
 	return &c
+}
+
+// few is what an average's or a variance's rows are counted by; empty: the output is neither.
+func (s *statement) few(o output) string {
+	if m := about.FindStringSubmatch(o.sql); m != nil && o.role == valueRole {
+		return strings.TrimSuffix(m[1], ", 2)")
+	}
+	return ""
 }
 
 // smaller are the statements with one part less.

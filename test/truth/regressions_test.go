@@ -93,6 +93,8 @@ var regressions = []struct {
 	{"hospital", `SELECT to_char(discharged, 'YYYY-MM') AS k1, variance(cost) FILTER (WHERE severity <= 5) AS a1 FROM stay GROUP BY 1`, "km", ""},
 	{"hospital", `SELECT admitted, var_samp(cost) FILTER (WHERE emergency), var_pop(cost), stddev(cost), avg(cost) FROM stay GROUP BY 1`, "kmmmv", ""},
 	{"telemetry", `SELECT state, var_samp(temperature) FILTER (WHERE packets < 100), stddev(volts) FROM reading GROUP BY 1`, "kmm", ""},
+	{"telemetry", `SELECT seats AS k1, seats AS k2, count(*) FROM account GROUP BY ROLLUP (1, 2)`, "kkc", "a grouping set that names one expression by two columns"},
+	{"shop", `SELECT CAST(flag AS text) AS k1, flag AS k2, count(*) FROM lineitem GROUP BY ROLLUP (1, 2)`, "kkc", "a grouping set that names one expression by two columns"},
 	// Found by this suite: products of rounded factors.
 	{"hospital", `SELECT sum(cost * cost) FROM stay`, "p", ""},
 	// Found by this suite: a cast to the type that a column has is the column, one with another length is not.

@@ -124,7 +124,11 @@ func (p *pair) try(s *statement) (verdict, answer, answer) {
 	want := p.plain.ask(strings.ReplaceAll(s.sql(true), "public.", ""))
 	v := judge(s, got, want)
 	if guarded := s.clearOf(got.said); v.class == wrong && guarded != nil {
-		if judge(guarded, got, p.plain.ask(strings.ReplaceAll(guarded.sql(true), "public.", ""))).bad() {
+		clear := p.plain.ask(strings.ReplaceAll(guarded.sql(true), "public.", ""))
+		if clear.err == nil {
+			clear.columns = clear.columns[:len(want.columns)]
+		}
+		if judge(s, got, clear).bad() {
 			return v, got, want
 		}
 		v = verdict{within, ""}
