@@ -265,6 +265,15 @@ func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
 	if v, ok := row[k.at].(policy.Numeric); ok && k.bare && v.Scale == k.scale { // most are
 		return v, nil
 	}
+	if v, ok := row[k.at].(policy.Numeric); ok && k.scale >= v.Scale && v.Scale >= 0 && k.times.IsInt() && k.typ == policy.NumericType {
+		n := v.At(k.scale)
+		n.Mul(n, k.times.Num())
+		if k.plus.Sign() != 0 {
+			plus, _ := unitsOfRat(k.plus, k.scale)
+			n.Add(n, plus)
+		}
+		return policy.Numeric{Coefficient: n, Scale: k.scale}, nil
+	}
 	x, ok := ratOf(row[k.at])
 	if !ok {
 		return nil, nil
