@@ -142,7 +142,7 @@ var Faults = []Fault{
 	{"a unit's rows may decide whether a limit of files is reached", "backend/postgres_settings.go", `return value != "-1"`, `return value == "none"`, "cmd/dpproxy.TestBitOfTemporaryFiles", true},
 	{"conditions on rows are left to the database", "backend/postgres_role.go", "	add(secured, true,", "	add(secured, false,", "backend.TestWordsForSettings", false},
 	{"a setting has the value of the url", "backend/postgres_settings.go", "OPERATOR(pg_catalog.<>) g.value)`", "OPERATOR(pg_catalog.=) g.value)`", "backend.TestSettingsOfOthersAreNotFollowed", false},
-	{"a query is charged before it is planned", "backend/postgres_plan.go", `batch.Queue("EXPLAIN (COSTS false) "+q.SQL(), q.Args()...)`, `batch.Queue("SELECT 1")`, "backend.TestQueriesArePlannedBeforeTheCharge", false},
+	{"a query is charged before it is planned", "backend/postgres_plan.go", `batch.Queue("EXPLAIN (COSTS false) "+f.sql, f.args...)`, "_ = f\n\t\t\tbatch.Queue(\"SELECT 1\")", "backend.TestQueriesArePlannedBeforeTheCharge", false},
 	{"what a statement buys is not planned", "proxy/admit.go", "a.backend.Ready(ctx, queries...)", "a.backend.Ready(ctx)", "cmd/dpproxy.TestUnplannedIsFree", true},
 	{"a query is run to see whether it is planned", "backend/postgres_plan.go", `"EXPLAIN (COSTS false) "`, `"EXPLAIN (ANALYZE) "`, "backend.TestPlanningReadsNoRows", false},
 	{"one relation has two units", "policy/check_unit.go", "if c.samePath(a, b) {", "if c.samePath(a, b) || true {", "policy.TestBadPolicies", false},
