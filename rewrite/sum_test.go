@@ -77,17 +77,22 @@ func TestTermsAreAddedUp(t *testing.T) {
 	}
 }
 
-// TestSquaresAreRounded: a square of hundredths is computed of these and then rounded to what the noise has room for, which is
-// nearer than the square of a rounded number is: there it would be off by the distance from the middle times half a step.
-func TestSquaresAreRounded(t *testing.T) {
+// hundredths is a policy over people with two columns of hundredths, m and n, and the statements that make the rows.
+func hundredths(t *testing.T, rows string) (*policy.Policy, []string) {
+	t.Helper()
 	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
 		"{name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}\n          - {name: n, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}", 1)
 	p, err := policy.Parse([]byte(text), "policy.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)",
-		"INSERT INTO clinic.people VALUES (1, 1.25, 0, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 0, 0.03, 2)"}
+	return p, []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)", "INSERT INTO clinic.people VALUES " + rows}
+}
+
+// TestSquaresAreRounded: a square of hundredths is computed of these and then rounded to what the noise has room for, which is
+// nearer than the square of a rounded number is: there it would be off by the distance from the middle times half a step.
+func TestSquaresAreRounded(t *testing.T) {
+	p, fill := hundredths(t, "(1, 1.25, 0, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 0, 0.03, 2)")
 	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
 		for text, rows := range map[string][]int64{"m": {125, 99999, 50008, 0}, "m + n": {125, 100699, 150008, 3}} {
 			m := alikePlan(t, p, "SELECT variance("+text+") FROM people").Measures[0]
@@ -119,14 +124,7 @@ func TestSquaresAreRounded(t *testing.T) {
 // TestProductsAreRounded: a product of hundredths is computed of these and then rounded, up at the half below 0 as well, on both
 // engines.
 func TestProductsAreRounded(t *testing.T) {
-	text := strings.Replace(alikePolicy, "{name: a, type: integer, domain: {min: 0, max: 3, step: 1}, nulls: exclude, outside: exclude}",
-		"{name: m, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}\n          - {name: n, type: \"numeric(9,2)\", domain: {min: 0, max: 1000, step: 0.01}}", 1)
-	p, err := policy.Parse([]byte(text), "policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, m numeric(9,2), n numeric(9,2), b int)",
-		"INSERT INTO clinic.people VALUES (1, 1.27, 0.03, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 499.99, 0.15, 2)"}
+	p, fill := hundredths(t, "(1, 1.27, 0.03, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 499.99, 0.15, 2)")
 	m := alikePlan(t, p, "SELECT sum((m - 500) * n) FROM people").Measures[0]
 	want, over := int64(0), m.Sums[0].Over
 	for _, row := range [][2]int64{{127, 3}, {99999, 700}, {50008, 100000}, {49999, 15}} {
