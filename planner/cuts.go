@@ -136,7 +136,7 @@ func (v *solver) refine(p *part, sum *summand) {
 	}
 	for k, c := range sum.expr.cols {
 		i := slices.Index(p.columns, c)
-		if i < 0 || p.cuts[i] == nil {
+		if i < 0 || p.cuts == nil || p.cuts[i] == nil { // of cells: cut so already, perhaps by the column before
 			continue
 		}
 		var starts []int // nil: each cell

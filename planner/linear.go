@@ -145,6 +145,22 @@ func multiplied(a, b []product) (out []product) {
 	return out
 }
 
+// splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf reads
+// 2 * income + 3, is 2 * income and 3 again.
+func splitOf(p product, t *policy.Table) []product {
+	for i, m := range p.of {
+		f, ok := factorOf(t.Columns[m.column], false, math.MaxInt64/4)
+		if !ok || new(big.Rat).Mul(m.by, power10(-f.Exponent, 1)).IsInt() {
+			continue
+		}
+		bare := slices.Clone(p.of)
+		bare[i].by = new(big.Rat)
+		rest := product{new(big.Rat).Mul(p.times, new(big.Rat).Neg(m.by)), slices.Delete(slices.Clone(p.of), i, i+1)}
+		return append(splitOf(product{p.times, bare}, t), splitOf(rest, t)...)
+	}
+	return []product{p}
+}
+
 // linear is a sum of products while its grids are looked for.
 type linear struct {
 	table     *policy.Table
@@ -154,8 +170,11 @@ type linear struct {
 
 // linear makes v the value of a sum of products; false where its argument is none, or is on no grid.
 func (v *value) linear(t *policy.Table) bool {
-	products := linearOf(v.arg)
-	if products == nil || v.use == rounded && len(products) > mostTermsSquared {
+	var products []product
+	for _, p := range linearOf(v.arg) {
+		products = append(products, splitOf(p, t)...)
+	}
+	if products == nil || len(products) > mostTerms || v.use == rounded && len(products) > mostTermsSquared {
 		return false
 	}
 	l := &linear{table: t, products: products, exponents: make([][]int, len(products))}

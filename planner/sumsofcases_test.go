@@ -72,6 +72,32 @@ func TestAveragesAreCentred(t *testing.T) {
 	}
 }
 
+// TestConstantsBesideColumns: 2 * age + 3 is added up by the database as it is, and not by the middles of steps, though 1.5 is on no
+// grid of whole years; so is its product with another column.
+func TestConstantsBesideColumns(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, column := range []string{"sum(2 * age + 3)", "avg(2 * age + 3)", "sum((2 * age + 3) * kids)", "variance(3 - 2 * age)"} {
+		for _, sum := range planOrRefusal(t, c, "SELECT "+column+" FROM people").Measures[0].Sums {
+			if sum != nil && sum.Terms == nil {
+				t.Errorf("%s is added up by cells", column)
+			}
+		}
+	}
+}
+
+// TestSumsOverTwoColumnsCells: a part is cut into cells by what is added up, one column after the other.
+func TestSumsOverTwoColumnsCells(t *testing.T) {
+	c := testContext(t, testPolicy(t))
+	for _, sql := range []string{
+		"SELECT sum((age + 0.33333333333333333) * kids) FROM people", // its condition has pieces, its values none
+		"SELECT sum(age % (kids + 1)), avg(abs(age - kids)) FROM people WHERE age > 30 AND kids < 2",
+		"SELECT age > 40, kids > 1, sum(abs(age - kids)), sum(age % (kids + 1)) FILTER (WHERE kids > 2) FROM people GROUP BY 1, 2",
+		"SELECT sum(CASE WHEN age > 30 THEN kids * kids % 3 ELSE age % 7 END), variance(abs(kids - age)) FROM people WHERE sex = 'Male'",
+	} {
+		planOrRefusal(t, c, sql)
+	}
+}
+
 // TestRoundingIsTold: where values are added up on a coarser grid than they have, the notice says so, and nowhere else.
 func TestRoundingIsTold(t *testing.T) {
 	for _, at := range []struct{ most, step, sum, says string }{
