@@ -28,7 +28,7 @@ func TestResultsAreReserved(t *testing.T) {
 	}()
 	select {
 	case err := <-went:
-		t.Errorf("it did not wait: %v", err)
+		t.Fatalf("it did not wait: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	large()
