@@ -49,7 +49,7 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
 		v.least, _ = ratOf(c.Domain.Min)
 		v.most, _ = ratOf(c.Domain.Max)
-	} else if !(v.centred && v.linear(g.rows.table)) && !v.multiply(g.rows.table) && !v.linear(g.rows.table) {
+	} else if t := g.rows.table; !(v.centred && v.linear(t) || v.multiply(t) || !v.centred && v.linear(t)) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -123,7 +124,7 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
 		return balanceText(cost, b)
 	}
-	return fmt.Sprintf("%s of %s", minus(left, cost), b.Limit)
+	return fmt.Sprintf("%s of %s", accounting.Less(left, cost), b.Limit)
 }
 
 func outerText(plan *planner.Plan) string {

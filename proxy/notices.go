@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 )
@@ -94,23 +95,15 @@ func windowText(b ledger.Balance) string {
 
 // remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
 func remaining(b ledger.Balance) privacy.Cost {
-	rest := minus(b.Limit, b.Spent)
+	rest := accounting.Less(b.Limit, b.Spent)
 	if b.LifeLimit.IsZero() {
 		return rest
 	}
-	life := minus(b.LifeLimit, b.LifeSpent)
+	life := accounting.Less(b.LifeLimit, b.LifeSpent)
 	return privacy.Cost{
 		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
 		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
 		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
-	}
-}
-
-func minus(a, b privacy.Cost) privacy.Cost {
-	return privacy.Cost{
-		Epsilon: privacy.MicroEpsilon(max(0, a.Epsilon.Micro()-b.Epsilon.Micro())),
-		Rho:     privacy.PicoRho(max(0, a.Rho.Pico()-b.Rho.Pico())),
-		Delta:   privacy.AttoDelta(max(0, a.Delta.Atto()-b.Delta.Atto())),
 	}
 }
 

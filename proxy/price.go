@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
@@ -210,7 +211,7 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) 
 	}
 	left := p.Left()
 	if !p.Each {
-		left = minus(left, p.spent)
+		left = accounting.Less(left, p.spent)
 	}
 	if !plan.Cost.Fits(left) {
 		out.Status = PricedDear

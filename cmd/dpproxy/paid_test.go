@@ -22,6 +22,17 @@ func held(t *testing.T) (*program, *locker) {
 	return serveProcess(t, path), lockPeople(t, server, database)
 }
 
+// bare is a connection of alice's that sends what it is told to, and can be cut off.
+func bare(t *testing.T, p *program) *pgconn.PgConn {
+	t.Helper()
+	c, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
 // TestPaidWorkGoesOn: whatever ends her wait (a cancel, her own timeout, a lost connection), the paid leaf runs on and is
 // saved: asked again it is free, and it is what the table holds rather than the default of a fault.
 func TestPaidWorkGoesOn(t *testing.T) {
@@ -29,14 +40,7 @@ func TestPaidWorkGoesOn(t *testing.T) {
 	p, l := held(t)
 	wants := []string{`note = 'n1'`, `note = 'n2'`, `note = 'n3'`, `note = 'n4'`, `note = 'n0'`}
 	sql := func(i int) string { return `SELECT count(*) FROM people WHERE ` + wants[i] }
-	connect := func() *pgconn.PgConn {
-		c, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close(context.Background()) })
-		return c
-	}
+	connect := func() *pgconn.PgConn { return bare(t, p) }
 	code := func(err error) string {
 		if e, ok := err.(*pgconn.PgError); ok {
 			return e.Code

@@ -27,14 +27,7 @@ func TestPlanningIsCancelled(t *testing.T) {
 	path := duckFixture(t, budgets{"10", "10"}, 0)
 	edit(t, path, "server: {", "server: {limits: {statement_cpu: 300s}, ", "max: 119", "max: 9999")
 	p := serveProcess(t, path)
-	connect := func() *pgconn.PgConn {
-		c, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.Close(context.Background()) })
-		return c
-	}
+	connect := func() *pgconn.PgConn { return bare(t, p) }
 	code := func(err error) string {
 		if e, ok := err.(*pgconn.PgError); ok {
 			return e.Code + " " + e.Message
