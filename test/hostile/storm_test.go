@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -19,7 +20,8 @@ import (
 )
 
 // The storm's clients are a process of their own: in one with the other analyst's they would slow her own client, which is no
-// work of dpproxy's. They run at no lower priority, lest a slow client be a mild storm.
+// work of dpproxy's. They run at no lower priority, lest a slow client be a mild storm. A storm has begun when all its sessions are
+// logged in, for what fifty log-ins take is the clients' own: 4,096 rounds of a hash each.
 
 // stormVariable names the file that holds what a storm is made of.
 const stormVariable = "DPPROXY_HOSTILE_STORM"
@@ -67,21 +69,28 @@ func begin(t *testing.T, s *shop, seed uint64, sessions int, texts []string) (en
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &strings.Builder{}
-	cmd.Stdout = out
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 	})
+	out := json.NewDecoder(pipe)
+	var loggedIn int
+	if err := out.Decode(&loggedIn); err != nil || loggedIn != sessions {
+		t.Fatalf("%d sessions of the storm are logged in: %v", loggedIn, err)
+	}
 	return func() (told stormTold) {
 		_ = in.Close()
+		if err := out.Decode(&told); err != nil || told.Sent == 0 {
+			t.Errorf("the storm tells %v: %v", told, err)
+		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the storm's process: %v", err)
-		}
-		if err := json.Unmarshal([]byte(out.String()), &told); err != nil || told.Sent == 0 {
-			t.Errorf("the storm tells %q: %v", out, err)
 		}
 		return told
 	}
@@ -105,10 +114,13 @@ func storm(path string) int {
 	}()
 	told := stormTold{States: map[string]int{}}
 	var mu sync.Mutex
-	var wait sync.WaitGroup
+	var wait, loggedIn sync.WaitGroup
+	loggedIn.Add(plan.Sessions)
 	for i := range plan.Sessions {
 		wait.Go(func() {
-			plan.session(ctx, rand.New(rand.NewPCG(plan.Seed, uint64(i))), func(state string) {
+			c := plan.connect(ctx)
+			loggedIn.Done()
+			plan.session(ctx, c, rand.New(rand.NewPCG(plan.Seed, uint64(i))), func(state string) {
 				mu.Lock()
 				defer mu.Unlock()
 				told.Sent++
@@ -119,22 +131,33 @@ func storm(path string) int {
 			})
 		})
 	}
+	out := json.NewEncoder(os.Stdout)
+	loggedIn.Wait()
+	err = out.Encode(plan.Sessions)
 	wait.Wait()
-	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
+	if err := errors.Join(err, out.Encode(told)); err != nil {
 		return 1
 	}
 	return 0
 }
 
-// session sends statements until ctx ends, whatever becomes of them.
-func (p *stormPlan) session(ctx context.Context, r *rand.Rand, tell func(state string)) {
-	var c *pgconn.PgConn
+// connect opens a session, however often it has to try. It returns nil when ctx ends.
+func (p *stormPlan) connect(ctx context.Context) *pgconn.PgConn {
 	for ctx.Err() == nil {
-		if c == nil || c.IsClosed() {
-			var err error
-			if c, err = pgconn.Connect(ctx, p.URL); err != nil {
-				time.Sleep(20 * time.Millisecond)
-				continue
+		if c, err := pgconn.Connect(ctx, p.URL); err == nil {
+			return c
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return nil
+}
+
+// session sends statements until ctx ends, whatever becomes of them.
+func (p *stormPlan) session(ctx context.Context, c *pgconn.PgConn, r *rand.Rand, tell func(state string)) {
+	for ctx.Err() == nil {
+		if c.IsClosed() {
+			if c = p.connect(ctx); c == nil {
+				return
 			}
 		}
 		state := asked(ctx, c, p.Texts[r.IntN(len(p.Texts))])
