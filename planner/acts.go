@@ -51,6 +51,9 @@ var actForms = map[string]string{
 	"pg_notify":            "No session hears another here; ask the database itself.",
 }
 
+// formOfAct says in what form a function is answered that does something; "": it is none.
+func formOfAct(name string) string { return actForms[name] }
+
 // takeActs puts the arguments in the place of the calls. Calls anywhere else stay, and are refused.
 func (s *Statement) takeActs(q *pg.SelectStmt) {
 	if !readsActivityAtMost(q) {
@@ -118,10 +121,4 @@ func constantNode(n *pg.Node) bool {
 		return v.AExpr.Lexpr == nil && (name == "-" || name == "+") && constantNode(v.AExpr.Rexpr)
 	}
 	return false
-}
-
-// castTo casts to a type of pg_catalog.
-func castTo(n *pg.Node, name string, location int32) *pg.Node {
-	t := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}
-	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: t, Location: location}}}
 }

@@ -42,11 +42,11 @@ func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) 
 	c = c.limited()
 	defer c.stopped(&refusal)
 	if s.Kind != KindSelect {
-		return nil, otherKind.at(-1, verbOf(s.Text))
+		return nil, s.notSelect()
 	}
 	b := newBinder(c, &parameters{values: []policy.Value{}, types: s.ParamTypes})
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}, tables: map[*policy.Table]*policy.Table{}}
-	b.open, b.text, b.top = o, s.Text, s.node.GetSelectStmt()
+	b.open, b.text, b.top = o, s.Text, s.selected()
 	if _, _, refusal = b.bind(b.top); refusal != nil {
 		return nil, s.placed(refusal)
 	}

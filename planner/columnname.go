@@ -98,3 +98,14 @@ func named(list []*pg.Node) (string, int) {
 func SQLValueName(op pg.SQLValueFunctionOp) string {
 	return strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(op.String(), "SVFOP_")), "_n")
 }
+
+// columnLabel is the name that PostgreSQL gives an output column.
+func columnLabel(t *pg.ResTarget) string {
+	if t.Name != "" {
+		return t.Name
+	}
+	if name, _ := ColumnName(t.Val); name != "" {
+		return name
+	}
+	return Unnamed
+}

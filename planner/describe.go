@@ -19,7 +19,7 @@ func Describe(s Statement, given []policy.Type, c Context) (d Description, ask b
 		return d, false, nil
 	}
 	b := newBinder(c, &parameters{types: slices.Clone(given), describing: true})
-	b.text, b.top = s.Text, s.node.GetSelectStmt()
+	b.text, b.top = s.Text, s.selected()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
 		return d, false, s.placed(refusal)

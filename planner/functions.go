@@ -73,7 +73,7 @@ func engineFunction(f *pg.FuncCall) *Refusal {
 // notPermitted refuses a function that reaches beyond its arguments, and says where it is answered all the same.
 func notPermitted(name string, pos int) *Refusal {
 	r := notAllowed.at(pos, name)
-	if form := actForms[name]; form != "" {
+	if form := formOfAct(name); form != "" {
 		r.Hint = form
 	}
 	return r
@@ -100,7 +100,7 @@ func notOverRows(env scalar.Env, name string, pos int) *Refusal {
 	if !engineFunctions[name] && !serverFunction(name) {
 		return nil
 	}
-	if actForms[name] != "" {
+	if formOfAct(name) != "" {
 		return notPermitted(name, pos)
 	}
 	return notAllowed.at(pos, name+"() over private rows").hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")

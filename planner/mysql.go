@@ -9,9 +9,16 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// sessionVerbs begin the statements that are read as PostgreSQL's in every dialect: those that settings and transactions
+// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings and transactions
 // need, so that a session can always go back.
-var sessionVerbs = wordSet("set show reset begin start commit end rollback abort savepoint release discard deallocate close fetch move execute listen unlisten notify")
+func isSessionVerb(word string) bool {
+	switch word {
+	case "set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
+		"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify":
+		return true
+	}
+	return false
+}
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
 // as text, and goes the way of every other statement from that text on.
@@ -48,13 +55,13 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 			return explainsExecute(text, at)
 		}
 		return translatePart(text, text[at:query], query, len(text), d)
-	case holders[word]:
+	case isHolder(word):
 		return parseHolder(text, word, d)
 	case word == "with" || word == "values" || word == "table":
 		return nil, mysqlConstruct.at(at, strings.ToUpper(word)).hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
 	statements, refusal := Parse(text)
-	if refusal != nil || len(statements) != 1 || sessionVerbs[word] {
+	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {
 		return statements, refusal
 	}
 	if k := statements[0].Kind; k != KindOther {

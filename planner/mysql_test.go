@@ -33,7 +33,7 @@ func mysqlCases(t testing.TB) (statements, comments []string) {
 
 // readAs is a statement as it is read, and whether it is planned then.
 func readAs(c Context, text string) string {
-	statements, r := parseMySQL(text, c.Dataset)
+	statements, r := ParseAs(text, MySQL, c.Dataset)
 	if r != nil {
 		return "    refused: " + r.ID + ": " + r.Message + "\n"
 	}
@@ -149,7 +149,7 @@ func TestMySQLCollation(t *testing.T) {
 		domain := *column.Domain
 		domain.Values = strings.Split(one.values, "|")
 		column.Domain = &domain
-		statements, r := parseMySQL("SELECT count(*) AS n FROM visits WHERE "+one.condition, p.Datasets[0])
+		statements, r := ParseAs("SELECT count(*) AS n FROM visits WHERE "+one.condition, MySQL, p.Datasets[0])
 		got := ""
 		if r != nil {
 			got = "!" + r.ID
@@ -165,7 +165,7 @@ func TestMySQLCollation(t *testing.T) {
 		domain.Values = strings.Split(values, "|")
 		column.Domain = &domain
 		for _, text := range []string{"SELECT ward, count(*) FROM visits GROUP BY ward", "SELECT DISTINCT ward FROM visits", "SELECT count(DISTINCT ward) FROM visits"} {
-			if _, r := parseMySQL(text, p.Datasets[0]); (r != nil && r.ID == mysqlCollation.ID) != refused {
+			if _, r := ParseAs(text, MySQL, p.Datasets[0]); (r != nil && r.ID == "mysql-collation") != refused {
 				t.Errorf("%s over %s: %v, want refused %t", text, values, r, refused)
 			}
 		}
@@ -270,7 +270,7 @@ func checkMySQL(t testing.TB, c Context, text string) bool {
 		if strings.Contains(r.Message, "while it was read") {
 			t.Errorf("%s: %s", text, r.Message)
 		}
-		if r.Message == "" || r.Hint == "" && r.ID != syntax.ID {
+		if r.Message == "" || r.Hint == "" && r.ID != "syntax-error" {
 			t.Errorf("%s: refused without words: %+v", text, r)
 		}
 		return false

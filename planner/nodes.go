@@ -1,11 +1,16 @@
+// Package ast reads and makes trees of PostgreSQL's grammar: what a call is named, which nodes hang below an expression, where
+// in the text a node stands, what a type's name means, and what PostgreSQL calls a column. Of
+//
+//	SELECT date_trunc('month', d)::date, count(*) FILTER (WHERE n > 3) FROM visits GROUP BY 1
+//
+// it says that the first column is named date_trunc and is cast to date, that the second holds an aggregate and is named count,
+// and that n > 3 is among the operands of that call. It knows no table and no session: what the names mean is bound above it.
 package planner
 
 import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // aggregates are the aggregate functions that the planner tells from other functions.
@@ -154,65 +159,4 @@ func locationOf(n *pg.Node) int {
 		return int(v.AArrayExpr.Location)
 	}
 	return -1
-}
-
-// splitArray reads a one-dimensional array literal: {a,"b c",NULL}.
-func splitArray(text string) ([]policy.Value, bool) {
-	text = strings.TrimSpace(text)
-	if len(text) < 2 || text[0] != '{' || text[len(text)-1] != '}' {
-		return nil, false
-	}
-	text = text[1 : len(text)-1]
-	var out []policy.Value
-	if strings.TrimSpace(text) == "" {
-		return out, true
-	}
-	for {
-		text = strings.TrimLeft(text, " \t\n")
-		var b strings.Builder
-		quoted := strings.HasPrefix(text, `"`)
-		if quoted {
-			text = text[1:]
-		}
-		closed := !quoted
-		for len(text) > 0 && !(quoted && text[0] == '"') && !(!quoted && text[0] == ',') {
-			if text[0] == '\\' && len(text) > 1 {
-				text = text[1:]
-			} else if !quoted && strings.IndexByte(`{}"`, text[0]) >= 0 {
-				return nil, false
-			}
-			b.WriteByte(text[0])
-			text = text[1:]
-		}
-		if quoted && len(text) > 0 {
-			closed, text = true, strings.TrimLeft(text[1:], " \t\n")
-		}
-		if item := b.String(); quoted {
-			out = append(out, item)
-		} else if item = strings.TrimSpace(item); strings.EqualFold(item, "null") {
-			out = append(out, nil)
-		} else if item == "" {
-			return nil, false
-		} else {
-			out = append(out, item)
-		}
-		if !closed || text != "" && text[0] != ',' {
-			return nil, false
-		}
-		if text == "" {
-			return out, true
-		}
-		text = text[1:]
-	}
-}
-
-// columnLabel is the name that PostgreSQL gives an output column.
-func columnLabel(t *pg.ResTarget) string {
-	if t.Name != "" {
-		return t.Name
-	}
-	if name, _ := ColumnName(t.Val); name != "" {
-		return name
-	}
-	return Unnamed
 }

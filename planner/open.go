@@ -274,12 +274,6 @@ func (o *opening) held(t *policy.Table) []heldOn {
 	return list
 }
 
-// namedValue is a constant that an open column is compared with.
-type namedValue struct {
-	column *policy.Column
-	text   string
-}
-
 // unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
 // with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
 // then bound again with them.

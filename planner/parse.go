@@ -1,3 +1,12 @@
+// Package parse makes statements of the text of one message. It counts bytes, tokens and depth before the grammar's C code sees
+// the text, splits what is left into statements, and says of each what a session must do with it. Of
+//
+//	BEGIN; DECLARE c CURSOR FOR SELECT count(*) FROM people; FETCH ALL FROM c
+//
+// it makes three: a Begin, a Declare that holds a Select, and a Fetch of as many rows as there are. What only a SELECT can tell,
+// it leaves in its tree, which the planner binds. What never runs here (INSERT, CREATE, …) is a statement with its refusal, so
+// that one among many refuses when its turn comes. A SELECT in MySQL's dialect is written as PostgreSQL's first (package mysql)
+// and goes the same way from there on.
 package planner
 
 import (
@@ -9,9 +18,6 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/pganalyze/pg_query_go/v6/parser"
 )
-
-// grammarVersion is the version of the trees that the grammar makes, which writing a tree needs again.
-const grammarVersion = 170007
 
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.

@@ -73,7 +73,7 @@ func TestPiecesAreCells(t *testing.T) {
 	for range 200 {
 		text := condition(r, 2)
 		s := parse(t, "SELECT count(*) FROM people WHERE "+text)[0]
-		b.text, b.top = s.Text, s.node.GetSelectStmt()
+		b.text, b.top = s.Text, s.selected()
 		from, _ := b.fromRows(b.top, nil)
 		e, refusal := (&translator{env: b.env, params: b.params, columns: from.column}).expr(b.top.WhereClause)
 		if refusal != nil || len(e.cols) != 1 {

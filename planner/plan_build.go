@@ -20,14 +20,14 @@ func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *Ref
 
 func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *Refusal) {
 	if s.Kind != KindSelect {
-		if s.refusal != nil {
-			return nil, s.refusal
+		if refusal := Refuse(s); refusal != nil {
+			return nil, refusal
 		}
-		return nil, otherKind.at(-1, verbOf(s.Text))
+		return nil, s.notSelect()
 	}
 	b := newBinder(c, &parameters{values: values, types: s.ParamTypes, describing: values == nil})
 	b.open = o
-	b.text, b.top = s.Text, s.node.GetSelectStmt()
+	b.text, b.top = s.Text, s.selected()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
 		return nil, refusal

@@ -32,3 +32,19 @@ func placeless(m protoreflect.Message) {
 		return true
 	})
 }
+
+// eachMessage visits a tree, from the top.
+func eachMessage(m protoreflect.Message, visit func(protoreflect.Message)) {
+	visit(m)
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsList() && field.Message() != nil:
+			for i := range v.List().Len() {
+				eachMessage(v.List().Get(i).Message(), visit)
+			}
+		case !field.IsList() && field.Message() != nil:
+			eachMessage(v.Message(), visit)
+		}
+		return true
+	})
+}

@@ -103,10 +103,6 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *Refusal) {
 	return out, nil
 }
 
-func selectNode(s *pg.SelectStmt) *pg.Node {
-	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}
-}
-
 func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *Refusal) {
 	if out.Larg, refusal = t.query(sel.Larg); refusal != nil {
 		return refusal

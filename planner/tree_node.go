@@ -209,12 +209,3 @@ func (t *tree) leafColumn(f *found) *pg.Node {
 	}
 	return ref
 }
-
-// names rebuilds a list of String nodes.
-func names(list []*pg.Node) []*pg.Node {
-	var out []*pg.Node
-	for _, s := range stringsOf(list) {
-		out = append(out, pg.MakeStrNode(s))
-	}
-	return out
-}

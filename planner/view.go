@@ -82,18 +82,11 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 
 // viewSelect parses the text of a source.
 func viewSelect(text string) (*pg.SelectStmt, *Refusal) {
-	blank, refusal := admitted(text)
-	if refusal != nil {
-		return nil, refusal.inCharacters(text)
-	}
-	tree, err := pg.Parse(blank)
-	if err != nil {
-		return nil, syntaxRefusal(err, blank).inCharacters(text)
-	}
-	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
+	sel, refusal := selectOf(text)
+	if sel == nil && refusal == nil {
 		return nil, viewStatement.at(-1)
 	}
-	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
+	return sel, refusal
 }
 
 // placedAt gives every node of a tree one place.
@@ -102,22 +95,6 @@ func placedAt(m protoreflect.Message, pos int32) {
 		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
 			m.Set(field, protoreflect.ValueOfInt32(pos))
 		}
-	})
-}
-
-// eachMessage visits a tree, from the top.
-func eachMessage(m protoreflect.Message, visit func(protoreflect.Message)) {
-	visit(m)
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case field.IsList() && field.Message() != nil:
-			for i := range v.List().Len() {
-				eachMessage(v.List().Get(i).Message(), visit)
-			}
-		case !field.IsList() && field.Message() != nil:
-			eachMessage(v.Message(), visit)
-		}
-		return true
 	})
 }
 

@@ -1,0 +1,19 @@
+package planner
+
+import pg "github.com/pganalyze/pg_query_go/v6"
+
+// selectOf parses a text that is one SELECT; nil without a refusal: it is something else.
+func selectOf(text string) (*pg.SelectStmt, *Refusal) {
+	blank, refusal := admitted(text)
+	if refusal != nil {
+		return nil, refusal.inCharacters(text)
+	}
+	tree, err := pg.Parse(blank)
+	if err != nil {
+		return nil, syntaxRefusal(err, blank).inCharacters(text)
+	}
+	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
+		return nil, nil
+	}
+	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
+}

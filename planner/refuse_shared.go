@@ -1,0 +1,15 @@
+package planner
+
+// What more than one part of the planner refuses. What one part alone refuses is told where it does.
+var (
+	syntax          = newReason("syntax-error", "42601", "%s", "", `SELEC count(*) FROM people`)
+	writes          = newReason("read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`)
+	intoTable       = newReason("no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`)
+	rowLocks        = newReason("no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`)
+	unknownFunction = newReason("unknown-function", "42883", `function %s does not exist`, "No function of that name and these arguments is available; casts may help.", `SELECT count(*) FROM people WHERE frobnicate(age) > 3`)
+	unknownType     = newReason("unknown-type", "42704", `type "%s" does not exist`, "Use the types of the declared columns and their usual relatives.", `SELECT count(*) FROM people WHERE age::money > 3::money`)
+	blankPadded     = newReason("blank-padded", "DP002", "a cast to char(n), whose values are padded with blanks, is not answered here", "x::varchar(2) and left(x, 2) cut a text without padding it.", `SELECT sex::char(2), count(*) FROM people GROUP BY 1`)
+	unknownParam    = newReason("unknown-parameter", "42P02", "there is no parameter $%d", "Bind a value to each parameter.", "")
+	aggregateIn     = newReason("aggregate-misplaced", "42803", "aggregate functions are not allowed in %s", "Use HAVING for conditions on aggregates.", `SELECT count(*) FROM people WHERE count(*) > 3`)
+	construct       = newReason("construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`)
+)
