@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -193,7 +194,7 @@ func (g *grouping) alarmFor(a alarmed, not bool) *found {
 }
 
 // alarms makes a sheet for each alarm of each leaf.
-func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
+func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *refuse.Refusal) {
 	for i, sh := range sheets {
 		for n, c := range sh.counters {
 			if c.alarm == nil {
@@ -222,11 +223,11 @@ func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
 
 // oneAlarm finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left, else a new
 // one, which is bought.
-func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	each := s.table.ContributionTo(1)
 	spec, err := mechanisms.NewAlarm(mechanisms.AlarmFor(ch.c.Settings.Alarms, each, share))
 	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
+		return nil, noMechanism.At(-1, err.Error())
 	}
 	question := s.measure("alarm", s.table.Name+s.about())
 	run := &Measure{Kind: "alarms", Name: s.table.Name + "_alarms", Table: s.table, Counters: []Pred{nil}, Spec: spec, Cost: share}

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -193,10 +194,10 @@ func contestOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.Selec
 }
 
 // rowArms are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
-func (b *binder) rowArms(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+func (b *binder) rowArms(sel *pg.SelectStmt, scope *cte) (*rows, *refuse.Refusal) {
 	var arms []*rows
-	var read func(sel *pg.SelectStmt) (bool, *Refusal)
-	read = func(sel *pg.SelectStmt) (bool, *Refusal) {
+	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
+	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
 		if union := unionAll(sel); union != nil {
 			if ok, refusal := read(union.Larg); !ok || refusal != nil {
 				return false, refusal

@@ -3,12 +3,14 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
-func (b *binder) around(refusal *Refusal) *Refusal {
-	if refusal != nil && refusal.ID == unknownFunction.ID && refusal.Hint == unknownFunction.Hint {
+func (b *binder) around(refusal *refuse.Refusal) *refuse.Refusal {
+	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
 	}
 	if refusal == nil || refusal.Position == 0 || refusal.ID != unknownAlias.ID && refusal.ID != unknownColumn.ID {
@@ -17,7 +19,7 @@ func (b *binder) around(refusal *Refusal) *Refusal {
 	words, enclosing := reference(b.top.ProtoReflect(), int32(refusal.Position-1))
 	for _, sel := range enclosing[:max(len(enclosing)-1, 0)] {
 		if len(words) > 0 && b.shows(sel, words, int32(refusal.Position-1)) {
-			return countedAround.at(refusal.Position-1, words[len(words)-1])
+			return countedAround.At(refusal.Position-1, words[len(words)-1])
 		}
 	}
 	return refusal
@@ -99,7 +101,7 @@ var otherNames = map[string]string{
 }
 
 // otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database.
-func (b *binder) otherwiseNamed(refusal *Refusal) *Refusal {
+func (b *binder) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
 	eachMessage(b.top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)
 		if !ok || int(f.Location) != refusal.Position-1 || len(f.Funcname) != 1 {

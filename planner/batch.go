@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -26,8 +27,8 @@ type Batch struct {
 
 // BatchStatement is what becomes of one statement of a batch.
 type BatchStatement struct {
-	Refusal   *Refusal // why it is not part of the batch
-	Measures  []int    // that its counts are read from
+	Refusal   *refuse.Refusal // why it is not part of the batch
+	Measures  []int           // that its counts are read from
 	Values    int
 	Sums      bool    // sums besides, of which nothing is told
 	RMSE      float64 // of its values; of a choice nothing is known before the data

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,7 +38,7 @@ func (a *workAsk) wholly() bool {
 }
 
 // asksOf lists what a statement asks for, or why it cannot be part of a workload.
-func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) {
+func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *refuse.Refusal) {
 	c.Work = nil // of the statement alone
 	c = c.limited()
 	defer c.stopped(&refusal)

@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -55,7 +56,7 @@ func untyped(e *expr) (string, bool) {
 }
 
 // filled is a char with the blanks that fill it up, as text; anything else is as it is.
-func (t *translator) filled(e *expr) (*expr, *Refusal) {
+func (t *translator) filled(e *expr) (*expr, *refuse.Refusal) {
 	if e.blanks == 0 {
 		return e, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -41,7 +42,7 @@ func TestCharColumns(t *testing.T) {
 		"sex = 'Male  '": male, "'Male ' = sex": male, "sex IN ('Male ', 'Male')": male, "sex = ANY ('{Male }')": male, "NOT sex <> 'Male    '": male,
 		"sex = 'Males'::char(4)": male, "sex = 'Male'::bpchar": male, "sex::text = 'Male'": male, "sex || '' = 'Male'": male, "sex LIKE 'Male%'": male, "sex LIKE 'Male    '": male,
 		"sex = 'Male '::text": "none", "sex::text = 'Male '": "none", "sex LIKE 'Male'": "none", "sex ~ 'Male$'": "none", "sex = ' Male'": "none", "sex = E'Male\\t'": "none",
-		"sex::char(4) = 'Male'": blankPadded.ID,
+		"sex::char(4) = 'Male'": refuse.BlankPadded.ID,
 	} {
 		if got := where(condition); got != want {
 			t.Errorf("%s asks for %s, must for %s", condition, got, want)

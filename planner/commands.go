@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -57,7 +58,7 @@ var fetchDirections = map[pg.FetchDirection]FetchDirection{pg.FetchDirection_FET
 	pg.FetchDirection_FETCH_BACKWARD: FetchBackward, pg.FetchDirection_FETCH_ABSOLUTE: FetchAbsolute, pg.FetchDirection_FETCH_RELATIVE: FetchRelative}
 
 // other refuses the statement.
-func (s *Statement) other(r *Refusal) { s.Kind, s.refusal = KindOther, r }
+func (s *Statement) other(r *refuse.Refusal) { s.Kind, s.refusal = KindOther, r }
 
 // hold makes the SELECT that the statement holds. Anything else that it may hold is refused, for its own reason.
 func (s *Statement) hold(node *pg.Node, text string) bool {
@@ -65,7 +66,7 @@ func (s *Statement) hold(node *pg.Node, text string) bool {
 	inner.classify()
 	if inner.Kind != KindSelect {
 		if inner.refusal == nil {
-			inner.refusal = otherKind.at(-1, verbOf(text))
+			inner.refusal = otherKind.At(-1, verbOf(text))
 		}
 		s.other(inner.refusal)
 		return false
@@ -78,10 +79,10 @@ func (s *Statement) declare(d *pg.DeclareCursorStmt) {
 	both := func(a, b int32) bool { return d.Options&(a|b) == a|b }
 	switch {
 	case both(cursorScroll, cursorNoScroll):
-		s.other(cursorOptions.at(-1, "SCROLL and NO SCROLL"))
+		s.other(cursorOptions.At(-1, "SCROLL and NO SCROLL"))
 		return
 	case both(cursorInsensitive, cursorAsensitive):
-		s.other(cursorOptions.at(-1, "INSENSITIVE and ASENSITIVE"))
+		s.other(cursorOptions.At(-1, "INSENSITIVE and ASENSITIVE"))
 		return
 	}
 	if s.hold(d.Query, textAfter(s.Text, "for")) {
@@ -111,7 +112,7 @@ func (s *Statement) prepare(p *pg.PrepareStmt) {
 }
 
 // parameterType reads a type that PREPARE gives a parameter; 0 leaves it to its surroundings.
-func parameterType(n *pg.TypeName) (policy.Type, *Refusal) {
+func parameterType(n *pg.TypeName) (policy.Type, *refuse.Refusal) {
 	name := strings.TrimPrefix(typeNameText(n), "pg_catalog.")
 	if name == "unknown" {
 		return 0, nil
@@ -147,10 +148,10 @@ func (s *Statement) execute(e *pg.ExecuteStmt) {
 			}
 			switch v := m.Interface().(type) {
 			case *pg.SubLink:
-				s.other(construct.at(int(v.Location), "a sub-query among the arguments of EXECUTE"))
+				s.other(refuse.Construct.At(int(v.Location), "a sub-query among the arguments of EXECUTE"))
 			case *pg.FuncCall:
 				if name := stringsOf(v.Funcname); v.AggStar || aggregates[name[len(name)-1]] {
-					s.other(aggregateIn.at(int(v.Location), "arguments of EXECUTE"))
+					s.other(refuse.AggregateIn.At(int(v.Location), "arguments of EXECUTE"))
 				}
 			}
 		})

@@ -214,7 +214,7 @@ func (c *contest) spec(share privacy.Cost) (mechanisms.Spec, error) {
 	each := c.contribution()
 	if c.bound > 1 {
 		if each.Rows > mechanisms.MostWeight/c.bound {
-			return mechanisms.Spec{}, noMechanism.at(-1, "the values are too large")
+			return mechanisms.Spec{}, noMechanism.At(-1, "the values are too large")
 		}
 		each = mechanisms.Contribution{Rows: each.Rows * c.bound, Neighbors: each.Neighbors}
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // Copy is how COPY … TO STDOUT writes its rows: PostgreSQL 15's options, checked and with their defaults.
@@ -34,13 +36,13 @@ var copyFormats = map[string]CopyFormat{"text": CopyText, "csv": CopyCSV, "binar
 func (s *Statement) copyTo(c *pg.CopyStmt) {
 	switch {
 	case c.IsFrom:
-		s.other(copies.at(-1, "FROM"))
+		s.other(copies.At(-1, "FROM"))
 		return
 	case c.IsProgram:
-		s.other(copies.at(-1, "TO PROGRAM"))
+		s.other(copies.At(-1, "TO PROGRAM"))
 		return
 	case c.Filename != "":
-		s.other(copies.at(-1, "TO a file of the server"))
+		s.other(copies.At(-1, "TO a file of the server"))
 		return
 	}
 	options, refusal := copyOptions(c.Options)
@@ -84,7 +86,7 @@ type copyGiven struct {
 	seen                           map[string]bool
 }
 
-func copyOptions(list []*pg.Node) (*Copy, *Refusal) {
+func copyOptions(list []*pg.Node) (*Copy, *refuse.Refusal) {
 	given := copyGiven{seen: map[string]bool{}}
 	for _, n := range list {
 		if refusal := given.take(n.GetDefElem()); refusal != nil {
@@ -110,7 +112,7 @@ func copyOptions(list []*pg.Node) (*Copy, *Refusal) {
 			continue
 		}
 		if len(*o.given) != 1 {
-			return nil, copyOption.at(-1, "COPY "+o.name+" must be a single one-byte character")
+			return nil, copyOption.At(-1, "COPY "+o.name+" must be a single one-byte character")
 		}
 		*o.to = (*o.given)[0]
 	}
@@ -121,10 +123,10 @@ func copyOptions(list []*pg.Node) (*Copy, *Refusal) {
 }
 
 // take reads one option.
-func (g *copyGiven) take(d *pg.DefElem) *Refusal {
+func (g *copyGiven) take(d *pg.DefElem) *refuse.Refusal {
 	name, at := strings.ToLower(d.GetDefname()), int(d.GetLocation())
 	if g.seen[name] {
-		return copySyntax.at(at, "conflicting or redundant options")
+		return copySyntax.At(at, "conflicting or redundant options")
 	}
 	g.seen[name] = true
 	value, constant := settingValue(d.GetArg())
@@ -137,7 +139,7 @@ func (g *copyGiven) take(d *pg.DefElem) *Refusal {
 	case "format":
 		f, ok := copyFormats[value]
 		if !ok {
-			return copyOption.at(at, `COPY format "`+value+`" not recognized`)
+			return copyOption.At(at, `COPY format "`+value+`" not recognized`)
 		}
 		g.format = f
 	case "delimiter":
@@ -155,41 +157,41 @@ func (g *copyGiven) take(d *pg.DefElem) *Refusal {
 		g.forceGiven, g.all = true, d.GetArg().GetAStar() != nil
 		g.force = stringsOf(d.GetArg().GetList().GetItems())
 		if !g.all && len(g.force) == 0 {
-			return copyOption.at(at, `argument to option "force_quote" must be a list of column names`)
+			return copyOption.At(at, `argument to option "force_quote" must be a list of column names`)
 		}
 	case "encoding":
 		if e := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(value)); e != "utf8" && e != "unicode" && e != "sqlascii" {
-			return copyOption.at(at, "COPY is written in UTF8 alone")
+			return copyOption.At(at, "COPY is written in UTF8 alone")
 		}
 	case "freeze", "force_not_null", "force_null", "on_error", "log_verbosity":
-		return copyOption.at(at, "COPY "+name+" is for COPY FROM")
+		return copyOption.At(at, "COPY "+name+" is for COPY FROM")
 	default:
-		return copySyntax.at(at, `option "`+name+`" not recognized`)
+		return copySyntax.At(at, `option "`+name+`" not recognized`)
 	}
 	return nil
 }
 
-func (g *copyGiven) takeHeader(d *pg.DefElem, value string, constant bool, at int) *Refusal {
+func (g *copyGiven) takeHeader(d *pg.DefElem, value string, constant bool, at int) *refuse.Refusal {
 	switch low := strings.ToLower(value); {
 	case d.GetArg() == nil || constant && isOn(low):
 		g.header = true
 	case constant && (low == "off" || low == "false" || low == "0"):
 	case low == "match":
-		return copyOption.at(at, `cannot use "match" with HEADER in COPY TO`)
+		return copyOption.At(at, `cannot use "match" with HEADER in COPY TO`)
 	default:
-		return copySyntax.at(at, `header requires a Boolean value or "match"`)
+		return copySyntax.At(at, `header requires a Boolean value or "match"`)
 	}
 	return nil
 }
 
 // conflicts refuses options that the format has no place for.
-func (g *copyGiven) conflicts() *Refusal {
+func (g *copyGiven) conflicts() *refuse.Refusal {
 	for _, o := range []struct {
 		given bool
 		name  string
 	}{{g.delimiter != nil, "DELIMITER"}, {g.null != nil, "NULL"}, {g.headerGiven && g.header, "HEADER"}} {
 		if g.format == CopyBinary && o.given {
-			return copySyntax.at(-1, "cannot specify "+o.name+" in BINARY mode")
+			return copySyntax.At(-1, "cannot specify "+o.name+" in BINARY mode")
 		}
 	}
 	for _, o := range []struct {
@@ -197,14 +199,14 @@ func (g *copyGiven) conflicts() *Refusal {
 		name  string
 	}{{g.quote != nil, "quote"}, {g.escape != nil, "escape"}, {g.forceGiven, "force quote"}} {
 		if g.format != CopyCSV && o.given {
-			return copyOption.at(-1, "COPY "+o.name+" available only in CSV mode")
+			return copyOption.At(-1, "COPY "+o.name+" available only in CSV mode")
 		}
 	}
 	return nil
 }
 
 // check refuses characters that could not be told apart in what is written.
-func (c *Copy) check() *Refusal {
+func (c *Copy) check() *refuse.Refusal {
 	text := ""
 	switch delimiter := string(rune(c.Delimiter)); {
 	case c.Format == CopyBinary:
@@ -224,5 +226,5 @@ func (c *Copy) check() *Refusal {
 	default:
 		return nil
 	}
-	return copyOption.at(-1, text)
+	return copyOption.At(-1, text)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -11,7 +12,7 @@ import (
 // so the same question has the same digest, and a counter written twice is paid for once.
 
 // foldCounters finds the counters that the database is asked for, and for each the conditions left over.
-func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
+func (v *solver) foldCounters() (only map[int][]*expr, refusal *refuse.Refusal) {
 	only = map[int][]*expr{}
 	index := map[string]int{}
 	for _, c := range v.s.counters {

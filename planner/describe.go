@@ -3,12 +3,13 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
 // outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
-func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *Refusal) {
+func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *refuse.Refusal) {
 	c = c.limited()
 	defer c.stopped(&refusal)
 	explain := s.Kind == KindExplain

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -212,7 +213,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 		return nil
 	}
 	t := &translator{env: w.b.env, params: w.b.params, place: "SELECT"}
-	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+	t.columns = func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		if c := find(fields, seen); c != nil && c.of != nil && of != nil && c.of.leaf == of.leaf {
 			if e := c.without; !noise && e != nil {
 				return e, nil
@@ -221,11 +222,11 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 				return e, nil
 			}
 		}
-		return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+		return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 	}
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if n.GetSubLink() != nil {
-			return nil, rowSubquery.at(-1)
+			return nil, rowSubquery.At(-1)
 		}
 		return nil, nil
 	}

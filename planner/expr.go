@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -129,7 +130,7 @@ func union(a, b []int) []int {
 }
 
 // value evaluates e on a row; a failure becomes a refusal at e's place.
-func (e *expr) value(row scalar.Row) (policy.Value, *Refusal) {
+func (e *expr) value(row scalar.Row) (policy.Value, *refuse.Refusal) {
 	v, err := e.Eval(row)
 	if err != nil {
 		return nil, scalarRefusal(err, e.pos)
@@ -138,24 +139,24 @@ func (e *expr) value(row scalar.Row) (policy.Value, *Refusal) {
 }
 
 // scalarRefusal turns an error of package scalar into a refusal.
-func scalarRefusal(err error, pos int) *Refusal {
+func scalarRefusal(err error, pos int) *refuse.Refusal {
 	var e *scalar.Error
 	if !errors.As(err, &e) {
-		return evaluation.at(pos, "the expression cannot be evaluated")
+		return evaluation.At(pos, "the expression cannot be evaluated")
 	}
 	if strings.HasPrefix(e.SQLState, "0A") { // which pools take for a broken connection
-		return unsupported.at(pos, e.Message)
+		return unsupported.At(pos, e.Message)
 	}
-	r := evaluation.at(pos, e.Message)
+	r := evaluation.At(pos, e.Message)
 	r.SQLState = e.SQLState
 	switch e.SQLState {
 	case "42883":
-		r.ID, r.Hint = unknownFunction.ID, unknownFunction.Hint
+		r.ID, r.Hint = refuse.UnknownFunction.ID, refuse.UnknownFunction.Hint
 		if strings.HasPrefix(e.Message, "operator") {
 			r.ID, r.Hint = noOperator.ID, noOperator.Hint
 		}
 	case "42704":
-		r.ID, r.Hint = unknownType.ID, unknownType.Hint
+		r.ID, r.Hint = refuse.UnknownType.ID, refuse.UnknownType.Hint
 	case "22012":
 		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
 	default:

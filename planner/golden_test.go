@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -143,7 +144,7 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 	return strings.Join(out, "\n")
 }
 
-func describeRefusal(r *Refusal) string {
+func describeRefusal(r *refuse.Refusal) string {
 	return fmt.Sprintf("refused: %s (%s) at %d: %s\n  hint: %s", r.ID, r.SQLState, r.Position, r.Message, r.Hint)
 }
 

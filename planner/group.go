@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,7 +35,7 @@ type target struct {
 }
 
 // group binds a grouped SELECT over private rows.
-func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
+func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Refusal) {
 	if g := b.groups[sel]; g != nil {
 		return g, nil
 	}
@@ -57,7 +58,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	return b.groupOf(sel, alone)
 }
 
-func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
+func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
@@ -67,7 +68,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	t := g.below("WHERE")
 	g.q.where = from.where
 	if sel.WhereClause != nil && hasAggregate(sel.WhereClause) {
-		return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+		return nil, refuse.AggregateIn.At(locationOf(sel.WhereClause), "WHERE")
 	}
 	if from.fan != nil {
 		if refusal := g.fan(from); refusal != nil {
@@ -131,7 +132,7 @@ func (g *grouping) expandTargets() {
 
 // findKeys binds GROUP BY: columns first, then output names and positions, then expressions. SELECT DISTINCT without
 // aggregation groups by what it shows.
-func (g *grouping) findKeys() *Refusal {
+func (g *grouping) findKeys() *refuse.Refusal {
 	aggregated := g.sel.HavingClause != nil || len(g.sel.GroupClause) > 0
 	for _, t := range g.targets {
 		aggregated = aggregated || hasAggregate(t.node)
@@ -139,7 +140,7 @@ func (g *grouping) findKeys() *Refusal {
 	if isDistinct(g.sel) && !aggregated {
 		for _, t := range g.targets {
 			if hasWindow(t.node) {
-				return windowOnRows.at(locationOf(t.node))
+				return windowOnRows.At(locationOf(t.node))
 			}
 			if refusal := g.addKey(t.node); refusal != nil {
 				return refusal
@@ -155,11 +156,11 @@ func (g *grouping) findKeys() *Refusal {
 }
 
 // groupItem finds the expression that a GROUP BY item stands for.
-func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
+func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(g.targets) {
-			return nil, badOrdinal.at(int(c.Location), "GROUP BY", i)
+			return nil, badOrdinal.At(int(c.Location), "GROUP BY", i)
 		}
 		return g.targets[i-1].node, nil
 	}
@@ -175,15 +176,15 @@ func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
 	return n, nil
 }
 
-func (g *grouping) addKey(n *pg.Node) *Refusal {
+func (g *grouping) addKey(n *pg.Node) *refuse.Refusal {
 	_, refusal := g.key(n)
 	return refusal
 }
 
 // key is the index of a key, added at first use.
-func (g *grouping) key(n *pg.Node) (int, *Refusal) {
+func (g *grouping) key(n *pg.Node) (int, *refuse.Refusal) {
 	if hasAggregate(n) {
-		return 0, aggregateIn.at(locationOf(n), "GROUP BY")
+		return 0, refuse.AggregateIn.At(locationOf(n), "GROUP BY")
 	}
 	t := g.below("GROUP BY")
 	e, refusal := t.expr(n)
@@ -223,7 +224,7 @@ type found struct {
 }
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
-func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 	if f := g.alarms[n]; f != nil {
 		return f, nil
 	}
@@ -232,7 +233,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 	}
 	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
 		if place != "" {
-			return nil, aggregateIn.at(int(f.Location), place)
+			return nil, refuse.AggregateIn.At(int(f.Location), place)
 		}
 		return g.aggregate(f)
 	}
@@ -263,7 +264,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 	}
 	if isColumn {
 		names := stringsOf(n.GetColumnRef().Fields)
-		return nil, ungrouped.at(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
+		return nil, ungrouped.At(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }
@@ -283,7 +284,7 @@ func (g *grouping) keyElsewhere(n *pg.Node) *found {
 }
 
 // hook is look for expressions over the leaf's row: its keys, then its counters.
-func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
+func (g *grouping) hook(n *pg.Node) (*expr, *refuse.Refusal) {
 	f, refusal := g.look(n, "")
 	if f == nil || refusal != nil {
 		return nil, refusal
@@ -311,7 +312,7 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 }
 
 // leafColumn resolves a column of the leaf in a formula.
-func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
+func (g *grouping) leafColumn(fields []string, pos int) (*expr, *refuse.Refusal) {
 	for i := range g.q.counters {
 		if fields[len(fields)-1] == g.q.columnName(i) {
 			if g.q.counters[i].alarm != nil {
@@ -320,7 +321,7 @@ func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
 		}
 	}
-	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+	return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 }
 
 // findCentred notes the arguments of aggregates about a mean: sums of them are added up from the same centre.

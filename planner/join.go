@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,7 +21,7 @@ type joining struct {
 }
 
 // joinRows are the private rows of a join: pairs of rows of the same unit.
-func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
+func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *refuse.Refusal) {
 	left, refusal := b.itemRows(j.Larg, scope)
 	if refusal != nil {
 		return nil, refusal
@@ -46,7 +47,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 		how.outer = true
 		left, right = right, left
 	default:
-		return nil, construct.at(right.pos, "FULL JOIN of private tables")
+		return nil, refuse.Construct.At(right.pos, "FULL JOIN of private tables")
 	}
 	out, refusal := b.pair(left, right, how)
 	if refusal != nil {
@@ -60,7 +61,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 }
 
 // joinPublic joins private rows with a table that is not private.
-func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
+func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
 	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: stringsOf(j.UsingClause)}
 	if left == nil {
@@ -87,10 +88,10 @@ func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*row
 }
 
 // pair joins private rows with private rows, along their units.
-func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+func (b *binder) pair(left, right *rows, j joining) (*rows, *refuse.Refusal) {
 	for _, side := range []*rows{left, right} {
 		if side.kept > 0 {
-			return nil, keptJoined.at(j.pos, side.table.Name)
+			return nil, keptJoined.At(j.pos, side.table.Name)
 		}
 	}
 	for _, side := range []**rows{&left, &right} {
@@ -104,12 +105,12 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		*side = alone
 	}
 	if left.table.Dataset.Unit.Row {
-		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
+		return nil, rowUnits.At(j.pos, left.table.Name, right.table.Name)
 	}
 	for _, l := range left.parts {
 		for _, r := range right.parts {
 			if l.alias == r.alias {
-				return nil, duplicateAlias.at(j.pos, r.alias)
+				return nil, duplicateAlias.At(j.pos, r.alias)
 			}
 		}
 	}
@@ -122,7 +123,7 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if len(units) == 0 && len(p.On) == 0 {
-		return nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
+		return nil, crossUnit.At(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
 	}
 	onLeft, onRight := unitsPresent(units, j.pos)
 	if j.outer {
@@ -133,7 +134,7 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 	}
 	t := paired(p)
 	if t == nil {
-		return nil, tooManyRows.at(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
+		return nil, tooManyRows.At(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
 	}
 	out := combined(left, right, t, j.outer)
 	out.merge(j.using, len(left.names), false)
@@ -174,10 +175,10 @@ func unitsPresent(units [][2]*key, pos int) (onLeft, onRight []*expr) {
 }
 
 // equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
-func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *Refusal) {
-	add := func(l, r *key) *Refusal {
+func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
+	add := func(l, r *key) *refuse.Refusal {
 		if !l.column.Comparable(r.column) {
-			return keyTypes.at(j.pos, l.name, r.name)
+			return keyTypes.At(j.pos, l.name, r.name)
 		}
 		if l.column.Unit && r.column.Unit {
 			units = append(units, [2]*key{l, r})
@@ -237,10 +238,10 @@ func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 
 // outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
 // that find partners.
-func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *Refusal {
+func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *refuse.Refusal {
 	for _, e := range right.exprs {
 		if e.form != formColumn {
-			return computedOuter.at(right.pos)
+			return computedOuter.At(right.pos)
 		}
 	}
 	onRight = append(slices.Clone(right.where), onRight...)
@@ -255,11 +256,11 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 		}
 		e, also := b.settles(b.overKeys(left, "ON"), left).condition(n, "JOIN/ON")
 		if also != nil {
-			return outerCondition.at(locationOf(n))
+			return outerCondition.At(locationOf(n))
 		}
 		onLeft = append(onLeft, e)
 	}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if p.Where, refusal = b.lowered(right.table, onRight); refusal != nil {
 		return refusal
 	}
@@ -269,7 +270,7 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
 // is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
-func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
+func inSight(n *pg.Node, left, right *rows) (refusal *refuse.Refusal) {
 	holds(n, func(n *pg.Node) bool {
 		names := stringsOf(n.GetColumnRef().GetFields())
 		if len(names) == 0 || refusal != nil {
@@ -280,7 +281,7 @@ func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
 		switch {
 		case first == nil && second == nil:
 			if len(names) == 1 {
-				refusal = ambiguous.at(locationOf(n), names[0])
+				refusal = ambiguous.At(locationOf(n), names[0])
 			}
 		case first == nil || second == nil:
 		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == unknownColumn.ID && second.ID == unknownColumn.ID && nearer(first, second):
@@ -294,19 +295,19 @@ func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
 }
 
 // nearer tells whether the first of two refusals of an unknown name knows a like one.
-func nearer(first, second *Refusal) bool {
+func nearer(first, second *refuse.Refusal) bool {
 	return first.Hint != unknownColumn.Hint || second.Hint == unknownColumn.Hint
 }
 
 // lowered folds conditions into a predicate that the database tests.
-func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
+func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *refuse.Refusal) {
 	var out Pred
 	var said notes
 	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said, b.c.Settings.OffGrid}}
 	v.box.below = true
 	residual, refusal := v.fold(where, &out)
 	if refusal == nil && len(residual) > 0 {
-		refusal = belowJoin.at(residual[0].pos)
+		refusal = belowJoin.At(residual[0].pos)
 	}
 	b.said = append(b.said, said...)
 	return out, refusal

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // Limits on the text of one message. The grammar's C library recurses over the tree it builds and dies, beyond recovery,
@@ -43,12 +45,12 @@ func (l *level) separate() {
 }
 
 // checkLimits refuses text that is too long, too deep or not text, in one pass and constant space.
-func checkLimits(text string) *Refusal {
+func checkLimits(text string) *refuse.Refusal {
 	if len(text) > MaxBytes {
-		return tooLong.at(-1, len(text), MaxBytes)
+		return tooLong.At(-1, len(text), MaxBytes)
 	}
 	if strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text) {
-		return badEncoding.at(-1)
+		return badEncoding.At(-1)
 	}
 	m := meter{levels: make([]level, 1, 16)}
 	lex := lexer{text: text}
@@ -58,7 +60,7 @@ func checkLimits(text string) *Refusal {
 			return nil
 		}
 		if tokens >= MaxTokens {
-			return tooMany.at(t.from, MaxTokens)
+			return tooMany.At(t.from, MaxTokens)
 		}
 		if r := m.take(t, text[t.from:t.to]); r != nil {
 			return r
@@ -68,7 +70,7 @@ func checkLimits(text string) *Refusal {
 
 // admitted checks the limits and blanks out the comments, after which the grammar's C code may see the text. Its scanner
 // gives back, one by one, what stands behind each mark of a comment: 60,000 bytes of opening marks took it half a minute.
-func admitted(text string) (string, *Refusal) {
+func admitted(text string) (string, *refuse.Refusal) {
 	if r := checkLimits(text); r != nil {
 		return "", r
 	}
@@ -77,7 +79,7 @@ func admitted(text string) (string, *Refusal) {
 
 // withoutComments writes spaces for comments, so that every place in the text stays where it is. Line breaks beside a block
 // comment are blanked too: without them "'a' /* */ ⏎ 'b'" would become one string, which it is not in PostgreSQL.
-func withoutComments(text string) (string, *Refusal) {
+func withoutComments(text string) (string, *refuse.Refusal) {
 	if !strings.Contains(text, "--") && !strings.Contains(text, "/*") {
 		return text, nil
 	}
@@ -85,7 +87,7 @@ func withoutComments(text string) (string, *Refusal) {
 	for lex, from := (lexer{text: text}), 0; ; from = lex.at {
 		t := lex.next()
 		if t.kind == tokenInvalid && strings.HasPrefix(text[t.from:], "/*") {
-			return "", syntax.at(t.from, "unterminated /* comment at or near \""+text[t.from:]+"\"")
+			return "", refuse.Syntax.At(t.from, "unterminated /* comment at or near \""+text[t.from:]+"\"")
 		}
 		for i := from; i < t.from; i++ {
 			if lex.block || text[i] != '\n' && text[i] != '\r' {
@@ -110,10 +112,10 @@ type meter struct {
 
 func (m *meter) top() *level { return &m.levels[len(m.levels)-1] }
 
-func (m *meter) take(t token, s string) *Refusal {
+func (m *meter) take(t token, s string) *refuse.Refusal {
 	if len(s) > 1 && s[0] == '$' && isDigit(s[1]) {
 		if n, err := strconv.Atoi(s[1:]); err != nil || n > maxParameter {
-			return unknownParam.at(t.from, min(n, math.MaxInt32))
+			return refuse.UnknownParam.At(t.from, min(n, math.MaxInt32))
 		}
 	}
 	last, dotted := m.last, m.dotted
@@ -127,7 +129,7 @@ func (m *meter) take(t token, s string) *Refusal {
 	case tokenComma:
 		m.top().separate()
 		if m.top().items++; m.top().isList && m.top().items >= maxList {
-			return listLong.at(t.from, maxList)
+			return listLong.At(t.from, maxList)
 		}
 	case tokenSemi:
 		m.levels = append(m.levels[:0], level{})
@@ -135,14 +137,14 @@ func (m *meter) take(t token, s string) *Refusal {
 		return m.link(t)
 	case tokenWord:
 		if len(s) > maxName {
-			return nameLong.at(t.from, len(s), maxName)
+			return nameLong.At(t.from, len(s), maxName)
 		}
 		if m.last = strings.ToLower(s); !dotted && last != "as" {
 			return m.word(t, m.last)
 		}
 	case tokenQuoted:
 		if name := strings.ReplaceAll(strings.TrimLeft(s, "uU&"), `""`, `"`); len(name) > maxName+2 && s[0] == '"' {
-			return nameLong.at(t.from, len(name)-2, maxName)
+			return nameLong.At(t.from, len(name)-2, maxName)
 		}
 	case tokenOther:
 		m.dotted = s == "."
@@ -150,7 +152,7 @@ func (m *meter) take(t token, s string) *Refusal {
 	return nil
 }
 
-func (m *meter) word(t token, word string) *Refusal {
+func (m *meter) word(t token, word string) *refuse.Refusal {
 	switch word {
 	case "case":
 		return m.push(t, level{isCase: true})
@@ -161,12 +163,12 @@ func (m *meter) word(t token, word string) *Refusal {
 	case "union", "intersect", "except":
 		m.top().separate()
 		if m.top().unions++; m.top().unions > maxUnions {
-			return tooUnions.at(t.from, maxUnions)
+			return tooUnions.At(t.from, maxUnions)
 		}
 	case "join":
 		m.top().separate()
 		if m.top().joins++; m.top().joins > maxJoins {
-			return chainLong.at(t.from, maxJoins)
+			return chainLong.At(t.from, maxJoins)
 		}
 	case "and", "or", "select", "from", "where", "group", "having", "order", "limit", "offset", "on", "when", "then", "else", "values":
 		m.top().separate()
@@ -177,23 +179,23 @@ func (m *meter) word(t token, word string) *Refusal {
 }
 
 // link counts one operator of a chain.
-func (m *meter) link(t token) *Refusal {
+func (m *meter) link(t token) *refuse.Refusal {
 	if m.top().chain++; m.top().chain > maxChain || m.top().chain+m.top().below > maxDepth {
-		return chainLong.at(t.from, maxChain)
+		return chainLong.At(t.from, maxChain)
 	}
 	return nil
 }
 
-func (m *meter) push(t token, l level) *Refusal {
+func (m *meter) push(t token, l level) *refuse.Refusal {
 	if len(m.levels) > maxNesting {
-		return tooDeep.at(t.from, maxNesting)
+		return tooDeep.At(t.from, maxNesting)
 	}
 	m.levels = append(m.levels, l)
 	return nil
 }
 
 // pop closes a level; what it holds hangs one deeper below the level around it.
-func (m *meter) pop(t token) *Refusal {
+func (m *meter) pop(t token) *refuse.Refusal {
 	if len(m.levels) == 1 {
 		return nil
 	}
@@ -201,7 +203,7 @@ func (m *meter) pop(t token) *Refusal {
 	m.levels = m.levels[:len(m.levels)-1]
 	m.top().below = max(m.top().below, depth)
 	if depth > maxDepth {
-		return tooDeep.at(t.from, maxNesting)
+		return tooDeep.At(t.from, maxNesting)
 	}
 	return nil
 }

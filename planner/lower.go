@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -27,7 +28,7 @@ func (l *lowerer) snaps(c *policy.Column) bool {
 type truth struct{ holds, fails Pred }
 
 // lower finds the truth of e; ok is false when some part reads several columns at once or varies within a step.
-func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *Refusal) {
+func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	if e.isConstant() {
 		v, refusal := e.value(nil)
 		return truthOf(v), true, refusal
@@ -64,7 +65,7 @@ func truthOf(v policy.Value) truth {
 	return truth{Never{}, Never{}}
 }
 
-func (l *lowerer) junction(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) junction(e *expr) (truth, bool, *refuse.Refusal) {
 	holds, fails := make([]Pred, len(e.args)), make([]Pred, len(e.args))
 	for i, a := range e.args {
 		t, ok, refusal := l.lower(a)
@@ -80,7 +81,7 @@ func (l *lowerer) junction(e *expr) (truth, bool, *Refusal) {
 }
 
 // is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
-func (l *lowerer) is(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) is(e *expr) (truth, bool, *refuse.Refusal) {
 	t, ok, refusal := l.lower(e.args[0])
 	if !ok || refusal != nil {
 		return truth{}, ok, refusal
@@ -96,7 +97,7 @@ func (l *lowerer) is(e *expr) (truth, bool, *Refusal) {
 }
 
 // member is IN over steps: a disjunction of equalities.
-func (l *lowerer) member(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) member(e *expr) (truth, bool, *refuse.Refusal) {
 	or := &expr{form: formOr, cols: e.cols, pos: e.pos}
 	for _, v := range e.args[1:] {
 		s, err := l.env.Call("=", e.args[0].Expr, v.Expr)
@@ -109,7 +110,7 @@ func (l *lowerer) member(e *expr) (truth, bool, *Refusal) {
 }
 
 // compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
-func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) compare(e *expr) (truth, bool, *refuse.Refusal) {
 	column, constant, op := e.args[0], e.args[1], e.op
 	if column.isConstant() {
 		column, constant, op = constant, column, mirrored[op]
@@ -186,11 +187,11 @@ func nonEmpty(from, to int) []mechanisms.Span {
 }
 
 // overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
-func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) overCells(e *expr) (truth, bool, *refuse.Refusal) {
 	i := e.cols[0]
 	c := l.table.Columns[i]
 	if c.Domain == nil {
-		return truth{}, false, domainMissing.at(e.pos, c.Name)
+		return truth{}, false, domainMissing.At(e.pos, c.Name)
 	}
 	if e.form == formCompare && c.Domain.Ordered() && c.Domain.Regular > fewRegular {
 		if e.op == "=" || e.op == "<>" {
@@ -216,7 +217,7 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 
 // byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
 // cells than a plan looks at one by one it is not ok then.
-func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *Refusal) {
+func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *refuse.Refusal) {
 	c := l.table.Columns[i]
 	var starts []int
 	pieced := false
@@ -255,7 +256,7 @@ func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *Refusal) {
 }
 
 // list is x IN (…) for an x that rises or falls with a column: the cells of each equality, put together once.
-func (l *lowerer) list(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) list(e *expr) (truth, bool, *refuse.Refusal) {
 	c := l.table.Columns[e.cols[0]]
 	var all []mechanisms.Span
 	null := false
@@ -327,7 +328,7 @@ func nulls(c *policy.Column) truth {
 }
 
 // equality is = or <> as two thresholds, so that long domains need not be walked.
-func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) equality(e *expr) (truth, bool, *refuse.Refusal) {
 	least := *e
 	parts := make([]*expr, 2)
 	for n, op := range []string{">=", "<="} {
@@ -356,8 +357,8 @@ func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
 }
 
 // threshold finds the only cell where a monotone comparison changes.
-func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *Refusal) {
-	var failure *Refusal
+func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *refuse.Refusal) {
+	var failure *refuse.Refusal
 	unsteady := false
 	at := func(cell int) policy.Value {
 		l.box.set(i, cell)

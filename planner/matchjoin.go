@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -29,7 +30,7 @@ type matcher struct {
 }
 
 // match joins them.
-func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals *lookup) (*rows, *Refusal) {
+func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals *lookup) (*rows, *refuse.Refusal) {
 	m := &matcher{b: b, from: from, public: public, table: t, how: how, equals: equals}
 	if b.c.Public != nil {
 		m.data, _ = b.c.Public.Rows(t)
@@ -43,7 +44,7 @@ func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals 
 	}
 	table := matched(d, t.Name)
 	if table == nil || len(d.Matches) > mostPairs {
-		return nil, fanOut.at(how.pos, t.Name, mostMatches, mostPairs, mostDerivedRows)
+		return nil, fanOut.At(how.pos, t.Name, mostMatches, mostPairs, mostDerivedRows)
 	}
 	out := *from
 	out.become(table)
@@ -69,14 +70,14 @@ func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals 
 }
 
 // conditions translates those that pair rows. What WHERE asks besides is left to it.
-func (m *matcher) conditions() *Refusal {
+func (m *matcher) conditions() *refuse.Refusal {
 	n := len(m.from.table.Columns)
-	columns := func(fields []string, pos int) (*expr, *Refusal) {
+	columns := func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		own, missing := m.from.column(fields, pos)
 		other, also := m.public.column(fields, pos)
 		switch {
 		case missing == nil && also == nil:
-			return nil, ambiguous.at(pos, fields[len(fields)-1])
+			return nil, ambiguous.At(pos, fields[len(fields)-1])
 		case missing == nil:
 			return own, nil
 		case also == nil:
@@ -125,18 +126,18 @@ func (m *matcher) conditions() *Refusal {
 
 // matches finds the public rows that each combination of cells matches, and numbers them in the order of their values: all
 // of those that are kept, else those that something matches.
-func (m *matcher) matches(d *Matched) *Refusal {
+func (m *matcher) matches(d *Matched) *refuse.Refusal {
 	m.sorted()
 	combinations := 1
 	var sizes []int
 	for _, at := range m.args {
 		c := m.from.table.Columns[at]
 		if c.Domain == nil {
-			return domainMissing.at(m.how.pos, c.Name)
+			return domainMissing.At(m.how.pos, c.Name)
 		}
 		d.Args, sizes = append(d.Args, c), append(sizes, c.Domain.Size())
 		if combinations *= c.Domain.Size(); combinations > maxCells {
-			return tooManyCells.at(m.how.pos, fmt.Sprint(combinations), maxCells)
+			return tooManyCells.At(m.how.pos, fmt.Sprint(combinations), maxCells)
 		}
 	}
 	find, work := m.finder(), 0
@@ -153,7 +154,7 @@ func (m *matcher) matches(d *Matched) *Refusal {
 			return refusal
 		}
 		if work += 1 + len(list); work > maxCells {
-			return tooManyCells.at(m.how.pos, "more", maxCells)
+			return tooManyCells.At(m.how.pos, "more", maxCells)
 		}
 		for _, row := range list {
 			holds, refusal := m.hold(box, row)
@@ -165,14 +166,14 @@ func (m *matcher) matches(d *Matched) *Refusal {
 			}
 		}
 		if len(d.Matches) > mostPairs {
-			return fanOut.at(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+			return fanOut.At(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
 		}
 	}
 	if d.Rows = len(m.data); !m.how.kept {
 		m.renumber(d)
 	}
 	if d.Rows > mostPairs {
-		return fanOut.at(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+		return fanOut.At(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
 	}
 	return nil
 }
@@ -198,10 +199,10 @@ func (m *matcher) box() *box {
 
 // finder lists the public rows that may match the private columns in a box: where equations are among the conditions, those
 // with equal values.
-func (m *matcher) finder() func(*box) ([]int, *Refusal) {
+func (m *matcher) finder() func(*box) ([]int, *refuse.Refusal) {
 	if len(m.equals.args) == 0 {
 		all := identityOf(len(m.data))
-		return func(*box) ([]int, *Refusal) { return all, nil }
+		return func(*box) ([]int, *refuse.Refusal) { return all, nil }
 	}
 	index := map[string][]int{}
 	for i, row := range m.data {
@@ -214,7 +215,7 @@ func (m *matcher) finder() func(*box) ([]int, *Refusal) {
 			index[key] = append(index[key], i)
 		}
 	}
-	return func(b *box) ([]int, *Refusal) {
+	return func(b *box) ([]int, *refuse.Refusal) {
 		values := make([]policy.Value, len(m.equals.args))
 		for k, e := range m.equals.args {
 			v, steady, refusal := b.value(e)
@@ -232,7 +233,7 @@ func (m *matcher) finder() func(*box) ([]int, *Refusal) {
 }
 
 // hold evaluates the conditions on the box and a public row.
-func (m *matcher) hold(b *box, row int) (bool, *Refusal) {
+func (m *matcher) hold(b *box, row int) (bool, *refuse.Refusal) {
 	n := len(m.from.table.Columns)
 	for i, v := range m.data[row] {
 		b.low[n+i], b.high[n+i], b.inner[n+i] = v, v, v
@@ -282,7 +283,7 @@ func (m *matcher) digest() string {
 
 // unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
 // told. Aggregates of private columns leave them out, as conditions on these do.
-func (q *question) unseen(work *scalar.Work) *Refusal {
+func (q *question) unseen(work *scalar.Work) *refuse.Refusal {
 	columns, at := q.table.Columns, q.kept-1
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
@@ -302,12 +303,12 @@ func (q *question) unseen(work *scalar.Work) *Refusal {
 		}
 		for _, c := range q.counters {
 			if c.choice == nil && c.units == nil && all(c.where) && !c.values.missing(row) {
-				return keptPublic.at(-1, q.table.Name)
+				return keptPublic.At(-1, q.table.Name)
 			}
 		}
 		for _, set := range q.choices {
 			if all(set.where) && set.arg != nil && !missing(set.arg, row) {
-				return keptPublic.at(-1, q.table.Name)
+				return keptPublic.At(-1, q.table.Name)
 			}
 		}
 	}
@@ -327,7 +328,7 @@ func (v *values) missing(row scalar.Row) bool {
 
 // meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by
 // row.
-func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, match func() (*rows, *Refusal)) (*rows, *Refusal) {
+func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, match func() (*rows, *refuse.Refusal)) (*rows, *refuse.Refusal) {
 	out, refusal := b.meet(from, n, scope, how)
 	if refusal != nil {
 		if alone, other := match(); other == nil {
@@ -341,26 +342,26 @@ func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, ma
 
 // rowByRow are the rows as they match a list one by one; others are as they are. Done is what cannot be done with rows that
 // meet a list.
-func (r *rows) rowByRow(done string) (*rows, *Refusal) {
+func (r *rows) rowByRow(done string) (*rows, *refuse.Refusal) {
 	switch {
 	case r.fan == nil:
 		return r, nil
 	case r.matched != nil:
 		return r.matched()
 	}
-	return nil, candidateRows.at(r.pos, done)
+	return nil, candidateRows.At(r.pos, done)
 }
 
 // ofCandidates tells a refusal of rows that meet a list, side by side.
-func (r *Refusal) ofCandidates() bool {
+func ofCandidates(r *refuse.Refusal) bool {
 	return slices.Contains([]string{candidateRows.ID, candidateKeys.ID, candidateAggregate.ID, manyCandidates.ID}, r.ID)
 }
 
 // meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
-func (g *grouping) meets() (refusal *Refusal) {
+func (g *grouping) meets() (refusal *refuse.Refusal) {
 	bind := func(n *pg.Node) bool {
 		if f := n.GetFuncCall(); refusal == nil && f != nil && isAggregate(f) {
-			if _, r := g.aggregate(f); r != nil && r.ofCandidates() {
+			if _, r := g.aggregate(f); r != nil && ofCandidates(r) {
 				refusal = r
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/mysql"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -22,9 +23,9 @@ func isSessionVerb(word string) bool {
 
 // parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
 // as text, and goes the way of every other statement from that text on.
-func parseMySQL(text string, d *policy.Dataset) ([]Statement, *Refusal) {
+func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	if len(text) > MaxBytes {
-		return nil, tooLong.at(-1, len(text), MaxBytes)
+		return nil, tooLong.At(-1, len(text), MaxBytes)
 	}
 	var out []Statement
 	for _, piece := range mysql.Split(text) {
@@ -33,7 +34,7 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 			if refusal.Position > 0 {
 				refusal.Position += piece.From
 			}
-			return nil, refusal.inCharacters(text)
+			return nil, refusal.InCharacters(text)
 		}
 		for i := range s {
 			s[i].From = piece.From
@@ -44,7 +45,7 @@ func parseMySQL(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 }
 
 // parsePiece parses one statement in MySQL's dialect.
-func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
+func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	word, at := mysql.First(text)
 	switch {
 	case word == "select" || word == "(":
@@ -58,20 +59,20 @@ func parsePiece(text string, d *policy.Dataset) ([]Statement, *Refusal) {
 	case isHolder(word):
 		return parseHolder(text, word, d)
 	case word == "with" || word == "values" || word == "table":
-		return nil, mysqlConstruct.at(at, strings.ToUpper(word)).hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
+		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).Hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
 	}
 	statements, refusal := Parse(text)
 	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {
 		return statements, refusal
 	}
 	if k := statements[0].Kind; k != KindOther {
-		return nil, mysqlConstruct.at(at, strings.ToUpper(word))
+		return nil, mysqlConstruct.At(at, strings.ToUpper(word))
 	}
 	return statements, nil
 }
 
 // translate makes one statement of a query, between what stands around it in PostgreSQL's SQL.
-func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *Refusal) {
+func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	node, refused := mysql.Translate(query, d)
 	if refused != nil {
 		return nil, refusalOf(refused)
@@ -79,7 +80,7 @@ func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statem
 	made := &pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
 	text, err := pg.Deparse(made)
 	if err != nil {
-		return nil, mysqlConstruct.at(-1, "this statement")
+		return nil, mysqlConstruct.At(-1, "this statement")
 	}
 	if refusal := checkLimits(text); refusal != nil {
 		refusal.Position = 0
@@ -87,7 +88,7 @@ func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statem
 	}
 	read, err := pg.Parse(text)
 	if err != nil || !sameTrees(made, read) {
-		return nil, mysqlConstruct.at(-1, "this statement: its translation is not read back as it was meant")
+		return nil, mysqlConstruct.At(-1, "this statement: its translation is not read back as it was meant")
 	}
 	statements, refusal := Parse(before + text + behind)
 	if refusal != nil {
@@ -115,9 +116,9 @@ func (s *Statement) translated(written string) {
 }
 
 // placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
-func (s *Statement) placed(r *Refusal) *Refusal {
+func (s *Statement) placed(r *refuse.Refusal) *refuse.Refusal {
 	if s.written == "" || r == nil {
-		return r.inCharacters(s.source)
+		return r.InCharacters(s.source)
 	}
 	r.Position = 0
 	if r.Detail == "" && len(s.Text) <= maxQuoted {
@@ -137,12 +138,12 @@ func (s *Statement) Translation() string {
 	return s.Text
 }
 
-var mysqlReasons = map[mysql.Reason]*reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
+var mysqlReasons = map[mysql.Reason]*refuse.Reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
 	mysql.Untyped: mysqlUntyped, mysql.Temporal: mysqlTemporal, mysql.Ambiguous: mysqlAmbiguous, mysql.TooDeep: mysqlDeep}
 
-func refusalOf(r *mysql.Refusal) *Refusal {
+func refusalOf(r *mysql.Refusal) *refuse.Refusal {
 	e := mysqlReasons[r.Reason]
-	out := e.at(r.At, r.What)
+	out := e.At(r.At, r.What)
 	if r.Hint != "" {
 		out.Hint = r.Hint
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // aggregates are the aggregate functions that the planner tells from other functions.
@@ -25,7 +27,7 @@ var aggregates = map[string]bool{
 }
 
 // functionName is the name of a function of PostgreSQL's own schemas.
-func functionName(f *pg.FuncCall) (string, *Refusal) {
+func functionName(f *pg.FuncCall) (string, *refuse.Refusal) {
 	names := stringsOf(f.Funcname)
 	last := names[len(names)-1]
 	switch {
@@ -35,7 +37,7 @@ func functionName(f *pg.FuncCall) (string, *Refusal) {
 	case len(names) == 2 && (names[0] == "pg_catalog" || names[0] == "information_schema"):
 		return names[1], nil
 	}
-	return "", unknownFunction.at(int(f.Location), strings.Join(names, ".")+"()")
+	return "", refuse.UnknownFunction.At(int(f.Location), strings.Join(names, ".")+"()")
 }
 
 // isAggregate tells a call of an aggregate that is not a window function.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -38,7 +39,7 @@ datasets:
 	return c
 }
 
-func planned(t *testing.T, c Context, text string) (*Plan, *Refusal) {
+func planned(t *testing.T, c Context, text string) (*Plan, *refuse.Refusal) {
 	t.Helper()
 	s, refusal := Parse(text)
 	if refusal != nil {

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -253,7 +254,7 @@ func (o *outputs) star(ref *pg.ColumnRef) (columns []OutColumn, isStar bool) {
 // translator types expressions over the relations in sight.
 func (o *outputs) translator(noisyRows bool) *translator {
 	t := &translator{env: o.b.env, params: o.b.params, columns: o.column, place: "SELECT"}
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			return o.subLink(s, t)
 		}
@@ -266,7 +267,7 @@ func (o *outputs) translator(noisyRows bool) *translator {
 }
 
 // column finds a column, in the innermost query first.
-func (o *outputs) column(fields []string, pos int) (*expr, *Refusal) {
+func (o *outputs) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name, words := fields[len(fields)-1], fields[:len(fields)-1]
 	for i := len(o.known) - 1; i >= 0; i-- {
 		r := o.known[i]
@@ -279,15 +280,15 @@ func (o *outputs) column(fields []string, pos int) (*expr, *Refusal) {
 			}
 		}
 	}
-	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+	return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 }
 
 // subLink is a sub-query of an expression: a value, EXISTS, or a comparison with its rows.
-func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *Refusal) {
+func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *refuse.Refusal) {
 	pos := int(s.Location)
 	r, ok := o.query(s.Subselect.GetSelectStmt())
 	if !ok {
-		return nil, rowSubquery.at(pos)
+		return nil, rowSubquery.At(pos)
 	}
 	noisy := r.noisyRows
 	for _, c := range r.columns {
@@ -306,11 +307,11 @@ func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *Refusal) {
 	case pg.SubLinkType_EXISTS_SUBLINK, pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
 		return standIn(policy.Bool, noisy), nil
 	}
-	return nil, rowSubquery.at(pos)
+	return nil, rowSubquery.At(pos)
 }
 
 // call is an aggregate or a window function. It depends on counts where its operands do, or the rows that it sees.
-func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *Refusal) {
+func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *refuse.Refusal) {
 	name, refusal := functionName(f)
 	if refusal != nil {
 		return nil, refusal
@@ -332,7 +333,7 @@ func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *R
 		}
 	}
 	if typ == 0 || f.AggWithinGroup || f.GetOver().GetName()+f.GetOver().GetRefname() != "" {
-		return nil, noForm.at(int(f.Location), name)
+		return nil, noForm.At(int(f.Location), name)
 	}
 	return standIn(typ, noisy), nil
 }

@@ -17,18 +17,20 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"github.com/pganalyze/pg_query_go/v6/parser"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
 // code sees the text. Positions count characters of the whole text.
-func Parse(text string) ([]Statement, *Refusal) {
+func Parse(text string) ([]Statement, *refuse.Refusal) {
 	blank, refused := admitted(text)
 	if refused != nil {
-		return nil, refused.inCharacters(text)
+		return nil, refused.InCharacters(text)
 	}
 	tree, err := pg.Parse(blank)
 	if err != nil {
-		return nil, syntaxRefusal(err, blank).inCharacters(text)
+		return nil, syntaxRefusal(err, blank).InCharacters(text)
 	}
 	statements := make([]Statement, 0, len(tree.Stmts))
 	for _, raw := range tree.Stmts {
@@ -46,12 +48,12 @@ func Parse(text string) ([]Statement, *Refusal) {
 
 // syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
 // the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
-func syntaxRefusal(err error, text string) *Refusal {
+func syntaxRefusal(err error, text string) *refuse.Refusal {
 	var e *parser.Error
 	if !errors.As(err, &e) {
-		return syntax.at(-1, "the statement cannot be parsed")
+		return refuse.Syntax.At(-1, "the statement cannot be parsed")
 	}
-	r := syntax.at(-1, e.Message)
+	r := refuse.Syntax.At(-1, e.Message)
 	for at := range text {
 		if r.Position++; r.Position == e.Cursorpos {
 			r.Position = at + 1
@@ -91,7 +93,7 @@ func (s *Statement) classify() {
 	case *pg.Node_ListenStmt:
 		s.Kind, s.Name = KindNothing, "LISTEN"
 	case *pg.Node_NotifyStmt:
-		s.other(notifies.at(-1))
+		s.other(notifies.At(-1))
 	case *pg.Node_ClosePortalStmt:
 		s.Kind, s.Name = KindClose, n.ClosePortalStmt.Portalname
 	case *pg.Node_DeclareCursorStmt:
@@ -117,7 +119,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 		inner = *inner.Inner
 	}
 	if inner.Kind != KindSelect && inner.Kind != KindExecute {
-		s.Kind, s.refusal = KindOther, explained.at(-1)
+		s.Kind, s.refusal = KindOther, explained.At(-1)
 		return
 	}
 	s.Explain = &Explain{Statement: inner}
@@ -127,7 +129,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 		switch name := strings.ToLower(d.GetDefname()); name {
 		case "format":
 			if s.Explain.JSON = strings.EqualFold(value, "json"); !s.Explain.JSON && !strings.EqualFold(value, "text") {
-				s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), "FORMAT "+value)
+				s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), "FORMAT "+value)
 			}
 		case "analyze":
 			s.Explain.Analyze = isOn(value)
@@ -137,7 +139,7 @@ func (s *Statement) explain(e *pg.ExplainStmt) {
 			s.Explain.NoSQL = !isOn(value)
 		case "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
 		default:
-			s.Kind, s.refusal = KindOther, explainArg.at(int(d.Location), name)
+			s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), name)
 		}
 	}
 }
@@ -206,7 +208,7 @@ func (s *Statement) set(v *pg.VariableSetStmt) {
 		for _, a := range v.Args {
 			value, ok := settingValue(a)
 			if !ok {
-				s.Kind, s.refusal = KindOther, construct.at(-1, "this form of SET")
+				s.Kind, s.refusal = KindOther, refuse.Construct.At(-1, "this form of SET")
 				return
 			}
 			s.Values = append(s.Values, value)
@@ -264,26 +266,26 @@ func (s *Statement) transaction(t *pg.TransactionStmt) {
 	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
 		s.Kind = KindRollbackTo
 	default:
-		s.refusal = twoPhase.at(-1)
+		s.refusal = twoPhase.At(-1)
 	}
 }
 
 // otherStatement refuses a statement that never runs here.
-func otherStatement(n *pg.Node, text string) *Refusal {
+func otherStatement(n *pg.Node, text string) *refuse.Refusal {
 	verb := verbOf(text)
 	switch n.GetNode().(type) {
 	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_TruncateStmt:
-		return writes.at(-1, verb)
+		return refuse.Writes.At(-1, verb)
 	case *pg.Node_AlterRoleStmt:
 		if setsPassword(n.GetAlterRoleStmt()) {
-			return definitions.at(-1, verb).hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")
+			return definitions.At(-1, verb).Hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")
 		}
 	}
 	switch verb {
 	case "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT", "REINDEX", "VACUUM", "ANALYZE", "CLUSTER", "REFRESH", "IMPORT", "REASSIGN", "SECURITY":
-		return definitions.at(-1, verb)
+		return definitions.At(-1, verb)
 	}
-	return otherKind.at(-1, verb)
+	return otherKind.At(-1, verb)
 }
 
 // setsPassword tells ALTER USER … PASSWORD, which is what psql's \password sends.

@@ -3,6 +3,7 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -33,10 +34,10 @@ type Statement struct {
 	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
 	ParamTypes []policy.Type
 
-	source  string   // the text of the whole message: locations in node count its bytes
-	written string   // as the analyst wrote it, where Text is a translation; else empty
-	node    *pg.Node // shared between plans, never changed
-	refusal *Refusal // Other: why
+	source  string          // the text of the whole message: locations in node count its bytes
+	written string          // as the analyst wrote it, where Text is a translation; else empty
+	node    *pg.Node        // shared between plans, never changed
+	refusal *refuse.Refusal // Other: why
 }
 
 // Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
@@ -50,10 +51,10 @@ type Explain struct {
 }
 
 // Refuse is why a statement of KindOther is not run.
-func Refuse(s Statement) *Refusal { return s.refusal }
+func Refuse(s Statement) *refuse.Refusal { return s.refusal }
 
 // notSelect refuses a statement by its kind, where only a Select may stand.
-func (s *Statement) notSelect() *Refusal { return otherKind.at(-1, verbOf(s.Text)) }
+func (s *Statement) notSelect() *refuse.Refusal { return otherKind.At(-1, verbOf(s.Text)) }
 
 // selected is the tree of a Select, which plans share and never change.
 func (s *Statement) selected() *pg.SelectStmt { return s.node.GetSelectStmt() }

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -20,7 +21,7 @@ type unitRows struct {
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
-func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
+func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *refuse.Refusal) {
 	source := *from
 	g := &unitRows{b: b, source: &source, u: &PerUnit{}}
 	items, refusal := g.items(sel)
@@ -36,7 +37,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if source.kept > 0 {
-		return nil, keptJoined.at(source.pos, source.table.Name)
+		return nil, keptJoined.At(source.pos, source.table.Name)
 	}
 	if sel.WhereClause != nil {
 		e, refusal := b.overRows(&source, "WHERE").condition(sel.WhereClause, "WHERE")
@@ -55,7 +56,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 }
 
 // items are what the SELECT groups by: positions and output names stand for targets.
-func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
+func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table, offGrid: g.b.c.Settings.OffGrid}}
 	group.expandTargets()
 	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, hasAggregate) {
@@ -68,7 +69,7 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
 	var out []*pg.Node
 	for _, n := range sel.GroupClause {
 		if n.GetGroupingSet() != nil {
-			return nil, noSets.at(int(n.GetGroupingSet().Location))
+			return nil, noSets.At(int(n.GetGroupingSet().Location))
 		}
 		node, refusal := group.groupItem(n)
 		if refusal != nil {
@@ -80,14 +81,14 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
 }
 
 // addKey adds a key of the groups: a join key, or an expression over one column.
-func (g *unitRows) addKey(n *pg.Node) *Refusal {
+func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 	k, refusal := g.source.keyNode(n)
 	if refusal != nil {
 		return refusal
 	}
 	if k != nil {
 		if k.present > 0 {
-			return outerCondition.at(locationOf(n))
+			return outerCondition.At(locationOf(n))
 		}
 		if !k.column.Unit && !slices.Contains(g.u.JoinKeys, k.column) {
 			g.u.JoinKeys = append(g.u.JoinKeys, k.column)
@@ -96,7 +97,7 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 		return nil
 	}
 	if hasAggregate(n) {
-		return aggregateIn.at(locationOf(n), "GROUP BY")
+		return refuse.AggregateIn.At(locationOf(n), "GROUP BY")
 	}
 	t := g.b.overRows(g.source, "GROUP BY")
 	e, refusal := t.expr(n)
@@ -110,7 +111,7 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 	case e.isConstant() || slices.ContainsFunc(g.exprs, func(have *expr) bool { return have.canon == e.canon }):
 		return nil
 	case len(e.cols) > 1:
-		return belowJoin.at(e.pos)
+		return belowJoin.At(e.pos)
 	}
 	c := g.source.table.Columns[e.cols[0]]
 	first := []ClassRun(nil)
@@ -125,7 +126,7 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 }
 
 // derive binds what the SELECT shows, and makes the table of its rows.
-func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
+func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *refuse.Refusal) {
 	out := &rows{pos: g.source.pos}
 	t := &translator{env: g.b.env, params: g.b.params, columns: g.ungrouped, hook: g.hook, place: "SELECT"}
 	var having *expr
@@ -139,7 +140,7 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
 		if hasWindow(target.Val) {
-			return nil, windowOnRows.at(locationOf(target.Val))
+			return nil, windowOnRows.At(locationOf(target.Val))
 		}
 		k, refusal := g.source.keyNode(target.Val)
 		if refusal != nil {
@@ -155,13 +156,13 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
 		}
 		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
 	}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if g.u.Where, refusal = g.b.lowered(g.source.table, g.source.where); refusal != nil {
 		return nil, refusal
 	}
 	g.u.From = g.source.table
 	if out.table = perUnit(g.u); out.table == nil {
-		return nil, wideAggregate.at(g.source.pos)
+		return nil, wideAggregate.At(g.source.pos)
 	}
 	for i := range out.keys {
 		out.keys[i].column = keyOf(out.table, g.u, out.keys[i].column)
@@ -188,15 +189,15 @@ func keyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
 }
 
 // ungrouped refuses a column that is neither a key nor inside an aggregate.
-func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *Refusal) {
+func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *refuse.Refusal) {
 	if _, refusal := g.source.column(fields, pos); refusal != nil {
 		return nil, refusal
 	}
-	return nil, ungrouped.at(pos, g.source.alias()+"."+fields[len(fields)-1])
+	return nil, ungrouped.At(pos, g.source.alias()+"."+fields[len(fields)-1])
 }
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
-func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
+func (g *unitRows) hook(n *pg.Node) (*expr, *refuse.Refusal) {
 	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
 		return g.aggregate(f)
 	}
@@ -225,7 +226,7 @@ func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
 func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }
 
 // aggregate binds an aggregate over a unit's rows.
-func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
+func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	name, refusal := functionName(f)
 	if refusal != nil {
@@ -233,14 +234,14 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 	}
 	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
 		if hasAggregate(a) {
-			return nil, nested.at(locationOf(a))
+			return nil, nested.At(locationOf(a))
 		}
 		if hasWindow(a) {
-			return nil, windowIn.at(locationOf(a), "an aggregate")
+			return nil, windowIn.At(locationOf(a), "an aggregate")
 		}
 	}
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
-		return nil, unitAggregate.at(pos, name)
+		return nil, unitAggregate.At(pos, name)
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
 	var where []*expr
@@ -283,14 +284,14 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 		return g.add(UnitAggregate{Kind: UnitCount}, append(where, present), policy.Int8, pos)
 	}
 	if arg.form != formColumn {
-		return nil, unitAggregate.at(pos, name+" of an expression")
+		return nil, unitAggregate.At(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.table.Columns[arg.cols[0]], where, pos)
 }
 
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
 // and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
-func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *Refusal) {
+func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *refuse.Refusal) {
 	own := &grouping{b: g.b}
 	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
 		return constantExpr(int64(1), policy.Int4, locationOf(n)), holds, refusal
@@ -308,7 +309,7 @@ func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusa
 }
 
 // sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
-func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*expr, *Refusal) {
+func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*expr, *refuse.Refusal) {
 	counted := slices.Clone(where)
 	if holds != nil {
 		counted = append(counted, holds)
@@ -353,7 +354,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
-func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *Refusal) {
+func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *refuse.Refusal) {
 	switch {
 	case name == "count":
 		return g.add(UnitAggregate{Kind: UnitDistinct, Column: c}, where, policy.Int8, pos)
@@ -370,12 +371,12 @@ func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos in
 	case name == "max" && c.Domain.Ordered():
 		return g.add(UnitAggregate{Kind: UnitMax, Column: c}, where, c.Type, pos)
 	}
-	return nil, unitAggregate.at(pos, name+"("+c.Name+")")
+	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
 }
 
 // add adds an aggregate once, and returns its column, in the type that SQL gives it.
-func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *Refusal) {
-	var refusal *Refusal
+func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *refuse.Refusal) {
+	var refusal *refuse.Refusal
 	if a.Where, refusal = g.b.lowered(g.source.table, where); refusal != nil {
 		return nil, refusal
 	}
@@ -388,7 +389,7 @@ func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int)
 	}
 	c, domain := a.column(g.source.table.MaxRowsPerUnit)
 	if domain == nil {
-		return nil, wideAggregate.at(pos)
+		return nil, wideAggregate.At(pos)
 	}
 	e := columnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos)
 	if c.Type == typ {

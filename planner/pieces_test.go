@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -161,7 +162,7 @@ var large = []string{
 // what enumerates is refused, quickly.
 func TestLargeDomains(t *testing.T) {
 	small, c := vastContext(t, 2_000_000), vastContext(t, 1_000_000_000)
-	steps := func(c Context, sql string) (*Plan, *Refusal, int64) {
+	steps := func(c Context, sql string) (*Plan, *refuse.Refusal, int64) {
 		c.Work = NewWork(context.Background(), DefaultLimits)
 		p, refusal := Build(parse(t, sql)[0], nil, c)
 		return p, refusal, c.Work.Taken().Steps

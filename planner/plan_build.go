@@ -6,19 +6,20 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *Refusal) {
+func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *refuse.Refusal) {
 	c = c.limited()
 	defer c.stopped(&refusal)
 	p, refusal = planOpen(s, params, c)
 	return p, s.placed(refusal)
 }
 
-func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *Refusal) {
+func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *refuse.Refusal) {
 	if s.Kind != KindSelect {
 		if refusal := Refuse(s); refusal != nil {
 			return nil, refusal
@@ -83,7 +84,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 }
 
 // sheets finds what is asked for the questions of a bound statement, and what is chosen.
-func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
+func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *refuse.Refusal) {
 	for _, q := range v.b.questions {
 		for _, set := range q.choices {
 			if set.arg == nil {

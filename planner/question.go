@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -178,7 +179,7 @@ type solver struct {
 }
 
 // solve folds a question's conditions and keys into cells.
-func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
+func solve(q *question, env scalar.Env, n *notes) (*solved, *refuse.Refusal) {
 	own := *q
 	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own, work: env.Work}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
@@ -201,7 +202,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 		if p.classes == 0 {
 			v.s.cells, v.s.empty = 0, true
 		} else if v.s.cells *= p.classes; v.s.cells > maxCells {
-			return nil, tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
+			return nil, tooManyCells.At(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
 		}
 	}
 	if refusal := v.withinCells(); refusal != nil {
@@ -220,7 +221,7 @@ func (v *solver) positionOfKeys() int {
 }
 
 // fold adds what the database can test to pred and returns the other conditions.
-func (v *solver) fold(where []*expr, pred *Pred) (residual []*expr, refusal *Refusal) {
+func (v *solver) fold(where []*expr, pred *Pred) (residual []*expr, refusal *refuse.Refusal) {
 	for _, e := range conjuncts(where) {
 		t, ok, refusal := v.lower(e)
 		if refusal != nil {

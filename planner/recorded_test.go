@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // TestRecordedCatalogStatements: what real clients ask of the catalogs is planned for the engine. Left out are statements
@@ -34,7 +36,7 @@ func TestRecordedCatalogStatements(t *testing.T) {
 			refusedBy[refusal.ID] = append(refusedBy[refusal.ID], refusal.Message)
 		}
 	}
-	allowed := map[string]bool{unknownTable.ID: true, unknownDatabase.ID: true, notAllowed.ID: true, unknownFunction.ID: true, intoTable.ID: true, rowLocks.ID: true, writes.ID: true, unknownColumn.ID: true}
+	allowed := map[string]bool{unknownTable.ID: true, unknownDatabase.ID: true, notAllowed.ID: true, refuse.UnknownFunction.ID: true, refuse.IntoTable.ID: true, refuse.RowLocks.ID: true, refuse.Writes.ID: true, unknownColumn.ID: true}
 	for id, messages := range refusedBy {
 		sort.Strings(messages)
 		text := strings.Join(unique(messages), "; ")

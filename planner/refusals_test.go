@@ -5,10 +5,12 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // refused runs the text as a session would, up to the first refusal.
-func refused(c Context, text string) *Refusal {
+func refused(c Context, text string) *refuse.Refusal {
 	dialect := PostgreSQL
 	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
 		dialect, text = MySQL, rest

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -116,7 +117,7 @@ const (
 
 // firstCells puts the cells of a column into classes on which all expressions over it are the same, each told by its first
 // cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
-func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *Refusal) {
+func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.table.Columns[column].Domain, map[string]int32{}
 	starts, ok := b.fewPieces(column, exprs, nil)
 	if !ok {

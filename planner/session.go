@@ -264,7 +264,7 @@ func (ch *chooser) declaredBetter(q *asking, online candidate) *candidate {
 func (ch *chooser) stopped(q *asking) []candidate {
 	for _, o := range ch.onlineFor(q) {
 		if o.held && !o.Recount && o.left == 0 {
-			q.refusal = sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
+			q.refusal = sessionStopped.At(-1, o.Name, o.Updates, q.table.Name)
 		}
 	}
 	return nil

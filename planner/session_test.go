@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,7 +26,7 @@ func instancePolicy(t *testing.T, releases ...string) *policy.Policy {
 	return p
 }
 
-func planSession(t *testing.T, c Context, sql string) (*Plan, *Refusal) {
+func planSession(t *testing.T, c Context, sql string) (*Plan, *refuse.Refusal) {
 	t.Helper()
 	list, refusal := Parse(sql)
 	if refusal != nil {

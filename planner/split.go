@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/mysql"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -73,7 +74,7 @@ func Split(text string, d Dialect) []Piece {
 
 // ParseAs splits and parses the text of one message in a dialect. Names in MySQL's are looked up in the dataset, which may
 // be nil.
-func ParseAs(text string, dialect Dialect, d *policy.Dataset) ([]Statement, *Refusal) {
+func ParseAs(text string, dialect Dialect, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
 	if dialect == MySQL {
 		return parseMySQL(text, d)
 	}

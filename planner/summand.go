@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -365,14 +366,14 @@ func mostDecimalsIn(list []*expr, t *policy.Table) int {
 }
 
 // middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.
-func (b *box) middle(e *expr) (*big.Rat, *Refusal) {
+func (b *box) middle(e *expr) (*big.Rat, *refuse.Refusal) {
 	low, refusal := e.value(b.low)
 	if refusal != nil || low == nil {
 		return nil, refusal
 	}
 	v, ok := ratOf(low)
 	if !ok {
-		return nil, evaluation.at(e.pos, "value is not a number")
+		return nil, evaluation.At(e.pos, "value is not a number")
 	}
 	if !b.isWide(e) {
 		return v, nil

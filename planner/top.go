@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
@@ -52,7 +53,7 @@ func (sh *sheet) topOf(a *ask) int {
 }
 
 // one picks the way of one question: of a choice, of the first keys, or of counts.
-func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	if s.chosen != nil {
 		return ch.oneChoice(s, share)
 	}

@@ -5,11 +5,12 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // fromItem rebuilds an item of FROM, in which no private rows are left.
-func (t *tree) fromItem(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_RangeVar:
 		return t.relation(v.RangeVar)
@@ -19,7 +20,7 @@ func (t *tree) fromItem(n *pg.Node) (*pg.Node, *Refusal) {
 	case *pg.Node_RangeFunction:
 		f := v.RangeFunction
 		if len(f.Coldeflist) > 0 {
-			return nil, construct.at(-1, "a column definition list")
+			return nil, refuse.Construct.At(-1, "a column definition list")
 		}
 		functions, refusal := t.nodes(f.Functions)
 		return &pg.Node{Node: &pg.Node_RangeFunction{RangeFunction: &pg.RangeFunction{Lateral: f.Lateral, Ordinality: f.Ordinality, IsRowsfrom: f.IsRowsfrom, Functions: functions, Alias: aliasCopy(f.Alias)}}}, refusal
@@ -32,7 +33,7 @@ func (t *tree) fromItem(n *pg.Node) (*pg.Node, *Refusal) {
 		return &pg.Node{Node: &pg.Node_JoinExpr{JoinExpr: &pg.JoinExpr{Jointype: j.Jointype, IsNatural: j.IsNatural, Larg: parts[0], Rarg: parts[1], Quals: parts[2],
 			UsingClause: names(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
 	}
-	return nil, construct.at(locationOf(n), "this item of FROM")
+	return nil, refuse.Construct.At(locationOf(n), "this item of FROM")
 }
 
 func aliasCopy(a *pg.Alias) *pg.Alias {
@@ -43,7 +44,7 @@ func aliasCopy(a *pg.Alias) *pg.Alias {
 }
 
 // relation rebuilds a name in FROM: a WITH query, or a relation of the sandbox with its schema.
-func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
+func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
 	out := &pg.RangeVar{Relname: v.Relname, Inh: true, Relpersistence: "p", Alias: aliasCopy(v.Alias), Location: -1}
 	node := &pg.Node{Node: &pg.Node_RangeVar{RangeVar: out}}
 	if v.Schemaname == "" && t.scope.find(v.Relname) != nil {
@@ -57,7 +58,7 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
 		return t.leafAs(node, v.Relname, t.preview.leaf), nil
 	}
 	if private != nil {
-		return nil, privateJoin.at(int(v.Location), private.Name)
+		return nil, privateJoin.At(int(v.Location), private.Name)
 	}
 	if other.Release != nil {
 		leaf, refusal := t.madeUpTable(other.Release, int(v.Location))
@@ -83,7 +84,7 @@ func (t *tree) leafAs(n *pg.Node, name, leaf string) *pg.Node {
 }
 
 // call rebuilds a function call of the allow-list.
-func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
+func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
 	if refusal := engineFunction(f); refusal != nil {
 		return nil, refusal
 	}
@@ -112,9 +113,9 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
 	return &pg.Node{Node: &pg.Node_FuncCall{FuncCall: out}}, nil
 }
 
-func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *Refusal) {
+func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *refuse.Refusal) {
 	out := &pg.WindowDef{Name: w.Name, Refname: w.Refname, FrameOptions: w.FrameOptions, Location: -1}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if out.PartitionClause, refusal = t.nodes(w.PartitionClause); refusal != nil {
 		return nil, refusal
 	}
@@ -130,7 +131,7 @@ func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *Refusal) {
 }
 
 // subLink rebuilds a sub-query of an expression: a query of its own, with leaves of its own.
-func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *Refusal) {
+func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 	test, refusal := t.node(s.Testexpr)
 	if refusal != nil {
 		return nil, refusal
@@ -143,15 +144,15 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *Refusal) {
 }
 
 // typeNameCopy rebuilds the name of a type of PostgreSQL's own schemas.
-func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *Refusal) {
+func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *refuse.Refusal) {
 	words := stringsOf(t.Names)
 	if len(words) > 2 || len(words) == 2 && words[0] != "pg_catalog" && words[0] != "information_schema" || t.Setof || t.PctType {
-		return nil, unknownType.at(int(t.Location), strings.Join(words, "."))
+		return nil, refuse.UnknownType.At(int(t.Location), strings.Join(words, "."))
 	}
 	out := &pg.TypeName{Names: names(t.Names), Typemod: -1, Location: -1}
 	for _, m := range t.Typmods {
 		if m.GetAConst() == nil {
-			return nil, construct.at(int(t.Location), "this type modifier")
+			return nil, refuse.Construct.At(int(t.Location), "this type modifier")
 		}
 		out.Typmods = append(out.Typmods, pg.MakeAConstIntNode(int64(m.GetAConst().GetIval().GetIval()), -1))
 	}
@@ -162,7 +163,7 @@ func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *Refusal) {
 }
 
 // parameter writes $n as a typed literal.
-func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *Refusal) {
+func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	n := int(p.Number)
 	params := t.b.params
 	params.seen = max(params.seen, n)
@@ -172,7 +173,7 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *Refusal) {
 		return castNode(null, typ), nil
 	}
 	if n < 1 || n > len(params.values) {
-		return nil, unknownParam.at(int(p.Location), n)
+		return nil, refuse.UnknownParam.At(int(p.Location), n)
 	}
 	v := params.values[n-1]
 	if typ == 0 {

@@ -3,16 +3,17 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	if list == nil {
 		return nil, nil
 	}
 	out := make([]*pg.Node, len(list))
 	for i, n := range list {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if out[i], refusal = t.node(n); refusal != nil {
 			return nil, refusal
 		}
@@ -24,7 +25,7 @@ func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *Refusal) {
 }
 
 // node rebuilds one node of an expression or a FROM clause.
-func (t *tree) node(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if n.GetNode() == nil {
 		return nil, nil
 	}
@@ -72,7 +73,7 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *Refusal) {
 }
 
 // compound rebuilds the nodes that are made of expressions alone.
-func (t *tree) compound(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) compound(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_AExpr:
 		parts, refusal := t.fixed(v.AExpr.Lexpr, v.AExpr.Rexpr)
@@ -141,11 +142,11 @@ func (t *tree) compound(n *pg.Node) (*pg.Node, *Refusal) {
 }
 
 // clause rebuilds the nodes of clauses.
-func (t *tree) clause(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) clause(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_ResTarget:
 		if len(v.ResTarget.Indirection) > 0 {
-			return nil, construct.at(locationOf(n), "this target")
+			return nil, refuse.Construct.At(locationOf(n), "this target")
 		}
 		val, refusal := t.node(v.ResTarget.Val)
 		return pg.MakeResTargetNodeWithNameAndVal(v.ResTarget.Name, val, -1), refusal
@@ -164,14 +165,14 @@ func (t *tree) clause(n *pg.Node) (*pg.Node, *Refusal) {
 		args, refusal := t.nodes(v.GroupingFunc.Args)
 		return &pg.Node{Node: &pg.Node_GroupingFunc{GroupingFunc: &pg.GroupingFunc{Args: args, Location: -1}}}, refusal
 	}
-	return nil, construct.at(locationOf(n), "this construct")
+	return nil, refuse.Construct.At(locationOf(n), "this construct")
 }
 
 // fixed rebuilds operands that may be absent.
-func (t *tree) fixed(list ...*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) fixed(list ...*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	out := make([]*pg.Node, len(list))
 	for i, n := range list {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if out[i], refusal = t.node(n); refusal != nil {
 			return nil, refusal
 		}
@@ -188,7 +189,7 @@ func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
 }
 
 // bare rebuilds the fields of a column reference.
-func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	return (&tree{b: t.b, scope: t.scope}).nodes(fields)
 }
 

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,14 +26,14 @@ var arrayTypes = map[policy.Type]policy.Type{
 }
 
 // scalarType reads the name of a type; array tells whether it is an array of it.
-func scalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *Refusal) {
+func scalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
 	name := typeNameText(t)
 	typ, ok := typeNames[strings.TrimPrefix(name, "pg_catalog.")]
 	if !ok && (name == "pg_catalog.bpchar" || name == "bpchar") {
-		return 0, 0, false, blankPadded.at(int(t.Location))
+		return 0, 0, false, refuse.BlankPadded.At(int(t.Location))
 	}
 	if !ok || t.Setof || t.PctType {
-		return 0, 0, false, unknownType.at(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
+		return 0, 0, false, refuse.UnknownType.At(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
 	}
 	return typ, typmodOf(typ, t.Typmods), len(t.ArrayBounds) > 0, nil
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,9 +28,9 @@ func (u *units) name() string {
 // With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination of
 // classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys that
 // read it.
-func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal) {
+func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *refuse.Refusal) {
 	u := &PerUnit{From: q.table}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
 		return nil, refusal
 	}
@@ -41,7 +42,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 	for _, k := range keys {
 		e := q.keys[k]
 		if len(e.cols) > 1 {
-			return nil, distinctKeys.at(e.pos, q.table.Dataset.Unit.Name)
+			return nil, distinctKeys.At(e.pos, q.table.Dataset.Unit.Name)
 		}
 		if len(e.cols) == 1 {
 			if _, known := byColumn[e.cols[0]]; !known {
@@ -64,7 +65,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 		sub.counters = append(sub.counters, counter{where: where})
 	}
 	if sub.table = perUnit(u); sub.table == nil {
-		return nil, wideAggregate.at(v.positionOf(q))
+		return nil, wideAggregate.At(v.positionOf(q))
 	}
 	a, refusal := v.better(sub)
 	if refusal != nil {
@@ -78,7 +79,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 }
 
 // better asks for all counters of a question side by side, or by combination of their conditions.
-func (v *sheeter) better(q *question) (*ask, *Refusal) {
+func (v *sheeter) better(q *question) (*ask, *refuse.Refusal) {
 	keys, counters := set(identityOf(len(q.keys))), identityOf(len(q.counters))
 	a, refusal := v.plain(q, keys, counters)
 	if refusal != nil || !conditional(q, counters) {
@@ -95,7 +96,7 @@ func (v *sheeter) positionOf(q *question) int {
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
-func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
+func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *refuse.Refusal) {
 	c := q.table.Columns[column]
 	if len(c.Product) > 0 {
 		return UnitKey{Column: c}, nil // its parts together tell its cells
@@ -113,7 +114,7 @@ func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal)
 }
 
 // some is the condition that a unit has rows for which where holds: that their number is above 0.
-func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *Refusal) {
+func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *refuse.Refusal) {
 	if len(where) == 0 {
 		return nil, nil
 	}

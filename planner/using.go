@@ -4,12 +4,14 @@ import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // USING and NATURAL equate columns of one name, of which one is seen afterwards: that of the side whose rows stay.
 
 // usingOf are the names that a join equates by USING or NATURAL.
-func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *Refusal) {
+func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *refuse.Refusal) {
 	if !j.IsNatural {
 		return stringsOf(j.UsingClause), nil
 	}
@@ -21,7 +23,7 @@ func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *Refusal) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, naturalCross.at(right.pos)
+		return nil, naturalCross.At(right.pos)
 	}
 	return names, nil
 }

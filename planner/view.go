@@ -9,6 +9,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,9 +19,9 @@ import (
 // SELECT, and which relations it reads.
 
 // viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
-func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
+func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *refuse.Refusal) {
 	if slices.Contains(b.viewing, t) {
-		return nil, viewCircle.at(pos, t.Name)
+		return nil, viewCircle.At(pos, t.Name)
 	}
 	sel, refusal := viewSelect(t.View.Text)
 	if refusal != nil {
@@ -37,24 +38,24 @@ func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
 	case refusal != nil:
 		return nil, refusal
 	case found == nil:
-		return nil, viewRowsOnly.at(pos, t.Name)
+		return nil, viewRowsOnly.At(pos, t.Name)
 	case found.fan != nil: // each row of it more than once
-		return nil, rowsCombined.at(pos, "UNION ALL")
+		return nil, rowsCombined.At(pos, "UNION ALL")
 	}
 	return b.viewColumns(t, found, pos)
 }
 
 // viewColumns holds what the SELECT shows against what the policy lists. Join keys need not be listed.
-func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Refusal) {
+func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *refuse.Refusal) {
 	out := *found
 	out.names, out.exprs, out.pos = nil, nil, pos
 	for _, c := range t.Columns {
 		at := slices.Index(found.names, c.Name)
 		switch {
 		case at < 0:
-			return nil, viewColumn.at(pos, t.Name, c.Name)
+			return nil, viewColumn.At(pos, t.Name, c.Name)
 		case slices.Contains(found.names[at+1:], c.Name):
-			return nil, ambiguous.at(pos, c.Name)
+			return nil, ambiguous.At(pos, c.Name)
 		}
 		e := found.exprs[at]
 		if e.Type() == policy.Unknown {
@@ -67,13 +68,13 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 			e = &typed
 		}
 		if e.Type() != c.Type {
-			return nil, viewType.at(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
+			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
 		}
 		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)
 	}
 	for _, k := range t.Keys {
 		if !slices.ContainsFunc(found.keys, func(have key) bool { return have.name == k.Name }) {
-			return nil, viewKey.at(pos, t.Name, k.Name)
+			return nil, viewKey.At(pos, t.Name, k.Name)
 		}
 	}
 	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys)}}
@@ -81,10 +82,10 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 }
 
 // viewSelect parses the text of a source.
-func viewSelect(text string) (*pg.SelectStmt, *Refusal) {
+func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	sel, refusal := selectOf(text)
 	if sel == nil && refusal == nil {
-		return nil, viewStatement.at(-1)
+		return nil, viewStatement.At(-1)
 	}
 	return sel, refusal
 }
@@ -108,7 +109,7 @@ func CheckViews(p *policy.Policy) error {
 				problems = append(problems, trustedProblems(p, t, readers)...)
 			} else if t.View.Text != "" {
 				if refusal := analysed(p, t); refusal != nil {
-					problems = append(problems, viewProblem(p, t, refusal.inCharacters(t.View.Text)))
+					problems = append(problems, viewProblem(p, t, refusal.InCharacters(t.View.Text)))
 				}
 			}
 		}
@@ -119,7 +120,7 @@ func CheckViews(p *policy.Policy) error {
 	return problems
 }
 
-func viewProblem(p *policy.Policy, t *policy.Table, r *Refusal) policy.Problem {
+func viewProblem(p *policy.Policy, t *policy.Table, r *refuse.Refusal) policy.Problem {
 	text := "table " + t.Name + ": source"
 	if r.Position > 0 {
 		text += fmt.Sprintf(", character %d of the SELECT", r.Position)
@@ -137,9 +138,9 @@ type noPublicRows struct{}
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 
 // analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
-func analysed(p *policy.Policy, t *policy.Table) *Refusal {
+func analysed(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
-	var last *Refusal
+	var last *refuse.Refusal
 	for range mostBindings {
 		o.tables = map[*policy.Table]*policy.Table{}
 		b := newBinder(Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: Settings{Zone: time.UTC}}, &parameters{})
@@ -148,12 +149,12 @@ func analysed(p *policy.Policy, t *policy.Table) *Refusal {
 		if refusal == nil {
 			_, refusal = solve(&question{table: found.table, offGrid: b.c.Settings.OffGrid, where: found.where, counters: []counter{{}}}, b.env, new(notes))
 		}
-		if refusal == nil || len(refusal.named) == 0 {
+		if refusal == nil || len(refusal.Named) == 0 {
 			return refusal
 		}
 		last = refusal
-		for _, v := range refusal.named {
-			o.values[v.column] = append(o.values[v.column], v.text)
+		for _, v := range refusal.Named {
+			o.values[v.Column] = append(o.values[v.Column], v.Text)
 		}
 	}
 	return last
@@ -163,11 +164,11 @@ func analysed(p *policy.Policy, t *policy.Table) *Refusal {
 func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*policy.Table) policy.Problems {
 	sources, refusal := viewSources(p, t)
 	if refusal != nil {
-		return policy.Problems{viewProblem(p, t, refusal.inCharacters(t.View.Text))}
+		return policy.Problems{viewProblem(p, t, refusal.InCharacters(t.View.Text))}
 	}
 	var problems policy.Problems
 	tell := func(other *policy.Table) {
-		problems = append(problems, viewProblem(p, t, viewElsewhere.at(-1, other.Name, other.Dataset.ID)))
+		problems = append(problems, viewProblem(p, t, viewElsewhere.At(-1, other.Name, other.Dataset.ID)))
 	}
 	for _, s := range sources {
 		name := sourceName(p, s)
@@ -204,7 +205,7 @@ func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
 
 // viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
 // no name in any schema by itself.
-func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *Refusal) {
+func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *refuse.Refusal) {
 	sel, refusal := viewSelect(t.View.Text)
 	if refusal != nil {
 		return nil, refusal
@@ -225,19 +226,19 @@ func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, re
 		}
 		switch n := m.Interface().(type) {
 		case *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:
-			refusal = writes.at(-1, "a statement in WITH that changes data")
+			refusal = refuse.Writes.At(-1, "a statement in WITH that changes data")
 		case *pg.IntoClause:
-			refusal = intoTable.at(-1)
+			refusal = refuse.IntoTable.At(-1)
 		case *pg.LockingClause:
-			refusal = rowLocks.at(-1, "a locking clause")
+			refusal = refuse.RowLocks.At(-1, "a locking clause")
 		case *pg.ParamRef:
-			refusal = unknownParam.at(int(n.Location), n.Number)
+			refusal = refuse.UnknownParam.At(int(n.Location), n.Number)
 		case *pg.RangeVar:
 			if n.Schemaname == "" && queries[n.Relname] {
 				return
 			}
 			if n.Schemaname == "" || n.Catalogname != catalog {
-				refusal = viewName.at(int(n.Location), n.Relname, full)
+				refusal = viewName.At(int(n.Location), n.Relname, full)
 				return
 			}
 			if s := (policy.Source{Schema: n.Schemaname, Name: n.Relname}); !slices.Contains(sources, s) {

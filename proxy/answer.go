@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -178,12 +179,12 @@ func planningLimits(p *policy.Policy) planner.Limits {
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *refuse.Refusal) {
 	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *refuse.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
@@ -201,7 +202,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.
 		}
 		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
+			return nil, rewrite.OuterQuery{}, refuse.Unrendered()
 		}
 	}
 	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
@@ -213,7 +214,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
 // engine cannot run is refused for free.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) *planner.Refusal {
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}

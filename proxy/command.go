@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,8 +19,8 @@ type command struct {
 	local    bool   // SET LOCAL
 	// modes are the variables that BEGIN, SET TRANSACTION or SET SESSION CHARACTERISTICS sets.
 	modes   [][2]string
-	chain   bool             // COMMIT or ROLLBACK AND CHAIN
-	refusal *planner.Refusal // set for a statement that is never possible here
+	chain   bool            // COMMIT or ROLLBACK AND CHAIN
+	refusal *refuse.Refusal // set for a statement that is never possible here
 }
 
 // own tells whether the session runs the command itself, without the pipeline.
@@ -35,12 +36,12 @@ func (k *command) own() bool {
 }
 
 // parseCommands reads the text of a message in PostgreSQL's SQL.
-func parseCommands(text string) ([]command, *planner.Refusal) {
+func parseCommands(text string) ([]command, *refuse.Refusal) {
 	return parseCommandsAs(text, planner.PostgreSQL, nil)
 }
 
 // parseCommandsAs reads it in a dialect.
-func parseCommandsAs(text string, dialect planner.Dialect, d *policy.Dataset) ([]command, *planner.Refusal) {
+func parseCommandsAs(text string, dialect planner.Dialect, d *policy.Dataset) ([]command, *refuse.Refusal) {
 	statements, refusal := planner.ParseAs(text, dialect, d)
 	if refusal != nil {
 		return nil, refusal

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -55,7 +56,7 @@ func (l *lesson) failed(sql string, parsing bool) bool {
 	if json.Unmarshal([]byte(m.rest), &e) == nil && e.C != "25P02" {
 		l.change(sql, func(x *fixture) {
 			if parsing {
-				x.refusal = &planner.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
+				x.refusal = &refuse.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
 			} else {
 				x.answer = func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
 					return nil, failure(e.C, e.M)

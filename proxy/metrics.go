@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers.
@@ -47,7 +48,7 @@ func (m *Metrics) Charged(dataset, kind string) { m.charges.WithLabelValues(data
 
 func (m *Metrics) failed(err error, f *Failure) {
 	m.errors.WithLabelValues(f.SQLState).Inc()
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	if errors.As(err, &refusal) {
 		m.refusals.WithLabelValues(refusal.ID).Inc()
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -175,7 +176,7 @@ func typesOf(list []policy.Type) (oids []uint32) {
 }
 
 // byDesign refuses what a session never runs, so that it is not run here either.
-func byDesign(text string) *planner.Refusal {
+func byDesign(text string) *refuse.Refusal {
 	if statements, refusal := planner.Parse(text); refusal == nil && len(statements) == 1 && statements[0].Kind == planner.KindOther &&
 		strings.HasPrefix(strings.ToLower(remarks.ReplaceAllString(text, "")), "copy") {
 		return planner.Refuse(statements[0])
@@ -183,20 +184,20 @@ func byDesign(text string) *planner.Refusal {
 	return nil
 }
 
-func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
 		return planner.Description{}, r
 	}
 	u, err := p.use(s.User, s.Database, s.PID)
 	if err != nil {
-		return planner.Description{}, planner.RefuseInvalid("08006", err.Error(), "")
+		return planner.Description{}, refuse.Invalid("08006", err.Error(), "")
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
 	told, err := u.conn.Prepare(ctx, "", asSent(stmt.Text), typesOf(given))
 	if err != nil {
 		f := shown(err, stmt.From)
-		r := planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		r := refuse.Invalid(f.SQLState, f.Message, f.Hint)
 		r.Detail, r.Position = f.Detail, f.Position
 		return planner.Description{}, r
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -254,7 +255,7 @@ func (p *Pricer) hold(plan *planner.Plan) {
 // refused says why a statement is not answered.
 func (out Priced) refused(err error) Priced {
 	out.Status, out.Failure = PricedRefused, describe(err)
-	if r, ok := err.(*planner.Refusal); ok {
+	if r, ok := err.(*refuse.Refusal); ok {
 		out.RefusalID = r.ID
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
@@ -97,7 +98,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	parse := func() {
 		if dialect := c.settings.dialect(); dialect == planner.PostgreSQL {
 			commands, refusal = c.server.parse(text)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -20,15 +21,15 @@ func explainColumn(t policy.Type) []planner.OutColumn {
 const jsonType policy.Type = 114
 
 // Describe infers the parameters and columns of a statement. It is free and buys nothing.
-func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (d planner.Description, refusal *planner.Refusal) {
-	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (d planner.Description, refusal *refuse.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		d, refusal = a.describe(ctx, s, stmt, given)
 		return refusal
 	})
 	return d, refusal
 }
 
-func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	switch stmt.Kind {
 	case planner.KindShow:
 		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
@@ -73,7 +74,7 @@ func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
 
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
-func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Statement, d planner.Description, c planner.Context) (planner.Description, *planner.Refusal) {
+func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Statement, d planner.Description, c planner.Context) (planner.Description, *refuse.Refusal) {
 	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -100,7 +101,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 }
 
 // outerColumns are the columns of an outer query, over leaves without rows.
-func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) ([]sandbox.Column, *planner.Refusal) {
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) ([]sandbox.Column, *refuse.Refusal) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
@@ -112,7 +113,7 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 	})
 	if err != nil {
 		f := describe(err)
-		return nil, planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		return nil, refuse.Invalid(f.SQLState, f.Message, f.Hint)
 	}
 	return columns, nil
 }

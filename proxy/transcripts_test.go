@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // exchange is a run of messages of a recorded client, and the run of replies that followed it.
@@ -166,7 +167,7 @@ func skipped(x exchange) bool {
 }
 
 // lenientParse takes what the recording cut short, or what is refused here, for a SELECT.
-func lenientParse(text string) ([]command, *planner.Refusal) {
+func lenientParse(text string) ([]command, *refuse.Refusal) {
 	commands, refusal := parseCommands(text)
 	if refusal != nil {
 		return []command{{Statement: planner.Statement{Kind: planner.KindSelect, Text: text}}}, nil

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -30,9 +31,9 @@ type OuterColumn struct {
 // the text that comes out names generated aliases only, so that none of DuckDB's own rules of name or type resolution
 // is ever asked. Integers, text, booleans and comparisons are DuckDB's; what means something else there (numerics,
 // floating point, dates, functions) is computed by package scalar, which the engine calls.
-func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) {
+func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *refuse.Refusal) {
 	if p.Outer.Tree == nil {
-		return OuterQuery{}, planner.RefuseSandbox("this query has no outer query to run")
+		return OuterQuery{}, refuse.Sandbox("this query has no outer query to run")
 	}
 	if d == PostgreSQL {
 		return forTwin(p)
@@ -52,16 +53,16 @@ func Outer(p *planner.Plan, d Dialect) (q OuterQuery, refusal *planner.Refusal) 
 }
 
 // refusing carries a refusal up from the depth of a tree.
-type refusing struct{ refusal *planner.Refusal }
+type refusing struct{ refusal *refuse.Refusal }
 
 // cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
 func cannot(what string) {
-	panic(&refusing{planner.RefuseUnsupported(what)})
+	panic(&refusing{refuse.Unsupported(what)})
 }
 
 // wrong ends the rewriting: PostgreSQL, too, would refuse the query.
 func wrong(state, message string, location int32) {
-	r := planner.RefuseInvalid(state, message, "")
+	r := refuse.Invalid(state, message, "")
 	if location > 0 {
 		r.Position = int(location) + 1
 	}

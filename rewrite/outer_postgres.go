@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,7 +19,7 @@ import (
 // everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
 // relations that Overlaid names are read from table expressions that the sandbox puts in front, functions of the session
 // and of the cluster are answered from the session's parameters.
-func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
+func forTwin(p *planner.Plan) (q OuterQuery, refusal *refuse.Refusal) {
 	defer func() {
 		if r := recover(); r != nil {
 			stop, ours := r.(*refusing)
@@ -36,7 +37,7 @@ func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {
-		return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+		return OuterQuery{}, refuse.Sandbox("this query cannot be written for the sandbox")
 	}
 	q = OuterQuery{SQL: text, Params: t.params, Relations: t.relations}
 	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
@@ -46,7 +47,7 @@ func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
 		}
 		rest, found := strings.CutPrefix(text, q.With)
 		if !found {
-			return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+			return OuterQuery{}, refuse.Sandbox("this query cannot be written for the sandbox")
 		}
 		q.SQL = rest
 	}

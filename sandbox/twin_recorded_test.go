@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -64,7 +64,7 @@ func TestRecordedStatementsOnTwin(t *testing.T) {
 // stateOf is the SQLSTATE of an error of the planner or of a sandbox.
 func stateOf(err error) string {
 	var fault *scalar.Error
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	switch {
 	case errors.As(err, &fault):
 		return fault.SQLState

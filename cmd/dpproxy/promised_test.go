@@ -23,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 )
@@ -206,7 +207,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 		cost = "nothing"
 	}
 	if err != nil {
-		var told *planner.Refusal
+		var told *refuse.Refusal
 		if refused = err.Error(); errors.As(err, &told) {
 			refused += " " + told.Hint
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -101,8 +102,8 @@ func inProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 // undescribed is the half of a Pipeline that the simple protocol does not need.
 type undescribed struct{}
 
-func (undescribed) Describe(context.Context, *proxy.Session, planner.Statement, []policy.Type) (planner.Description, *planner.Refusal) {
-	return planner.Description{}, &planner.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
+func (undescribed) Describe(context.Context, *proxy.Session, planner.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
+	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
 // textResult is an answer whose cells are all text.

@@ -6,7 +6,7 @@
 // SQLSTATE, message and hint. Here stand what a reason and a refusal are, the reasons that more than one part gives, and those
 // that are found once there is a plan. All of them together are the catalogue, which docs/refusals.md is written from. Nothing in
 // a refusal comes from private rows: nothing was charged, and nothing was sent to the database.
-package planner
+package refuse
 
 import (
 	"fmt"
@@ -24,19 +24,19 @@ type Refusal struct {
 	Hint     string
 	Position int // 1-based character position in the statement's text, 0: none
 
-	named []namedValue // constants that the statement is bound again with
+	Named []NamedValue // constants that the statement is bound again with
 }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// namedValue is a constant that an open column is compared with.
-type namedValue struct {
-	column *policy.Column
-	text   string
+// NamedValue is a constant that an open column is compared with.
+type NamedValue struct {
+	Column *policy.Column
+	Text   string
 }
 
-// reason is one entry of the catalogue of refusals: docs/refusals.md is generated from it.
-type reason struct {
+// Reason is one entry of the catalogue of refusals: docs/refusals.md is generated from it.
+type Reason struct {
 	ID       string
 	SQLState string
 	Text     string // fmt format; its arguments are names, SQL of the analyst or public figures, never data
@@ -44,13 +44,13 @@ type reason struct {
 	Example  string // a statement over the table of the examples that is refused so
 }
 
-// newReason makes an entry of the catalogue: its word, PostgreSQL's code for it, what it says, what it hints, and an example.
-func newReason(id, sqlState, text, hint, example string) *reason {
-	return &reason{ID: id, SQLState: sqlState, Text: text, Hint: hint, Example: example}
+// New makes an entry of the catalogue: its word, PostgreSQL's code for it, what it says, what it hints, and an example.
+func New(id, sqlState, text, hint, example string) *Reason {
+	return &Reason{ID: id, SQLState: sqlState, Text: text, Hint: hint, Example: example}
 }
 
-// at makes a Refusal of the entry; position is a byte offset into the text, −1 for none.
-func (e *reason) at(position int, args ...any) *Refusal {
+// At makes a Refusal of the entry; position is a byte offset into the text, −1 for none.
+func (e *Reason) At(position int, args ...any) *Refusal {
 	r := &Refusal{ID: e.ID, SQLState: e.SQLState, Message: format(e.Text, args), Hint: format(e.Hint, args)}
 	if position >= 0 {
 		r.Position = position + 1
@@ -58,8 +58,8 @@ func (e *reason) at(position int, args ...any) *Refusal {
 	return r
 }
 
-// hinting replaces the hint.
-func (r *Refusal) hinting(hint string) *Refusal {
+// Hinting replaces the hint.
+func (r *Refusal) Hinting(hint string) *Refusal {
 	r.Hint = hint
 	return r
 }
@@ -80,8 +80,8 @@ func hasVerb(text string) bool {
 	return false
 }
 
-// inCharacters turns a 1-based byte position of text into a 1-based character position.
-func (r *Refusal) inCharacters(text string) *Refusal {
+// InCharacters turns a 1-based byte position of text into a 1-based character position.
+func (r *Refusal) InCharacters(text string) *Refusal {
 	if r != nil && r.Position > 0 && r.Position <= len(text)+1 {
 		r.Position = utf8.RuneCountInString(text[:r.Position-1]) + 1
 	}
