@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -65,7 +66,7 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 		if f == nil || len(f.Args) != 1 || !plainCall(f) {
 			continue
 		}
-		name, refusal := functionName(f)
+		name, refusal := ast.FunctionName(f)
 		action, known := actions[name]
 		if refusal != nil || !known || action.kind == ActSleep && (len(q.FromClause) > 0 || !constantNode(f.Args[0])) {
 			continue
@@ -74,7 +75,7 @@ func (s *Statement) takeActs(q *pg.SelectStmt) {
 		if target.Name == "" {
 			target.Name = name
 		}
-		target.Val = castTo(f.Args[0], action.argument, target.Location)
+		target.Val = ast.CastByName(f.Args[0], action.argument, target.Location)
 	}
 }
 
@@ -92,12 +93,12 @@ func readsActivityAtMost(q *pg.SelectStmt) bool {
 		}
 	}
 	plain := true
-	eachMessage(q.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(q.ProtoReflect(), func(m protoreflect.Message) {
 		switch v := m.Interface().(type) {
 		case *pg.SubLink, *pg.A_Star:
 			plain = false
 		case *pg.FuncCall:
-			if isAggregate(v) || v.Over != nil {
+			if ast.IsAggregate(v) || v.Over != nil {
 				plain = false
 			}
 		}
@@ -117,7 +118,7 @@ func constantNode(n *pg.Node) bool {
 	case *pg.Node_TypeCast:
 		return constantNode(v.TypeCast.Arg)
 	case *pg.Node_AExpr:
-		name := strings.Join(stringsOf(v.AExpr.Name), "")
+		name := strings.Join(ast.Strings(v.AExpr.Name), "")
 		return v.AExpr.Lexpr == nil && (name == "-" || name == "+") && constantNode(v.AExpr.Rexpr)
 	}
 	return false

@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -320,7 +321,7 @@ func (w *formula) constant(x *big.Rat) string {
 // found parses the formula.
 func (w *formula) found(text string, typ policy.Type) (*found, *refuse.Refusal) {
 	if w.g.b.params != nil && text != "" {
-		text = "(" + text + ")::" + internalNames[typ]
+		text = "(" + text + ")::" + ast.InternalNames[typ]
 	}
 	tree, err := pg.Parse("SELECT " + text)
 	if err != nil {

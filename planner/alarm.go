@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -65,17 +66,17 @@ func (g *grouping) findAlarms() {
 
 // alarmsIn collects the comparisons of an expression; false: it reads its rows otherwise too.
 func (g *grouping) alarmsIn(n *pg.Node, into map[*pg.Node]*found) bool {
-	if n.GetNode() == nil || !hasAggregate(n) {
+	if n.GetNode() == nil || !ast.HasAggregate(n) {
 		return true
 	}
 	if f := g.alarm(n); f != nil {
 		into[n] = f
 		return true
 	}
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) || hasWindow(n) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) || ast.HasWindow(n) {
 		return false
 	}
-	for _, c := range childrenOf(n) {
+	for _, c := range ast.Children(n) {
 		if !g.alarmsIn(c, into) {
 			return false
 		}
@@ -92,14 +93,14 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
 		return nil
 	}
-	call, constant, op := e.Lexpr.GetFuncCall(), e.Rexpr, stringsOf(e.Name)[0]
-	if call == nil || !isAggregate(call) {
+	call, constant, op := e.Lexpr.GetFuncCall(), e.Rexpr, ast.Strings(e.Name)[0]
+	if call == nil || !ast.IsAggregate(call) {
 		call, constant, op = e.Rexpr.GetFuncCall(), e.Lexpr, mirrored[op]
 	}
-	if call == nil || !isAggregate(call) || call.Over != nil || call.AggDistinct {
+	if call == nil || !ast.IsAggregate(call) || call.Over != nil || call.AggDistinct {
 		return nil
 	}
-	if name, refusal := functionName(call); refusal != nil || name != "count" {
+	if name, refusal := ast.FunctionName(call); refusal != nil || name != "count" {
 		return nil
 	}
 	c, refusal := (&translator{env: g.b.env, params: g.b.params, place: "a comparison"}).expr(constant)
@@ -145,7 +146,7 @@ func (g *grouping) countedWhere(call *pg.FuncCall) ([]*expr, bool) {
 
 // boolAlarm is bool_or: whether a row has it; bool_and and every: whether none has the opposite.
 func (g *grouping) boolAlarm(f *pg.FuncCall) *found {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || !boolAggregates[name] || len(f.Args) != 1 || f.Over != nil || f.AggWithinGroup {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -27,11 +28,11 @@ func (b *binder) around(refusal *refuse.Refusal) *refuse.Refusal {
 
 // reference is the column reference at a place, and the SELECTs that it stands in, the outermost first.
 func reference(m protoreflect.Message, place int32) (words []string, enclosing []*pg.SelectStmt) {
-	eachMessage(m, func(m protoreflect.Message) {
+	ast.Each(m, func(m protoreflect.Message) {
 		switch v := m.Interface().(type) {
 		case *pg.ColumnRef:
 			if v.Location == place && len(v.Fields) > 0 && v.Fields[len(v.Fields)-1].GetAStar() == nil {
-				words = stringsOf(v.Fields)
+				words = ast.Strings(v.Fields)
 			}
 		case *pg.SelectStmt:
 			if holdsPlace(v, place) {
@@ -43,7 +44,7 @@ func reference(m protoreflect.Message, place int32) (words []string, enclosing [
 }
 
 func holdsPlace(sel *pg.SelectStmt, place int32) (held bool) {
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*pg.ColumnRef); ok {
 			held = held || c.Location == place
 		}
@@ -80,7 +81,7 @@ func (b *binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 			shown = shown || t != nil && t.Column(column) != nil
 		}
 		for _, target := range sub.GetSubquery().GetSelectStmt().GetTargetList() {
-			shown = shown || columnLabel(target.GetResTarget()) == column
+			shown = shown || ast.Label(target.GetResTarget()) == column
 		}
 	}
 	for _, n := range sel.FromClause {
@@ -102,7 +103,7 @@ var otherNames = map[string]string{
 
 // otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database.
 func (b *binder) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
-	eachMessage(b.top.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(b.top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)
 		if !ok || int(f.Location) != refusal.Position-1 || len(f.Funcname) != 1 {
 			return

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
 // Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table. It does
@@ -34,7 +36,7 @@ func (s *Statement) takeAssignments(q *pg.SelectStmt) {
 		if target.Name == "" {
 			target.Name = "set_config"
 		}
-		target.Val = castTo(value, "text", target.Location)
+		target.Val = ast.CastByName(value, "text", target.Location)
 	}
 }
 

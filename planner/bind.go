@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -212,7 +213,7 @@ func isGrouped(sel *pg.SelectStmt) bool {
 		return true
 	}
 	for _, t := range append(append([]*pg.Node{}, sel.TargetList...), sel.SortClause...) {
-		if hasAggregate(t) {
+		if ast.HasAggregate(t) {
 			return true
 		}
 	}
@@ -268,22 +269,22 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *re
 		if parts != nil {
 			continue
 		}
-		if hasWindow(target.Val) {
-			return nil, windowOnRows.At(locationOf(target.Val))
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
 		}
 		k, refusal := source.keyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if k != nil {
-			out.keys = append(out.keys, key{columnLabel(target), k.column, k.present})
+			out.keys = append(out.keys, key{ast.Label(target), k.column, k.present})
 		}
 		e, refusal := t.expr(target.Val)
 		if refusal != nil && (k == nil || refusal.ID != keyOnly.ID) {
 			return nil, refusal
 		}
 		if refusal == nil {
-			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 		}
 	}
 	out.table, out.where, out.equal, out.kept = source.table, where, source.equal, source.kept
@@ -325,11 +326,11 @@ func (b *binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	case !below:
 		return nil
 	case isDistinctOn(sel):
-		return limitedRows.At(locationOf(sel.DistinctClause[0]), "DISTINCT ON")
+		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
 	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !isNoLimit(sel.LimitCount):
-		return limitedRows.At(locationOf(sel.LimitCount), "LIMIT")
+		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
 	case sel.LimitOffset != nil && !isZero(sel.LimitOffset) && !isNoLimit(sel.LimitOffset):
-		return limitedRows.At(locationOf(sel.LimitOffset), "OFFSET")
+		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
 	}
 	return nil
 }
@@ -360,7 +361,7 @@ func (r *rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
 		return nil, nil
 	}
-	words := stringsOf(ref.Fields)
+	words := ast.Strings(ref.Fields)
 	parts := r.named(words)
 	if len(parts) == 0 {
 		return nil, unknownAlias.At(int(ref.Location), words[len(words)-1])

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -121,12 +122,12 @@ func (b *binder) candidatesOf(from *rows, n *pg.Node, scope *cte) (*candidates, 
 	if alias != nil {
 		list.alias = alias.Aliasname
 		if len(alias.Colnames) > len(list.names) {
-			return nil, columnCount.At(locationOf(n), list.alias, len(list.names), len(alias.Colnames))
+			return nil, columnCount.At(ast.Location(n), list.alias, len(list.names), len(alias.Colnames))
 		}
-		copy(list.names, stringsOf(alias.Colnames))
+		copy(list.names, ast.Strings(alias.Colnames))
 	}
 	if len(list.rows) > mostCandidates {
-		return nil, manyCandidates.At(locationOf(n), len(list.rows), mostCandidates)
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), mostCandidates)
 	}
 	return list, nil
 }
@@ -169,7 +170,7 @@ func (b *binder) selectCandidates(from *rows, sel *pg.SelectStmt, scope *cte) (*
 		t := sel.TargetList[0].GetResTarget()
 		list, refusal := b.seriesCandidates(t.Val.GetFuncCall())
 		if list != nil {
-			list.names[0] = columnLabel(t)
+			list.names[0] = ast.Label(t)
 		}
 		return list, refusal
 	}
@@ -205,7 +206,7 @@ func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		values := make([]policy.Value, 0, len(sel.TargetList))
 		for _, n := range sel.TargetList {
 			target := n.GetResTarget()
-			if hasAggregate(target.Val) || hasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
+			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
 				return nil, nil
 			}
 			e, refusal := t.output(target.Val)
@@ -216,7 +217,7 @@ func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 			if refusal != nil {
 				return nil, refusal
 			}
-			row, names, values = append(row, constantExpr(v, e.Type(), e.pos)), append(names, columnLabel(target)), append(values, v)
+			row, names, values = append(row, constantExpr(v, e.Type(), e.pos)), append(names, ast.Label(target)), append(values, v)
 		}
 		if out.names == nil {
 			out.names = names
@@ -263,7 +264,7 @@ func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, 
 			return nil, refusal
 		}
 		if len(list.rows) > 0 && len(row) != len(list.rows[0]) {
-			return nil, refuse.Syntax.At(locationOf(n), "VALUES lists must all be the same length")
+			return nil, refuse.Syntax.At(ast.Location(n), "VALUES lists must all be the same length")
 		}
 		list.rows = append(list.rows, row)
 	}

@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -113,18 +114,18 @@ func (s *Statement) prepare(p *pg.PrepareStmt) {
 
 // parameterType reads a type that PREPARE gives a parameter; 0 leaves it to its surroundings.
 func parameterType(n *pg.TypeName) (policy.Type, *refuse.Refusal) {
-	name := strings.TrimPrefix(typeNameText(n), "pg_catalog.")
+	name := strings.TrimPrefix(ast.TypeName(n), "pg_catalog.")
 	if name == "unknown" {
 		return 0, nil
 	}
-	for t, known := range internalNames {
+	for t, known := range ast.InternalNames {
 		if known == name && len(n.ArrayBounds) == 0 {
 			return t, nil
 		}
 	}
-	t, _, array, refusal := scalarType(n)
+	t, _, array, refusal := ast.ScalarType(n)
 	if array {
-		t = arrayTypes[t]
+		t = ast.ArrayTypes[t]
 	}
 	return t, refusal
 }
@@ -133,16 +134,16 @@ func parameterType(n *pg.TypeName) (policy.Type, *refuse.Refusal) {
 func (s *Statement) Arguments(types []policy.Type) Statement {
 	list := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE}
 	for i, a := range s.node.GetExecuteStmt().GetParams() {
-		list.TargetList = append(list.TargetList, &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: castNode(a, types[i]), Location: -1}}})
+		list.TargetList = append(list.TargetList, &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: ast.Cast(a, types[i]), Location: -1}}})
 	}
 	return Statement{Kind: KindSelect, Text: s.Text, source: s.source, ParamTypes: s.ParamTypes,
-		node: selectNode(list)}
+		node: ast.Select(list)}
 }
 
 func (s *Statement) execute(e *pg.ExecuteStmt) {
 	s.Kind, s.Prepared, s.ArgumentCount = KindExecute, e.Name, len(e.Params)
 	for _, a := range e.Params {
-		eachMessage(a.ProtoReflect(), func(m protoreflect.Message) {
+		ast.Each(a.ProtoReflect(), func(m protoreflect.Message) {
 			if s.Kind == KindOther {
 				return
 			}
@@ -150,7 +151,7 @@ func (s *Statement) execute(e *pg.ExecuteStmt) {
 			case *pg.SubLink:
 				s.other(refuse.Construct.At(int(v.Location), "a sub-query among the arguments of EXECUTE"))
 			case *pg.FuncCall:
-				if name := stringsOf(v.Funcname); v.AggStar || aggregates[name[len(name)-1]] {
+				if name := ast.Strings(v.Funcname); v.AggStar || ast.Aggregates[name[len(name)-1]] {
 					s.other(refuse.AggregateIn.At(int(v.Location), "arguments of EXECUTE"))
 				}
 			}

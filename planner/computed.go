@@ -107,14 +107,6 @@ func (c ComputedColumn) scale() int32 {
 	return scale
 }
 
-// domainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of a column
-// without a number of digits of its own.
-func domainDigits(d *policy.Domain) int32 {
-	least, _ := d.Min.(policy.Numeric)
-	most, _ := d.Max.(policy.Numeric)
-	return max(d.Scale, least.Scale, most.Scale, d.Step.Decimal.Scale, 0)
-}
-
 // domain is what the sum may be; nil: it may be too much. Its least cell begins at a multiple of its step.
 func (c ComputedColumn) domain() *policy.Domain {
 	digits := int32(0)
@@ -174,35 +166,6 @@ func (c ComputedColumn) domain() *policy.Domain {
 	return domain
 }
 
-// unitsOf is a value in units of 10^−scale, of numbers, days or microseconds.
-func unitsOf(v policy.Value, scale int32) (*big.Int, bool) {
-	switch v := v.(type) {
-	case policy.Timestamp:
-		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
-	case policy.Timestamptz:
-		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
-	case float64:
-		return nil, false
-	}
-	x, ok := ratOf(v)
-	if !ok {
-		return nil, false
-	}
-	x.Mul(x, new(big.Rat).SetInt(tens(scale)))
-	return x.Num(), x.IsInt()
-}
-
-func tens(scale int32) *big.Int {
-	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
-}
-
-func maxAbs(a, b *big.Int) *big.Int {
-	if a.CmpAbs(b) < 0 {
-		a = b
-	}
-	return new(big.Int).Abs(a)
-}
-
 // computed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
 func computed(c *Computed) *policy.Table {
 	t := newDerived(c, c.From.MaxRowsPerUnit)
@@ -244,29 +207,6 @@ func computedIn(t *policy.Table, terms ComputedColumn) int {
 		}
 	}
 	return -1
-}
-
-// compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
-func (r *rows) compute(terms ComputedColumn) int {
-	if at := computedIn(r.table, terms); at >= 0 {
-		return at
-	}
-	c := &Computed{From: r.table}
-	if d, ok := r.table.Derived.(*Computed); ok && !slices.ContainsFunc(terms, func(t ComputedTerm) bool { return slices.Index(r.table.Columns, t.Column) >= len(d.From.Columns) }) {
-		c = &Computed{From: d.From, Columns: slices.Clone(d.Columns)}
-		own := slices.Clone(terms)
-		for i, t := range own {
-			own[i].Column = d.From.Columns[slices.Index(r.table.Columns, t.Column)]
-		}
-		terms = own
-	}
-	c.Columns = append(c.Columns, terms)
-	t := computed(c)
-	if t == nil {
-		return -1
-	}
-	r.become(t)
-	return len(t.Columns) - 1
 }
 
 // operandsOf are the columns of inputs that a computed column is made of; none of any other.

@@ -3,6 +3,7 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
@@ -92,7 +93,7 @@ func (b *binder) failingNode(n *pg.Node) *refuse.Refusal {
 	if n.GetBoolExpr() != nil || n.GetCaseExpr() != nil || n.GetCoalesceExpr() != nil {
 		return nil
 	}
-	for _, c := range childrenOf(n) {
+	for _, c := range ast.Children(n) {
 		if refusal := b.failingNode(c); refusal != nil {
 			return refusal
 		}
@@ -108,7 +109,7 @@ func (b *binder) constantAt(n *pg.Node) *expr {
 	default:
 		return nil
 	}
-	if b.params.describing && holds(n, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
+	if b.params.describing && ast.Holds(n, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
 		return nil
 	}
 	e, refusal := (&translator{env: b.env, params: b.params, place: "SELECT"}).expr(n)

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -73,7 +74,7 @@ func rowsOf(c *pg.CopyStmt) *pg.Node {
 	if len(c.Attlist) == 0 {
 		add(&pg.Node{Node: &pg.Node_AStar{AStar: &pg.A_Star{}}})
 	}
-	return selectNode(q)
+	return ast.Select(q)
 }
 
 // copyGiven are the options as they were given; absent ones are nil.
@@ -155,7 +156,7 @@ func (g *copyGiven) take(d *pg.DefElem) *refuse.Refusal {
 		return g.takeHeader(d, value, constant, at)
 	case "force_quote":
 		g.forceGiven, g.all = true, d.GetArg().GetAStar() != nil
-		g.force = stringsOf(d.GetArg().GetList().GetItems())
+		g.force = ast.Strings(d.GetArg().GetList().GetItems())
 		if !g.all && len(g.force) == 0 {
 			return copyOption.At(at, `argument to option "force_quote" must be a list of column names`)
 		}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -17,16 +18,16 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 		return g.fanned.aggregate(f)
 	}
 	pos := int(f.Location)
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if hasAggregate(a) {
-			return nil, nested.At(locationOf(a))
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
 		}
-		if hasWindow(a) {
-			return nil, windowIn.At(locationOf(a), "an aggregate")
+		if ast.HasWindow(a) {
+			return nil, windowIn.At(ast.Location(a), "an aggregate")
 		}
 	}
 	if pickers[name] {
@@ -36,7 +37,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 		if boolAggregates[name] {
 			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
 		}
-		if !aggregates[name] && !engineFunctions[name] {
+		if !ast.Aggregates[name] && !engineFunctions[name] {
 			return nil, refuse.UnknownFunction.At(pos, name)
 		}
 		return nil, noAggregate.At(pos, name)
@@ -72,9 +73,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 	case name == "count" && g.isKey(f.Args[0]):
 		k, _ := g.rows.keyNode(f.Args[0])
 		if !k.column.Unit && k.present == 0 {
-			where = append(where, g.rows.known(k, locationOf(f.Args[0])))
+			where = append(where, g.rows.known(k, ast.Location(f.Args[0])))
 		}
-		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
+		if present := g.rows.present(k, ast.Location(f.Args[0])); !present.isConstant() {
 			where = append(where, present)
 		}
 	case name == "count":
@@ -157,6 +158,6 @@ func (g *grouping) isKey(n *pg.Node) bool {
 	if k == nil || refusal != nil {
 		return false
 	}
-	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
+	_, refusal = g.rows.column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
 	return refusal != nil
 }

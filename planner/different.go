@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -34,7 +35,7 @@ func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *tran
 	}
 	for _, n := range list {
 		if k, _ := g.rows.keyNode(n); k != nil && v.row && g.isKey(n) {
-			return nil, distinctRow.At(locationOf(n), k.name)
+			return nil, distinctRow.At(ast.Location(n), k.name)
 		}
 		e, refusal := t.expr(n)
 		if refusal != nil {

@@ -3,6 +3,7 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -18,7 +19,7 @@ func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, 
 		t.hook, out.Leaf, targets = g.hook, g.leaf, g.targets
 	} else {
 		for _, n := range sel.TargetList {
-			targets = append(targets, target{columnLabel(n.GetResTarget()), n.GetResTarget().Val})
+			targets = append(targets, target{ast.Label(n.GetResTarget()), n.GetResTarget().Val})
 		}
 	}
 	if needsEngine(sel, g) {
@@ -59,7 +60,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 		return true
 	}
 	test := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); f != nil && g == nil && isAggregate(f) {
+		if f := n.GetFuncCall(); f != nil && g == nil && ast.IsAggregate(f) {
 			return true
 		}
 		if s := n.GetSubLink(); s != nil {
@@ -70,7 +71,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 	}
 	for _, list := range [][]*pg.Node{sel.TargetList, sel.SortClause, {sel.HavingClause, sel.LimitCount, sel.LimitOffset}} {
 		for _, n := range list {
-			if holds(n, test) {
+			if ast.Holds(n, test) {
 				return true
 			}
 		}
@@ -110,7 +111,7 @@ func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey
 		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
 	}
 	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
-		return key, noForm.At(locationOf(s.Node), "ORDER BY USING")
+		return key, noForm.At(ast.Location(s.Node), "ORDER BY USING")
 	}
 	at, refusal := sortTarget(s.Node, targets)
 	if refusal != nil {
@@ -137,7 +138,7 @@ func sortTarget(n *pg.Node, targets []target) (int, *refuse.Refusal) {
 		}
 		return i - 1, nil
 	}
-	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
 		for i, t := range targets {
 			if t.label == names[0] {
 				return i, nil
@@ -165,23 +166,23 @@ func (b *binder) whole(n *pg.Node, clause string, none int64) (int64, *refuse.Re
 	t := &translator{env: b.env, params: b.params, place: clause}
 	e, refusal := t.expr(n)
 	if refusal != nil {
-		return 0, limitConstant.At(locationOf(n), clause)
+		return 0, limitConstant.At(ast.Location(n), clause)
 	}
 	b.params.note(e, policy.Int8)
 	s, err := b.env.Cast(e.Expr, policy.Int8, -1)
 	if err != nil {
-		return 0, scalarRefusal(err, locationOf(n))
+		return 0, scalarRefusal(err, ast.Location(n))
 	}
 	v, err := s.Eval(nil)
 	if err != nil {
-		return 0, scalarRefusal(err, locationOf(n))
+		return 0, scalarRefusal(err, ast.Location(n))
 	}
 	i, ok := v.(int64)
 	if !ok {
 		return none, nil
 	}
 	if i < 0 {
-		r := negativeLimit.At(locationOf(n), clause)
+		r := negativeLimit.At(ast.Location(n), clause)
 		if clause == "OFFSET" {
 			r.SQLState = "2201X"
 		}

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -12,7 +13,7 @@ import (
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil: the node says nothing of keys.
 func (r *rows) aboutKeys(n *pg.Node) (*expr, *refuse.Refusal) {
-	pos := locationOf(n)
+	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
 		if !r.areEqual(l.column, k.column) {
 			return nil, keyOnly.At(pos, l.name, r.table.Dataset.Unit.Name)
@@ -24,7 +25,7 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *refuse.Refusal) {
 		if k == nil || refusal != nil || !k.column.Unit && k.present == 0 {
 			return nil, refusal
 		}
-		if _, refusal := r.column(stringsOf(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
+		if _, refusal := r.column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
 			return nil, nil // a column with a domain as well
 		}
 		e := r.present(k, pos)
@@ -195,11 +196,11 @@ func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
 		return nil, crossUnit.At(pos, r.table.Name, "the sub-query's table", r.table.Dataset.Unit.Name)
 	}
-	return other, m.equate(k, &other.keys[0], r, other, pos)
+	return other, equateMarked(m, k, &other.keys[0], r, other, pos)
 }
 
-// equate asks for rows of Other that equal the row's key.
-func (m *Marked) equate(own, others *key, r, other *rows, pos int) *refuse.Refusal {
+// equateMarked asks for rows of Other that equal the row's key.
+func equateMarked(m *Marked, own, others *key, r, other *rows, pos int) *refuse.Refusal {
 	if others.present > 0 {
 		return outerCondition.At(pos)
 	}
@@ -240,7 +241,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 	linked := false
 	for _, n := range conjunctNodes(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
-			if refusal := m.equate(l, k, r, &other, pos); refusal != nil {
+			if refusal := equateMarked(m, l, k, r, &other, pos); refusal != nil {
 				return nil, refusal
 			}
 			linked = true

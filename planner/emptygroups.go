@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -47,7 +48,7 @@ type emptySearch struct {
 const mostEmptySteps = 1 << 13
 
 func isCall(n *pg.Node, name string) bool {
-	called, refusal := functionName(n.GetFuncCall())
+	called, refusal := ast.FunctionName(n.GetFuncCall())
 	return refusal == nil && called == name
 }
 
@@ -95,7 +96,7 @@ func (w *emptyWalk) keyText(g *grouping, key int) string {
 			continue
 		}
 		if e, refusal := g.below("GROUP BY").expr(n); refusal == nil && e.canon == g.q.keys[key].canon {
-			if names := stringsOf(n.GetColumnRef().GetFields()); len(names) > 0 {
+			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
 			return strings.TrimPrefix(deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
@@ -239,7 +240,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 
 // moved are the groups that an aggregate's value depends on though nobody is in them.
 func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) (out []*emptyGroups) {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil
 	}
@@ -265,7 +266,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 
 // isCount tells an aggregate of a bare column that is a count.
 func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := stringsOf(firstColumn(f))
+	fields := ast.Strings(firstColumn(f))
 	if len(fields) == 0 {
 		return false
 	}

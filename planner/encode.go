@@ -2,13 +2,15 @@ package planner
 
 import (
 	"encoding/binary"
+	"strconv"
+	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// The canonical encoding of measures. Every part is preceded by its length or count, so that different measures have
-// different encodings.
+// The canonical encoding of predicates, of which that of measures is made. Every part is preceded by its length or count, so that
+// what is different has different encodings.
 
 func encodeText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -65,4 +67,37 @@ func canonicalValue(v policy.Value) policy.Value {
 		n = shorter
 	}
 	return n
+}
+
+// textOf writes a value for canonical texts and literals: equal values have equal texts within one Go type.
+func textOf(v policy.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case string:
+		return v
+	case policy.Numeric:
+		return v.String()
+	case policy.Date:
+		return "d" + strconv.FormatInt(int64(v), 10)
+	case policy.Timestamp:
+		return "t" + strconv.FormatInt(int64(v), 10)
+	case policy.Timestamptz:
+		return "z" + strconv.FormatInt(int64(v), 10)
+	case policy.Interval:
+		return "i" + strconv.FormatInt(int64(v.Months), 10) + "/" + strconv.FormatInt(int64(v.Days), 10) + "/" + strconv.FormatInt(v.Micros, 10)
+	case []policy.Value:
+		parts := make([]string, len(v))
+		for i, p := range v {
+			parts[i] = strconv.Quote(textOf(p))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return "?"
 }

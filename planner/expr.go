@@ -166,36 +166,3 @@ func scalarRefusal(err error, pos int) *refuse.Refusal {
 	}
 	return r
 }
-
-// textOf writes a value for canonical texts and literals: equal values have equal texts within one Go type.
-func textOf(v policy.Value) string {
-	switch v := v.(type) {
-	case nil:
-		return "NULL"
-	case bool:
-		return strconv.FormatBool(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case string:
-		return v
-	case policy.Numeric:
-		return v.String()
-	case policy.Date:
-		return "d" + strconv.FormatInt(int64(v), 10)
-	case policy.Timestamp:
-		return "t" + strconv.FormatInt(int64(v), 10)
-	case policy.Timestamptz:
-		return "z" + strconv.FormatInt(int64(v), 10)
-	case policy.Interval:
-		return "i" + strconv.FormatInt(int64(v.Months), 10) + "/" + strconv.FormatInt(int64(v.Days), 10) + "/" + strconv.FormatInt(v.Micros, 10)
-	case []policy.Value:
-		parts := make([]string, len(v))
-		for i, p := range v {
-			parts[i] = strconv.Quote(textOf(p))
-		}
-		return "{" + strings.Join(parts, ",") + "}"
-	}
-	return "?"
-}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -139,7 +140,7 @@ func (f *fanned) told(pos int) *refuse.Refusal {
 // their own.
 func (f *fanned) aggregate(call *pg.FuncCall) (*found, *refuse.Refusal) {
 	n := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: call}}
-	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return SameTree(have, n) }); at >= 0 {
+	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return ast.SameTree(have, n) }); at >= 0 {
 		return f.found[at], nil
 	}
 	var first *found
@@ -153,7 +154,7 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*found, *refuse.Refusal) {
 			first = own
 		}
 		if own.choice || own.typ != first.typ || own.counter != first.counter || (own.formula == nil) != (first.formula == nil) ||
-			own.formula != nil && !SameTree(own.formula, first.formula) || len(sub.q.counters) != len(f.each[0].q.counters) {
+			own.formula != nil && !ast.SameTree(own.formula, first.formula) || len(sub.q.counters) != len(f.each[0].q.counters) {
 			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}

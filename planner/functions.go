@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
@@ -61,7 +62,7 @@ _pg_truetypmod _pg_index_position array_in regclassin hashtext
 
 // engineFunction checks the function of an outer query.
 func engineFunction(f *pg.FuncCall) *refuse.Refusal {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || engineFunctions[name] {
 		return refusal
 	}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -67,8 +68,8 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Ref
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
-	if sel.WhereClause != nil && hasAggregate(sel.WhereClause) {
-		return nil, refuse.AggregateIn.At(locationOf(sel.WhereClause), "WHERE")
+	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
+		return nil, refuse.AggregateIn.At(ast.Location(sel.WhereClause), "WHERE")
 	}
 	if from.fan != nil {
 		if refusal := g.fan(from); refusal != nil {
@@ -89,7 +90,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Ref
 	}
 	g.combine()
 	if g.fanned != nil {
-		if refusal := g.fanned.told(locationOf(sel.FromClause[0])); refusal != nil {
+		if refusal := g.fanned.told(ast.Location(sel.FromClause[0])); refusal != nil {
 			return nil, refusal
 		}
 	} else {
@@ -119,10 +120,10 @@ func (g *grouping) expandTargets() {
 		t := n.GetResTarget()
 		parts, refusal := g.rows.star(t)
 		if parts == nil || refusal != nil {
-			g.targets = append(g.targets, target{columnLabel(t), t.Val})
+			g.targets = append(g.targets, target{ast.Label(t), t.Val})
 			continue
 		}
-		pos := locationOf(t.Val)
+		pos := ast.Location(t.Val)
 		for _, i := range g.rows.starred(t, parts) {
 			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
 			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
@@ -135,12 +136,12 @@ func (g *grouping) expandTargets() {
 func (g *grouping) findKeys() *refuse.Refusal {
 	aggregated := g.sel.HavingClause != nil || len(g.sel.GroupClause) > 0
 	for _, t := range g.targets {
-		aggregated = aggregated || hasAggregate(t.node)
+		aggregated = aggregated || ast.HasAggregate(t.node)
 	}
 	if isDistinct(g.sel) && !aggregated {
 		for _, t := range g.targets {
-			if hasWindow(t.node) {
-				return windowOnRows.At(locationOf(t.node))
+			if ast.HasWindow(t.node) {
+				return windowOnRows.At(ast.Location(t.node))
 			}
 			if refusal := g.addKey(t.node); refusal != nil {
 				return refusal
@@ -164,8 +165,8 @@ func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		}
 		return g.targets[i-1].node, nil
 	}
-	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 {
-		if _, refusal := g.rows.column(names, locationOf(n)); refusal != nil && refusal.ID == unknownColumn.ID {
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
+		if _, refusal := g.rows.column(names, ast.Location(n)); refusal != nil && refusal.ID == unknownColumn.ID {
 			for _, t := range g.targets {
 				if t.label == names[0] {
 					return t.node, nil
@@ -183,8 +184,8 @@ func (g *grouping) addKey(n *pg.Node) *refuse.Refusal {
 
 // key is the index of a key, added at first use.
 func (g *grouping) key(n *pg.Node) (int, *refuse.Refusal) {
-	if hasAggregate(n) {
-		return 0, refuse.AggregateIn.At(locationOf(n), "GROUP BY")
+	if ast.HasAggregate(n) {
+		return 0, refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
 	}
 	t := g.below("GROUP BY")
 	e, refusal := t.expr(n)
@@ -231,7 +232,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
 		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		if place != "" {
 			return nil, refuse.AggregateIn.At(int(f.Location), place)
 		}
@@ -247,7 +248,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 		return g.level(f)
 	}
 	isColumn := n.GetColumnRef() != nil
-	if !isColumn && (hasAggregate(n) || hasWindow(n)) {
+	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
 		return nil, nil
 	}
 	e, refusal := g.below("SELECT").expr(n)
@@ -263,8 +264,8 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 		}
 	}
 	if isColumn {
-		names := stringsOf(n.GetColumnRef().Fields)
-		return nil, ungrouped.At(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
+		names := ast.Strings(n.GetColumnRef().Fields)
+		return nil, ungrouped.At(ast.Location(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }
@@ -289,7 +290,7 @@ func (g *grouping) hook(n *pg.Node) (*expr, *refuse.Refusal) {
 	if f == nil || refusal != nil {
 		return nil, refusal
 	}
-	pos := locationOf(n)
+	pos := ast.Location(n)
 	if f.formula != nil {
 		return (&translator{env: g.b.env, params: g.b.params, columns: g.leafColumn, place: "SELECT"}).expr(f.formula)
 	}
@@ -332,7 +333,7 @@ func (g *grouping) findCentred() {
 		if f == nil || len(f.Args) == 0 {
 			return false
 		}
-		if name, refusal := functionName(f); refusal == nil && (moments[name] || pairs[name]) {
+		if name, refusal := ast.FunctionName(f); refusal == nil && (moments[name] || pairs[name]) {
 			for _, a := range f.Args {
 				if e, refusal := g.below("an aggregate").expr(a); refusal == nil {
 					g.centred[e.canon] = true
@@ -342,17 +343,17 @@ func (g *grouping) findCentred() {
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, note)
+		ast.Holds(t.node, note)
 	}
-	holds(g.sel.HavingClause, note)
+	ast.Holds(g.sel.HavingClause, note)
 	for _, n := range g.sel.SortClause {
-		holds(n, note)
+		ast.Holds(n, note)
 	}
 }
 
 // deparsed writes a SELECT for people.
 func deparsed(sel *pg.SelectStmt) string {
-	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: selectNode(sel)}}})
+	text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: ast.Select(sel)}}})
 	if err != nil {
 		return ""
 	}

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -63,7 +64,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *refuse.Refusal) {
 // joinPublic joins private rows with a table that is not private.
 func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
-	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: stringsOf(j.UsingClause)}
+	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
 	if left == nil {
 		private, public = right, j.Larg
 	}
@@ -118,7 +119,7 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *refuse.Refusal) {
 		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
 	}
 	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
-	units, rest, refusal := p.equate(left, right, j)
+	units, rest, refusal := equate(p, left, right, j)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -175,7 +176,7 @@ func unitsPresent(units [][2]*key, pos int) (onLeft, onRight []*expr) {
 }
 
 // equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
-func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
+func equate(p *Paired, left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
 	add := func(l, r *key) *refuse.Refusal {
 		if !l.column.Comparable(r.column) {
 			return keyTypes.At(j.pos, l.name, r.name)
@@ -223,7 +224,7 @@ func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*
 // equalKeys reads key = key, one of each side; nil: the node is something else.
 func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return nil, nil
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
@@ -256,7 +257,7 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 		}
 		e, also := b.settles(b.overKeys(left, "ON"), left).condition(n, "JOIN/ON")
 		if also != nil {
-			return outerCondition.At(locationOf(n))
+			return outerCondition.At(ast.Location(n))
 		}
 		onLeft = append(onLeft, e)
 	}
@@ -271,17 +272,17 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
 // is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
 func inSight(n *pg.Node, left, right *rows) (refusal *refuse.Refusal) {
-	holds(n, func(n *pg.Node) bool {
-		names := stringsOf(n.GetColumnRef().GetFields())
+	ast.Holds(n, func(n *pg.Node) bool {
+		names := ast.Strings(n.GetColumnRef().GetFields())
 		if len(names) == 0 || refusal != nil {
 			return false
 		}
-		_, first := left.column(names, locationOf(n))
-		_, second := right.column(names, locationOf(n))
+		_, first := left.column(names, ast.Location(n))
+		_, second := right.column(names, ast.Location(n))
 		switch {
 		case first == nil && second == nil:
 			if len(names) == 1 {
-				refusal = ambiguous.At(locationOf(n), names[0])
+				refusal = ambiguous.At(ast.Location(n), names[0])
 			}
 		case first == nil || second == nil:
 		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == unknownColumn.ID && second.ID == unknownColumn.ID && nearer(first, second):

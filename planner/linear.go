@@ -31,12 +31,11 @@ type SumTerm struct {
 
 // The most terms of a sum, and of one that is squared.
 const (
-	mostTerms         = 8
-	mostTermsSquared  = 4
-	mostLinearRounds  = 200
-	mostTermDecimals  = 30
-	mostTermMagnitude = 1 << 60
-	mostTimes         = 1 << 31
+	mostTerms        = 8
+	mostTermsSquared = 4
+	mostLinearRounds = 200
+	mostTermDecimals = 30
+	mostTimes        = 1 << 31
 )
 
 // one is the sum of one product.
@@ -70,20 +69,6 @@ func endsOf(t SumTerm) (least, most *big.Int) {
 	}
 	times := big.NewInt(t.Times)
 	return spanOf(least, most, times, times)
-}
-
-// spanOf are the least and the largest product of numbers of two ranges.
-func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
-	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
-	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
-		if p.Cmp(least) < 0 {
-			least = p
-		}
-		if p.Cmp(most) > 0 {
-			most = p
-		}
-	}
-	return least, most
 }
 
 // linearOf reads an expression as a sum of products; nil: it is none, or too long.

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -34,7 +35,7 @@ type listed struct {
 
 // comparesOtherwise tells comparisons with a sub-query's rows that are not IN, which = ANY is too.
 func comparesOtherwise(s *pg.SubLink) bool {
-	operator := stringsOf(s.OperName)
+	operator := ast.Strings(s.OperName)
 	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
 }
 
@@ -79,7 +80,7 @@ func isListing(sel *pg.SelectStmt) bool {
 		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return hasAggregate(n) || hasWindow(n) })
+	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
 }
 
 // read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.

@@ -179,13 +179,6 @@ func (l *lowerer) snap(c *policy.Column, op string, cell int) truth {
 	return truth{above, below}
 }
 
-func nonEmpty(from, to int) []mechanisms.Span {
-	if from >= to {
-		return nil
-	}
-	return []mechanisms.Span{{From: from, To: to}}
-}
-
 // overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
 func (l *lowerer) overCells(e *expr) (truth, bool, *refuse.Refusal) {
 	i := e.cols[0]

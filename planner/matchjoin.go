@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -360,7 +361,7 @@ func ofCandidates(r *refuse.Refusal) bool {
 // meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
 func (g *grouping) meets() (refusal *refuse.Refusal) {
 	bind := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); refusal == nil && f != nil && isAggregate(f) {
+		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
 			if _, r := g.aggregate(f); r != nil && ofCandidates(r) {
 				refusal = r
 			}
@@ -368,11 +369,11 @@ func (g *grouping) meets() (refusal *refuse.Refusal) {
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, bind)
+		ast.Holds(t.node, bind)
 	}
-	holds(g.sel.HavingClause, bind)
+	ast.Holds(g.sel.HavingClause, bind)
 	for _, n := range g.sel.SortClause {
-		holds(n, bind)
+		ast.Holds(n, bind)
 	}
 	return refusal
 }

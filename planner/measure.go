@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -183,6 +182,3 @@ func columnNames(columns []*policy.Column) string {
 	}
 	return strings.Join(names, "")
 }
-
-// span is one cell.
-func span(cell int) []mechanisms.Span { return []mechanisms.Span{{From: cell, To: cell + 1}} }

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/mysql"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -77,7 +78,7 @@ func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statem
 	if refused != nil {
 		return nil, refusalOf(refused)
 	}
-	made := &pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
+	made := &pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
 	text, err := pg.Deparse(made)
 	if err != nil {
 		return nil, mysqlConstruct.At(-1, "this statement")
@@ -152,5 +153,5 @@ func refusalOf(r *mysql.Refusal) *refuse.Refusal {
 
 // sameTrees tells that two single statements have equal trees.
 func sameTrees(a, b *pg.ParseResult) bool {
-	return len(a.Stmts) == 1 && len(b.Stmts) == 1 && SameTree(a.Stmts[0].Stmt, b.Stmts[0].Stmt)
+	return len(a.Stmts) == 1 && len(b.Stmts) == 1 && ast.SameTree(a.Stmts[0].Stmt, b.Stmts[0].Stmt)
 }

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -59,7 +60,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *refuse.Refusal
 func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table, offGrid: g.b.c.Settings.OffGrid}}
 	group.expandTargets()
-	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, hasAggregate) {
+	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {
 		var all []*pg.Node
 		for _, t := range group.targets {
 			all = append(all, t.node)
@@ -88,7 +89,7 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 	}
 	if k != nil {
 		if k.present > 0 {
-			return outerCondition.At(locationOf(n))
+			return outerCondition.At(ast.Location(n))
 		}
 		if !k.column.Unit && !slices.Contains(g.u.JoinKeys, k.column) {
 			g.u.JoinKeys = append(g.u.JoinKeys, k.column)
@@ -96,8 +97,8 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 		g.keys = append(g.keys, *k)
 		return nil
 	}
-	if hasAggregate(n) {
-		return refuse.AggregateIn.At(locationOf(n), "GROUP BY")
+	if ast.HasAggregate(n) {
+		return refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
 	}
 	t := g.b.overRows(g.source, "GROUP BY")
 	e, refusal := t.expr(n)
@@ -139,22 +140,22 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *refuse.Refusal) {
 	}
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
-		if hasWindow(target.Val) {
-			return nil, windowOnRows.At(locationOf(target.Val))
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
 		}
 		k, refusal := g.source.keyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if k != nil && slices.ContainsFunc(g.keys, func(have key) bool { return have.column == k.column }) {
-			out.keys = append(out.keys, key{columnLabel(target), k.column, 0})
+			out.keys = append(out.keys, key{ast.Label(target), k.column, 0})
 			continue
 		}
 		e, refusal := t.expr(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
-		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
 	var refusal *refuse.Refusal
 	if g.u.Where, refusal = g.b.lowered(g.source.table, g.source.where); refusal != nil {
@@ -174,20 +175,6 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *refuse.Refusal) {
 	return out, nil
 }
 
-// keyOf is the key of the derived table that an input's key became.
-func keyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
-	at := 0
-	for _, have := range u.From.Keys {
-		if have == k {
-			break
-		}
-		if have.Unit || slices.Contains(u.JoinKeys, have) {
-			at++
-		}
-	}
-	return t.Keys[at]
-}
-
 // ungrouped refuses a column that is neither a key nor inside an aggregate.
 func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *refuse.Refusal) {
 	if _, refusal := g.source.column(fields, pos); refusal != nil {
@@ -198,14 +185,14 @@ func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *refuse.Refusal) 
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
 func (g *unitRows) hook(n *pg.Node) (*expr, *refuse.Refusal) {
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		return g.aggregate(f)
 	}
 	switch n.GetNode().(type) {
 	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
 		return nil, nil
 	}
-	if hasAggregate(n) || hasWindow(n) {
+	if ast.HasAggregate(n) || ast.HasWindow(n) {
 		return nil, nil
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
@@ -228,16 +215,16 @@ func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }
 // aggregate binds an aggregate over a unit's rows.
 func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if hasAggregate(a) {
-			return nil, nested.At(locationOf(a))
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
 		}
-		if hasWindow(a) {
-			return nil, windowIn.At(locationOf(a), "an aggregate")
+		if ast.HasWindow(a) {
+			return nil, windowIn.At(ast.Location(a), "an aggregate")
 		}
 	}
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
@@ -294,7 +281,7 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *refuse.Refusal) {
 	own := &grouping{b: g.b}
 	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
-		return constantExpr(int64(1), policy.Int4, locationOf(n)), holds, refusal
+		return constantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
 	}
 	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && own.addsNothing(w.Defresult, t) {
 		if holds, refusal = t.condition(w.Args[0].GetCaseWhen().Expr, "CASE/WHEN"); refusal != nil {

@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -191,7 +192,7 @@ func (g *grouping) permitted(name string, f *pg.FuncCall, arg *expr) *refuse.Ref
 	for _, at := range arg.cols {
 		if c := g.rows.table.Columns[at]; !c.Extreme {
 			called := c.Name
-			if fields := stringsOf(firstColumn(f)); len(fields) > 0 {
+			if fields := ast.Strings(firstColumn(f)); len(fields) > 0 {
 				called = strings.Join(fields, ".")
 			}
 			return noExtremes.At(int(f.Location), name, called)
@@ -210,7 +211,7 @@ func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Shar
 		return []mechanisms.Share{{Num: 1, Den: 1}}, false, nil
 	}
 	n := f.Args[0]
-	pos := locationOf(n)
+	pos := ast.Location(n)
 	if cast := n.GetTypeCast(); cast != nil && (cast.Arg.GetAArrayExpr() != nil || len(cast.TypeName.GetArrayBounds()) > 0) {
 		n = cast.Arg
 	}
@@ -246,7 +247,7 @@ func (g *grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	var none mechanisms.Share
 	e, refusal := (&translator{env: g.b.env, params: g.b.params, place: "a quantile"}).expr(n)
 	if refusal != nil || !e.isConstant() {
-		return none, notShare.At(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	g.b.params.note(e, policy.Float8)
 	if e.parameter > 0 {
@@ -254,11 +255,11 @@ func (g *grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	}
 	s, err := g.b.env.Cast(e.Expr, policy.Float8, -1)
 	if err != nil {
-		return none, scalarRefusal(err, locationOf(n))
+		return none, scalarRefusal(err, ast.Location(n))
 	}
 	v, err := s.Eval(nil)
 	if err != nil {
-		return none, scalarRefusal(err, locationOf(n))
+		return none, scalarRefusal(err, ast.Location(n))
 	}
 	x, ok := v.(float64)
 	r, whole := new(big.Rat), false
@@ -266,13 +267,13 @@ func (g *grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 		r, whole = r.SetString(strconv.FormatFloat(x, 'f', -1, 64))
 	}
 	if !ok || !whole {
-		return none, notShare.At(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
-		return none, shareRange.At(locationOf(n), strconv.FormatFloat(x, 'g', -1, 64))
+		return none, shareRange.At(ast.Location(n), strconv.FormatFloat(x, 'g', -1, 64))
 	}
 	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
-		return none, notShare.At(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
 }

@@ -209,47 +209,6 @@ func (c *CountColumn) In(run *Run, row int) int {
 	return row
 }
 
-// Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has
-// already folded three-valued logic into it.
-type Pred interface{ pred() }
-
-// AllOf holds where each of its parts holds, AnyOf where one does. Both are flat and non-empty.
-type (
-	AllOf []Pred
-	AnyOf []Pred
-)
-
-// InCells holds where the column's cell is in one of the spans (sorted, disjoint, half-open). It can name the cells of
-// 'other' and NULL.
-type InCells struct {
-	Column *policy.Column
-	Spans  []mechanisms.Span
-}
-
-// Compare holds where the normalised column is not NULL and compares so with a constant of its type that lies off its
-// grid. Op is one of < <= > >= = <>.
-type Compare struct {
-	Column *policy.Column
-	Op     string
-	Value  policy.Value
-}
-
-// Between holds where two columns of one type are both not NULL and compare so, value by value.
-type Between struct {
-	Left, Right *policy.Column
-	Op          string
-}
-
-// Never holds nowhere.
-type Never struct{}
-
-func (AllOf) pred()   {}
-func (AnyOf) pred()   {}
-func (InCells) pred() {}
-func (Compare) pred() {}
-func (Between) pred() {}
-func (Never) pred()   {}
-
 // Direct is an outer query that needs no engine: a projection of one leaf, filtered, sorted and cut. Expressions see
 // the row's key columns followed by its count columns. Leaf −1 is the single empty row of a SELECT without FROM.
 type Direct struct {

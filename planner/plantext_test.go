@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
 // Plans as the golden files write them.
@@ -42,7 +44,7 @@ func planText(p *Plan) string {
 	if d := p.Outer.Direct; d != nil {
 		fmt.Fprintf(&b, "\ndirect over leaf %d: %d items, having %v, sort %d, limit %d offset %d", d.Leaf, len(d.Items), d.Having != nil, len(d.Sort), d.Limit, d.Offset)
 	} else {
-		text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
+		text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
 		if err != nil {
 			text = "cannot be written: " + err.Error()
 		}

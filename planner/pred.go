@@ -201,65 +201,6 @@ var (
 	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 )
 
-// intersect, unite and outside are set operations on sorted, disjoint spans.
-func intersect(a, b []mechanisms.Span) []mechanisms.Span {
-	var out []mechanisms.Span
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		if from, to := max(a[i].From, b[j].From), min(a[i].To, b[j].To); from < to {
-			out = append(out, mechanisms.Span{From: from, To: to})
-		}
-		if a[i].To < b[j].To {
-			i++
-		} else {
-			j++
-		}
-	}
-	return out
-}
-
-func unite(a, b []mechanisms.Span) []mechanisms.Span {
-	all := append(slices.Clone(a), b...)
-	slices.SortFunc(all, func(x, y mechanisms.Span) int { return x.From - y.From })
-	var out []mechanisms.Span
-	for _, s := range all {
-		if n := len(out); n > 0 && s.From <= out[n-1].To {
-			out[n-1].To = max(out[n-1].To, s.To)
-		} else {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func outside(a []mechanisms.Span, size int) []mechanisms.Span {
-	var out []mechanisms.Span
-	at := 0
-	for _, s := range a {
-		if s.From > at {
-			out = append(out, mechanisms.Span{From: at, To: s.From})
-		}
-		at = s.To
-	}
-	if at < size {
-		out = append(out, mechanisms.Span{From: at, To: size})
-	}
-	return out
-}
-
-// inSpans tells whether a cell is in sorted, disjoint spans.
-func inSpans(spans []mechanisms.Span, cell int) bool {
-	i, _ := slices.BinarySearchFunc(spans, cell, func(s mechanisms.Span, c int) int {
-		switch {
-		case s.To <= c:
-			return -1
-		case s.From > c:
-			return 1
-		}
-		return 0
-	})
-	return i < len(spans) && spans[i].From <= cell && cell < spans[i].To
-}
-
 // columnsOf adds the columns that p reads; onGrid is false when p compares inside a step.
 func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
 	switch p := p.(type) {

@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -46,7 +47,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	if refusal != nil {
 		return nil, refusal
 	}
-	public := tableRows(t, locationOf(n))
+	public := tableRows(t, ast.Location(n))
 	public, refusal = public.aliased(alias)
 	if refusal != nil {
 		return nil, refusal
@@ -149,11 +150,11 @@ func (l *lookup) conditions(from *rows, j joining) (rest []*pg.Node, refusal *re
 // equation reads private expression = public column.
 func (l *lookup) equation(n *pg.Node, from *rows) bool {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return false
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
-		fields := stringsOf(sides[1].GetColumnRef().GetFields())
+		fields := ast.Strings(sides[1].GetColumnRef().GetFields())
 		if len(fields) == 0 {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -76,7 +77,7 @@ func (r *rows) aliased(a *pg.Alias) (*rows, *refuse.Refusal) {
 		out.hidden, out.merged = nil, nil
 		out.parts[0].to = len(out.names)
 	}
-	if names := stringsOf(a.Colnames); len(names) > len(out.names) {
+	if names := ast.Strings(a.Colnames); len(names) > len(out.names) {
 		return nil, columnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
 		out.names = append(append([]string{}, names...), out.names[len(names):]...)
@@ -171,7 +172,7 @@ func (r *rows) keyNode(n *pg.Node) (*key, *refuse.Refusal) {
 	if ref == nil {
 		return nil, nil
 	}
-	fields := stringsOf(ref.Fields)
+	fields := ast.Strings(ref.Fields)
 	if len(fields) == 0 || len(fields) < len(ref.Fields) {
 		return nil, nil
 	}

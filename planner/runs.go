@@ -103,12 +103,6 @@ func (p *part) byCell(list []int32) []int32 {
 	return out
 }
 
-// ClassRun are neighbouring combinations of cells that belong to one class, −1 to none.
-type ClassRun struct {
-	Length int
-	Class  int32
-}
-
 // What a piece of a column takes, and a class with its arm in the SQL, in bytes.
 const (
 	bytesOfFirst = 16
@@ -173,15 +167,6 @@ func (p *part) isIdentity(class []int32) bool {
 	return isIdentity(class)
 }
 
-func isIdentity(class []int32) bool {
-	for i, c := range class {
-		if int(c) != i {
-			return false
-		}
-	}
-	return true
-}
-
 // encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
 func (p *part) encodeClasses(b []byte, class []int32) []byte {
 	if p.isIdentity(class) {
@@ -191,24 +176,6 @@ func (p *part) encodeClasses(b []byte, class []int32) []byte {
 	eachRun(p, class, func(n int, class int32) {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n)), uint64(class+1))
 	})
-	return b
-}
-
-// encodeRuns writes runs as encodeClasses does.
-func encodeRuns(b []byte, runs []ClassRun) []byte {
-	if !slices.ContainsFunc(runs, func(r ClassRun) bool { return r.Length > 1 }) {
-		class := make([]int32, len(runs))
-		for i, r := range runs {
-			class[i] = r.Class
-		}
-		if isIdentity(class) {
-			return append(b, 'i')
-		}
-	}
-	b = append(b, 'r')
-	for _, r := range runs {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.Length)), uint64(r.Class+1))
-	}
 	return b
 }
 

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -15,7 +16,7 @@ func (b *binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal)
 	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
 		return nil, nil
 	}
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, nil
 	}
@@ -114,7 +115,7 @@ const mostSeriesRows = 1 << 20
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
 func (b *binder) seriesBounded(f *pg.FuncCall) *refuse.Refusal {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -30,14 +31,14 @@ func (g *grouping) groupClause() *refuse.Refusal {
 			}
 		}
 		if sets = all; len(sets) > mostSets {
-			return manySets.At(locationOf(n), mostSets)
+			return manySets.At(ast.Location(n), mostSets)
 		}
 	}
 	if !some {
 		return nil
 	}
 	if g.twice != nil { // ROLLUP (1, 2) of two equal items: each is NULL in the sets that leave it out
-		return noForm.At(locationOf(g.twice), "a grouping set that names one expression by two columns")
+		return noForm.At(ast.Location(g.twice), "a grouping set that names one expression by two columns")
 	}
 	for _, s := range sets {
 		if g.sel.GroupDistinct && slices.ContainsFunc(g.q.sets, func(have set) bool { return slices.Equal(have, s) }) {
@@ -166,11 +167,11 @@ func (g *grouping) findLevels() *refuse.Refusal {
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, note)
+		ast.Holds(t.node, note)
 	}
-	holds(g.sel.HavingClause, note)
+	ast.Holds(g.sel.HavingClause, note)
 	for _, n := range g.sel.SortClause {
-		holds(n, note)
+		ast.Holds(n, note)
 	}
 	return refusal
 }
@@ -185,7 +186,7 @@ func (g *grouping) levelKeys(f *pg.GroupingFunc) (set, *refuse.Refusal) {
 		}
 		k, known := g.keyAt[e.canon]
 		if !known {
-			return nil, notGrouped.At(locationOf(a))
+			return nil, notGrouped.At(ast.Location(a))
 		}
 		keys = append(keys, k)
 	}

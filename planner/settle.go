@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -218,7 +219,7 @@ func (b *binder) foresee(r *rows, nodes ...*pg.Node) {
 		return
 	}
 	for _, n := range nodes {
-		holds(n, func(n *pg.Node) bool {
+		ast.Holds(n, func(n *pg.Node) bool {
 			if n.GetAExpr() != nil {
 				t.expr(n)
 			}
@@ -241,4 +242,27 @@ func (s *settler) keeps(arg *expr, t policy.Type, typmod int32) bool {
 	}
 	c, err := s.env.Cast(arg.Expr, t, typmod)
 	return err != nil || s.reader().cast(node(formOther, "cast:", c, arg.pos, arg)) != nil
+}
+
+// compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
+func (r *rows) compute(terms ComputedColumn) int {
+	if at := computedIn(r.table, terms); at >= 0 {
+		return at
+	}
+	c := &Computed{From: r.table}
+	if d, ok := r.table.Derived.(*Computed); ok && !slices.ContainsFunc(terms, func(t ComputedTerm) bool { return slices.Index(r.table.Columns, t.Column) >= len(d.From.Columns) }) {
+		c = &Computed{From: d.From, Columns: slices.Clone(d.Columns)}
+		own := slices.Clone(terms)
+		for i, t := range own {
+			own[i].Column = d.From.Columns[slices.Index(r.table.Columns, t.Column)]
+		}
+		terms = own
+	}
+	c.Columns = append(c.Columns, terms)
+	t := computed(c)
+	if t == nil {
+		return -1
+	}
+	r.become(t)
+	return len(t.Columns) - 1
 }

@@ -126,25 +126,6 @@ func nearest10(x *big.Rat, exponent int) int64 {
 	return min(max(n.Int64(), math.MinInt64/2), math.MaxInt64/2)
 }
 
-// ratOf is a number as a fraction; false for what is none.
-func ratOf(v policy.Value) (*big.Rat, bool) {
-	switch v := v.(type) {
-	case int64:
-		return new(big.Rat).SetInt64(v), true
-	case policy.Date: // days, of which differences are added up
-		return new(big.Rat).SetInt64(int64(v)), true
-	case policy.Numeric:
-		if v.Scale >= 0 {
-			return new(big.Rat).SetFrac(v.At(v.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), true
-		}
-	case float64:
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			return new(big.Rat).SetFloat64(v), true
-		}
-	}
-	return nil, false
-}
-
 // factorOf makes the factor of a column with a domain of numbers.
 func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	if c.Domain == nil || !c.Domain.Ordered() {

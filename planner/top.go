@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -24,16 +25,16 @@ func (g *grouping) findTop() {
 		return
 	}
 	for _, t := range g.targets {
-		if hasAggregate(t.node) || hasWindow(t.node) {
+		if ast.HasAggregate(t.node) || ast.HasWindow(t.node) {
 			return
 		}
 	}
 	by := sel.SortClause[0].GetSortBy()
 	f := by.Node.GetFuncCall()
-	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !isAggregate(f) || f.AggDistinct {
+	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !ast.IsAggregate(f) || f.AggDistinct {
 		return
 	}
-	if name, refusal := functionName(f); refusal != nil || name != "count" {
+	if name, refusal := ast.FunctionName(f); refusal != nil || name != "count" {
 		return
 	}
 	if n, refusal := g.b.whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MostChosen {

@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -70,7 +71,7 @@ func (t *translator) expr(n *pg.Node) (*expr, *refuse.Refusal) {
 	case *pg.Node_RowExpr:
 		return nil, noForm.At(int(v.RowExpr.Location), "a row expression")
 	}
-	return nil, noForm.At(locationOf(n), "this expression")
+	return nil, noForm.At(ast.Location(n), "this expression")
 }
 
 // all translates a list.
@@ -107,7 +108,7 @@ func (t *translator) condition(n *pg.Node, clause string) (*expr, *refuse.Refusa
 		e = &same
 	}
 	if e.Type() != policy.Bool {
-		return nil, notBoolean.At(locationOf(n), clause)
+		return nil, notBoolean.At(ast.Location(n), clause)
 	}
 	return e, nil
 }
@@ -138,7 +139,7 @@ func (t *translator) constant(c *pg.A_Const) (*expr, *refuse.Refusal) {
 }
 
 func (t *translator) column(c *pg.ColumnRef) (*expr, *refuse.Refusal) {
-	fields := stringsOf(c.Fields)
+	fields := ast.Strings(c.Fields)
 	if len(fields) < len(c.Fields) {
 		return nil, noForm.At(int(c.Location), "a whole row")
 	}
@@ -227,7 +228,7 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *refuse.Refusal) {
 	if e := t.char(c); e != nil {
 		return e, nil
 	}
-	typ, typmod, array, r := scalarType(c.TypeName)
+	typ, typmod, array, r := ast.ScalarType(c.TypeName)
 	if r != nil {
 		return nil, r
 	}
@@ -240,7 +241,7 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *refuse.Refusal) {
 	}
 	t.params.note(arg, typ)
 	if s := c.Arg.GetAConst().GetSval(); s != nil && typ == policy.IntervalT {
-		arg = constantExpr(intervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.pos)
+		arg = constantExpr(ast.IntervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.pos)
 	}
 	if !t.settler.keeps(arg, typ, typmod) {
 		arg = t.settler.settled(arg)

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -13,7 +14,7 @@ import (
 
 func (t *translator) operator(a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	pos := int(a.Location)
-	names := stringsOf(a.Name)
+	names := ast.Strings(a.Name)
 	if len(names) == 2 && names[0] != "pg_catalog" || len(names) > 2 || len(names) == 0 {
 		return nil, noOperator.At(pos, strings.Join(names, "."))
 	}
@@ -272,7 +273,7 @@ func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	}
 	elements, ok := splitArray(literal.Sval)
 	if !ok {
-		r := evaluation.At(locationOf(array), "malformed array literal")
+		r := evaluation.At(ast.Location(array), "malformed array literal")
 		r.SQLState = "22P02"
 		return nil, r
 	}
@@ -291,7 +292,7 @@ func (t *translator) inParameter(subject *expr, p *pg.ParamRef, negated bool, po
 	if r != nil {
 		return nil, r
 	}
-	t.params.note(list, arrayTypes[subject.Type()])
+	t.params.note(list, ast.ArrayTypes[subject.Type()])
 	var values []policy.Value
 	if !t.params.describing {
 		switch v := t.params.values[n-1].(type) {
@@ -351,14 +352,14 @@ func (t *translator) distinct(a *pg.A_Expr) (*expr, *refuse.Refusal) {
 // call translates a function call that is not an aggregate.
 func (t *translator) call(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, r := functionName(f)
+	name, r := ast.FunctionName(f)
 	if r != nil {
 		return nil, r
 	}
 	if f.Over != nil {
 		return nil, windowIn.At(pos, t.place)
 	}
-	if aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
+	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
 		return nil, refuse.AggregateIn.At(pos, t.place)
 	}
 	args, plain, r := t.all(f.Args)

@@ -3,6 +3,7 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -95,7 +96,7 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
 				return nil, refusal
 			}
 			out.Ctes = append(out.Ctes, &pg.Node{Node: &pg.Node_CommonTableExpr{CommonTableExpr: &pg.CommonTableExpr{
-				Ctename: c.Ctename, Aliascolnames: names(c.Aliascolnames), Ctematerialized: c.Ctematerialized, Ctequery: selectNode(query)}}})
+				Ctename: c.Ctename, Aliascolnames: ast.StringNodes(c.Aliascolnames), Ctematerialized: c.Ctematerialized, Ctequery: ast.Select(query)}}})
 		}
 		t.scope = scope
 	}
@@ -189,7 +190,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 			}
 		}
 		if len(s.UseOp) > 0 {
-			return refuse.Construct.At(locationOf(s.Node), "ORDER BY USING")
+			return refuse.Construct.At(ast.Location(s.Node), "ORDER BY USING")
 		}
 		out.SortClause = append(out.SortClause, pg.MakeSortByNode(by, s.SortbyDir, s.SortbyNulls, -1))
 	}
@@ -213,7 +214,7 @@ func (t *tree) emptyRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *re
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
 	for _, c := range columns {
 		null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
-		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, castNode(null, c.Type), -1))
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, ast.Cast(null, c.Type), -1))
 	}
 	out.WhereClause = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{}}, Location: -1}}}
 	return nil

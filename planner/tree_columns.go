@@ -3,6 +3,7 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -51,7 +52,7 @@ func (b *binder) treeColumns(sel *pg.SelectStmt) ([]OutColumn, *shown) {
 
 // window stands for a window function: an expression of its type that reads the counts where its operands do.
 func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *refuse.Refusal) {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -69,7 +70,7 @@ func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *refuse.Refusal
 	out := *nullOf(typ)
 	out.form = formOther
 	named := f.Over.Name != "" || f.Over.Refname != "" // defined in WINDOW
-	if named || hasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || hasAggregate(g.sel.HavingClause) {
+	if named || ast.HasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || ast.HasAggregate(g.sel.HavingClause) {
 		out.cols = []int{len(g.q.keys)}
 	}
 	return &out, nil

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -16,7 +17,7 @@ func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 		return t.relation(v.RangeVar)
 	case *pg.Node_RangeSubselect:
 		query, refusal := t.query(v.RangeSubselect.Subquery.GetSelectStmt())
-		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: v.RangeSubselect.Lateral, Subquery: selectNode(query), Alias: aliasCopy(v.RangeSubselect.Alias)}}}, refusal
+		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: v.RangeSubselect.Lateral, Subquery: ast.Select(query), Alias: aliasCopy(v.RangeSubselect.Alias)}}}, refusal
 	case *pg.Node_RangeFunction:
 		f := v.RangeFunction
 		if len(f.Coldeflist) > 0 {
@@ -31,16 +32,16 @@ func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 			return nil, refusal
 		}
 		return &pg.Node{Node: &pg.Node_JoinExpr{JoinExpr: &pg.JoinExpr{Jointype: j.Jointype, IsNatural: j.IsNatural, Larg: parts[0], Rarg: parts[1], Quals: parts[2],
-			UsingClause: names(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
+			UsingClause: ast.StringNodes(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
 	}
-	return nil, refuse.Construct.At(locationOf(n), "this item of FROM")
+	return nil, refuse.Construct.At(ast.Location(n), "this item of FROM")
 }
 
 func aliasCopy(a *pg.Alias) *pg.Alias {
 	if a == nil {
 		return nil
 	}
-	return &pg.Alias{Aliasname: a.Aliasname, Colnames: names(a.Colnames)}
+	return &pg.Alias{Aliasname: a.Aliasname, Colnames: ast.StringNodes(a.Colnames)}
 }
 
 // relation rebuilds a name in FROM: a WITH query, or a relation of the sandbox with its schema.
@@ -103,7 +104,7 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	out := &pg.FuncCall{Funcname: names(f.Funcname), Args: args, AggOrder: order, AggFilter: filter, AggWithinGroup: f.AggWithinGroup,
+	out := &pg.FuncCall{Funcname: ast.StringNodes(f.Funcname), Args: args, AggOrder: order, AggFilter: filter, AggWithinGroup: f.AggWithinGroup,
 		AggStar: f.AggStar, AggDistinct: f.AggDistinct, FuncVariadic: f.FuncVariadic, Funcformat: f.Funcformat, Location: -1}
 	if f.Over != nil {
 		if out.Over, refusal = t.window(f.Over); refusal != nil {
@@ -140,16 +141,16 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: test, OperName: names(s.OperName), Subselect: selectNode(query), Location: -1}}}, nil
+	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: test, OperName: ast.StringNodes(s.OperName), Subselect: ast.Select(query), Location: -1}}}, nil
 }
 
 // typeNameCopy rebuilds the name of a type of PostgreSQL's own schemas.
 func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *refuse.Refusal) {
-	words := stringsOf(t.Names)
+	words := ast.Strings(t.Names)
 	if len(words) > 2 || len(words) == 2 && words[0] != "pg_catalog" && words[0] != "information_schema" || t.Setof || t.PctType {
 		return nil, refuse.UnknownType.At(int(t.Location), strings.Join(words, "."))
 	}
-	out := &pg.TypeName{Names: names(t.Names), Typemod: -1, Location: -1}
+	out := &pg.TypeName{Names: ast.StringNodes(t.Names), Typemod: -1, Location: -1}
 	for _, m := range t.Typmods {
 		if m.GetAConst() == nil {
 			return nil, refuse.Construct.At(int(t.Location), "this type modifier")
@@ -170,7 +171,7 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	typ := params.typeOf(n)
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
 	if params.describing {
-		return castNode(null, typ), nil
+		return ast.Cast(null, typ), nil
 	}
 	if n < 1 || n > len(params.values) {
 		return nil, refuse.UnknownParam.At(int(p.Location), n)
@@ -183,13 +184,13 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	}
 	switch v := v.(type) {
 	case nil:
-		return castNode(null, typ), nil
+		return ast.Cast(null, typ), nil
 	case string:
-		return castNode(pg.MakeAConstStrNode(v, -1), typ), nil
+		return ast.Cast(pg.MakeAConstStrNode(v, -1), typ), nil
 	case []policy.Value:
-		return castNode(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil
+		return ast.Cast(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil
 	}
-	return castNode(pg.MakeAConstStrNode(t.b.env.FormatText(typeOfValue(v), v), -1), typ), nil
+	return ast.Cast(pg.MakeAConstStrNode(t.b.env.FormatText(typeOfValue(v), v), -1), typ), nil
 }
 
 // arrayText writes an array literal.

@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -13,7 +14,7 @@ import (
 // usingOf are the names that a join equates by USING or NATURAL.
 func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *refuse.Refusal) {
 	if !j.IsNatural {
-		return stringsOf(j.UsingClause), nil
+		return ast.Strings(j.UsingClause), nil
 	}
 	var names []string
 	others := right.visible()
@@ -109,7 +110,7 @@ func (r *rows) starred(target *pg.ResTarget, parts []relation) []int {
 		return nil
 	}
 	var list []int
-	bare := len(stringsOf(target.Val.GetColumnRef().Fields)) == 0
+	bare := len(ast.Strings(target.Val.GetColumnRef().Fields)) == 0
 	if bare {
 		list = slices.Clone(r.merged)
 	}

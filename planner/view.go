@@ -9,6 +9,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -92,7 +93,7 @@ func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 
 // placedAt gives every node of a tree one place.
 func placedAt(m protoreflect.Message, pos int32) {
-	eachMessage(m, func(m protoreflect.Message) {
+	ast.Each(m, func(m protoreflect.Message) {
 		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
 			m.Set(field, protoreflect.ValueOfInt32(pos))
 		}
@@ -211,7 +212,7 @@ func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, re
 		return nil, refusal
 	}
 	queries := map[string]bool{}
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*pg.CommonTableExpr); ok {
 			queries[c.Ctename] = true
 		}
@@ -220,7 +221,7 @@ func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, re
 	if embedded(p) {
 		catalog, full = "private", "private.schema.table"
 	}
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if refusal != nil {
 			return
 		}

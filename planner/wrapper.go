@@ -5,6 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -43,7 +44,7 @@ func (d *derived) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
-	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || holds(sel.WhereClause, isSubLink) {
+	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, isSubLink) {
 		return nil, nil, nil
 	}
 	inner, columns, refusal := b.simple(query)
@@ -58,7 +59,7 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refu
 	for _, c := range columns {
 		d.names = append(d.names, c.Name)
 	}
-	for i, name := range stringsOf(sub.Alias.Colnames) {
+	for i, name := range ast.Strings(sub.Alias.Colnames) {
 		if i >= len(d.names) {
 			return nil, nil, columnCount.At(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
 		}
@@ -78,7 +79,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 	for _, n := range sel.TargetList {
 		r := n.GetResTarget()
 		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
-			if words := stringsOf(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
+			if words := ast.Strings(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
 				return nil, nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
 			}
 			for i, name := range d.names {
@@ -92,9 +93,9 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		targets = append(targets, target{columnLabel(r), r.Val})
+		targets = append(targets, target{ast.Label(r), r.Val})
 		out.show(b, e)
-		columns = append(columns, OutColumn{Name: columnLabel(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
+		columns = append(columns, OutColumn{Name: ast.Label(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
 	}
 	if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -74,7 +75,7 @@ func deparsed(tree *pg.Node) (string, error) {
 	if err != nil || len(again.Stmts) != 1 {
 		return "", errors.New("rewrite: a statement that cannot be printed")
 	}
-	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
+	if !ast.SameTree(tree, again.Stmts[0].Stmt) {
 		return "", errors.New("rewrite: a statement that its printed form does not keep")
 	}
 	return text, nil
@@ -155,12 +156,12 @@ func (t *twin) rewrite(tree *pg.Node) {
 		if name := target.GetName(); name != "" {
 			t.labelled[name] = true
 		} else if target != nil {
-			labels[target], _ = planner.ColumnName(target.GetVal())
+			labels[target], _ = ast.ColumnName(target.GetVal())
 		}
 	})
 	eachNode(tree.ProtoReflect(), t.node)
 	for target, label := range labels {
-		if now, _ := planner.ColumnName(target.GetVal()); now != label {
+		if now, _ := ast.ColumnName(target.GetVal()); now != label {
 			target.Name = label
 		}
 	}

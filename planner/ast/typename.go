@@ -1,4 +1,4 @@
-package planner
+package ast
 
 import (
 	"strings"
@@ -9,8 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// typeNames are the types that expressions over private columns may be cast to, by the grammar's names for them.
-var typeNames = map[string]policy.Type{
+// TypeNames are the types that expressions over private columns may be cast to, by the grammar's names for them.
+var TypeNames = map[string]policy.Type{
 	"bool": policy.Bool, "boolean": policy.Bool, "int2": policy.Int2, "smallint": policy.Int2, "int4": policy.Int4, "int": policy.Int4,
 	"integer": policy.Int4, "int8": policy.Int8, "bigint": policy.Int8, "float4": policy.Float4, "real": policy.Float4,
 	"float8": policy.Float8, "numeric": policy.NumericType, "decimal": policy.NumericType, "text": policy.Text,
@@ -18,17 +18,17 @@ var typeNames = map[string]policy.Type{
 	"interval": policy.IntervalT, "uuid": policy.UUID,
 }
 
-// arrayTypes are the oids of arrays, by element.
-var arrayTypes = map[policy.Type]policy.Type{
+// ArrayTypes are the oids of arrays, by element.
+var ArrayTypes = map[policy.Type]policy.Type{
 	policy.Bool: 1000, policy.Int2: 1005, policy.Int4: 1007, policy.Int8: 1016, policy.Float4: 1021, policy.Float8: 1022,
 	policy.NumericType: 1231, policy.Text: 1009, policy.Varchar: 1015, policy.DateType: 1182, policy.TimestampT: 1115,
 	policy.TimestampTZ: 1185, policy.IntervalT: 1187, policy.UUID: 2951,
 }
 
-// scalarType reads the name of a type; array tells whether it is an array of it.
-func scalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
-	name := typeNameText(t)
-	typ, ok := typeNames[strings.TrimPrefix(name, "pg_catalog.")]
+// ScalarType reads the name of a type; array tells whether it is an array of it.
+func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
+	name := TypeName(t)
+	typ, ok := TypeNames[strings.TrimPrefix(name, "pg_catalog.")]
 	if !ok && (name == "pg_catalog.bpchar" || name == "bpchar") {
 		return 0, 0, false, refuse.BlankPadded.At(int(t.Location))
 	}
@@ -38,12 +38,13 @@ func scalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refu
 	return typ, typmodOf(typ, t.Typmods), len(t.ArrayBounds) > 0, nil
 }
 
-func typeNameText(t *pg.TypeName) string {
-	return strings.Join(stringsOf(t.Names), ".")
+// TypeName is the name of a type as it is written, with its schema.
+func TypeName(t *pg.TypeName) string {
+	return strings.Join(Strings(t.Names), ".")
 }
 
-// stringsOf reads a list of String nodes; other nodes are left out.
-func stringsOf(nodes []*pg.Node) []string {
+// Strings reads a list of String nodes; other nodes are left out.
+func Strings(nodes []*pg.Node) []string {
 	out := make([]string, 0, len(nodes))
 	for _, n := range nodes {
 		if s := n.GetString_(); s != nil {
@@ -82,8 +83,8 @@ func typmodOf(t policy.Type, modifiers []*pg.Node) int32 {
 // intervalUnits are the fields of INTERVAL '…' FIELD, by the grammar's bit masks.
 var intervalUnits = map[int32]string{4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second"}
 
-// intervalText adds the field of INTERVAL '30' DAY to the text.
-func intervalText(text string, modifiers []*pg.Node) string {
+// IntervalText adds the field of INTERVAL '30' DAY to the text.
+func IntervalText(text string, modifiers []*pg.Node) string {
 	if len(modifiers) == 0 {
 		return text
 	}

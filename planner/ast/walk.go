@@ -1,4 +1,4 @@
-package planner
+package ast
 
 import (
 	"strings"
@@ -33,17 +33,17 @@ func placeless(m protoreflect.Message) {
 	})
 }
 
-// eachMessage visits a tree, from the top.
-func eachMessage(m protoreflect.Message, visit func(protoreflect.Message)) {
+// Each visits a tree, from the top.
+func Each(m protoreflect.Message, visit func(protoreflect.Message)) {
 	visit(m)
 	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
 		case field.IsList() && field.Message() != nil:
 			for i := range v.List().Len() {
-				eachMessage(v.List().Get(i).Message(), visit)
+				Each(v.List().Get(i).Message(), visit)
 			}
 		case !field.IsList() && field.Message() != nil:
-			eachMessage(v.Message(), visit)
+			Each(v.Message(), visit)
 		}
 		return true
 	})

@@ -1,4 +1,4 @@
-package planner
+package ast
 
 import (
 	"strings"
@@ -78,7 +78,7 @@ func subLinkName(n *pg.SubLink) (string, int) {
 			return "column1", 2
 		}
 		if len(s.GetTargetList()) > 0 {
-			return columnLabel(s.GetTargetList()[0].GetResTarget()), 2
+			return Label(s.GetTargetList()[0].GetResTarget()), 2
 		}
 	}
 	return "", 0
@@ -99,8 +99,8 @@ func SQLValueName(op pg.SQLValueFunctionOp) string {
 	return strings.TrimSuffix(strings.ToLower(strings.TrimPrefix(op.String(), "SVFOP_")), "_n")
 }
 
-// columnLabel is the name that PostgreSQL gives an output column.
-func columnLabel(t *pg.ResTarget) string {
+// Label is the name that PostgreSQL gives an output column.
+func Label(t *pg.ResTarget) string {
 	if t.Name != "" {
 		return t.Name
 	}

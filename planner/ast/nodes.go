@@ -5,7 +5,7 @@
 //
 // it says that the first column is named date_trunc and is cast to date, that the second holds an aggregate and is named count,
 // and that n > 3 is among the operands of that call. It knows no table and no session: what the names mean is bound above it.
-package planner
+package ast
 
 import (
 	"strings"
@@ -15,8 +15,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// aggregates are the aggregate functions that the planner tells from other functions.
-var aggregates = map[string]bool{
+// Aggregates are the aggregate functions that the planner tells from other functions.
+var Aggregates = map[string]bool{
 	"count": true, "sum": true, "avg": true, "min": true, "max": true, "stddev": true, "stddev_pop": true, "stddev_samp": true,
 	"variance": true, "var_pop": true, "var_samp": true, "bool_and": true, "bool_or": true, "every": true, "bit_and": true, "bit_or": true,
 	"bit_xor": true, "array_agg": true, "string_agg": true, "json_agg": true, "jsonb_agg": true, "json_object_agg": true,
@@ -26,9 +26,9 @@ var aggregates = map[string]bool{
 	"median": true, "approx_count_distinct": true,
 }
 
-// functionName is the name of a function of PostgreSQL's own schemas.
-func functionName(f *pg.FuncCall) (string, *refuse.Refusal) {
-	names := stringsOf(f.Funcname)
+// FunctionName is the name of a function of PostgreSQL's own schemas.
+func FunctionName(f *pg.FuncCall) (string, *refuse.Refusal) {
+	names := Strings(f.Funcname)
 	last := names[len(names)-1]
 	switch {
 	case last == "" || !(last[0] >= 'a' && last[0] <= 'z' || last[0] == '_'): // "<="(): no function is called as an operator is
@@ -40,38 +40,40 @@ func functionName(f *pg.FuncCall) (string, *refuse.Refusal) {
 	return "", refuse.UnknownFunction.At(int(f.Location), strings.Join(names, ".")+"()")
 }
 
-// isAggregate tells a call of an aggregate that is not a window function.
-func isAggregate(f *pg.FuncCall) bool {
-	names := stringsOf(f.Funcname)
-	return f.Over == nil && len(names) > 0 && (aggregates[names[len(names)-1]] || f.AggStar || f.AggWithinGroup)
+// IsAggregate tells a call of an aggregate that is not a window function.
+func IsAggregate(f *pg.FuncCall) bool {
+	names := Strings(f.Funcname)
+	return f.Over == nil && len(names) > 0 && (Aggregates[names[len(names)-1]] || f.AggStar || f.AggWithinGroup)
 }
 
-// holds tells whether a node of the expression, outside its sub-queries, satisfies the test.
-func holds(n *pg.Node, test func(*pg.Node) bool) bool {
+// Holds tells whether a node of the expression, outside its sub-queries, satisfies the test.
+func Holds(n *pg.Node, test func(*pg.Node) bool) bool {
 	if n == nil {
 		return false
 	}
 	if test(n) {
 		return true
 	}
-	for _, c := range childrenOf(n) {
-		if holds(c, test) {
+	for _, c := range Children(n) {
+		if Holds(c, test) {
 			return true
 		}
 	}
 	return false
 }
 
-func hasAggregate(n *pg.Node) bool {
-	return holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && isAggregate(f) })
+// HasAggregate tells an expression with an aggregate outside its sub-queries.
+func HasAggregate(n *pg.Node) bool {
+	return Holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && IsAggregate(f) })
 }
 
-func hasWindow(n *pg.Node) bool {
-	return holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && f.Over != nil })
+// HasWindow tells an expression with a window function outside its sub-queries.
+func HasWindow(n *pg.Node) bool {
+	return Holds(n, func(n *pg.Node) bool { f := n.GetFuncCall(); return f != nil && f.Over != nil })
 }
 
-// childrenOf are the operands of an expression; a sub-query has only its test.
-func childrenOf(n *pg.Node) []*pg.Node {
+// Children are the operands of an expression; a sub-query has only its test.
+func Children(n *pg.Node) []*pg.Node {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_AExpr:
 		return []*pg.Node{v.AExpr.Lexpr, v.AExpr.Rexpr}
@@ -123,8 +125,8 @@ func childrenOf(n *pg.Node) []*pg.Node {
 	return nil
 }
 
-// locationOf is the byte offset of a node, −1 where the grammar keeps none.
-func locationOf(n *pg.Node) int {
+// Location is the byte offset of a node, −1 where the grammar keeps none.
+func Location(n *pg.Node) int {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_ColumnRef:
 		return int(v.ColumnRef.Location)
@@ -133,7 +135,7 @@ func locationOf(n *pg.Node) int {
 	case *pg.Node_ParamRef:
 		return int(v.ParamRef.Location)
 	case *pg.Node_AExpr:
-		if l := locationOf(v.AExpr.Lexpr); v.AExpr.Lexpr != nil && l >= 0 {
+		if l := Location(v.AExpr.Lexpr); v.AExpr.Lexpr != nil && l >= 0 {
 			return l
 		}
 		return int(v.AExpr.Location)

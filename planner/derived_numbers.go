@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"math"
+	"math/big"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// mostTermMagnitude is the largest whole number on the way to a sum of columns.
+const mostTermMagnitude = 1 << 60
+
+// ratOf is a number as a fraction; false for what is none.
+func ratOf(v policy.Value) (*big.Rat, bool) {
+	switch v := v.(type) {
+	case int64:
+		return new(big.Rat).SetInt64(v), true
+	case policy.Date: // days, of which differences are added up
+		return new(big.Rat).SetInt64(int64(v)), true
+	case policy.Numeric:
+		if v.Scale >= 0 {
+			return new(big.Rat).SetFrac(v.At(v.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), true
+		}
+	case float64:
+		if !math.IsNaN(v) && !math.IsInf(v, 0) {
+			return new(big.Rat).SetFloat64(v), true
+		}
+	}
+	return nil, false
+}
+
+// spanOf are the least and the largest product of numbers of two ranges.
+func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
+	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
+	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
+		if p.Cmp(least) < 0 {
+			least = p
+		}
+		if p.Cmp(most) > 0 {
+			most = p
+		}
+	}
+	return least, most
+}
+
+// unitsOf is a value in units of 10^−scale, of numbers, days or microseconds.
+func unitsOf(v policy.Value, scale int32) (*big.Int, bool) {
+	switch v := v.(type) {
+	case policy.Timestamp:
+		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
+	case policy.Timestamptz:
+		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
+	case float64:
+		return nil, false
+	}
+	x, ok := ratOf(v)
+	if !ok {
+		return nil, false
+	}
+	x.Mul(x, new(big.Rat).SetInt(tens(scale)))
+	return x.Num(), x.IsInt()
+}
+
+func tens(scale int32) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+}
+
+func maxAbs(a, b *big.Int) *big.Int {
+	if a.CmpAbs(b) < 0 {
+		a = b
+	}
+	return new(big.Int).Abs(a)
+}
+
+// domainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of a column
+// without a number of digits of its own.
+func domainDigits(d *policy.Domain) int32 {
+	least, _ := d.Min.(policy.Numeric)
+	most, _ := d.Max.(policy.Numeric)
+	return max(d.Scale, least.Scale, most.Scale, d.Step.Decimal.Scale, 0)
+}
