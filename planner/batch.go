@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -46,7 +47,7 @@ type BatchStrategy struct {
 
 // BatchItem is a statement of a batch, with the settings of the session that asks it.
 type BatchItem struct {
-	Statement Statement
+	Statement parse.Statement
 	Settings  Settings
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -38,23 +39,23 @@ func (a *workAsk) wholly() bool {
 }
 
 // asksOf lists what a statement asks for, or why it cannot be part of a workload.
-func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *refuse.Refusal) {
+func asksOf(s parse.Statement, at int, c Context) (asks []*workAsk, refusal *refuse.Refusal) {
 	c.Work = nil // of the statement alone
 	c = c.limited()
 	defer c.stopped(&refusal)
-	if s.Kind != KindSelect {
-		return nil, s.notSelect()
+	if s.Kind != parse.KindSelect {
+		return nil, s.NotSelect()
 	}
 	b := newBinder(c, &parameters{values: []policy.Value{}, types: s.ParamTypes})
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}, tables: map[*policy.Table]*policy.Table{}}
-	b.open, b.text, b.top = o, s.Text, s.selected()
+	b.open, b.text, b.top = o, s.Text, s.Select()
 	if _, _, refusal = b.bind(b.top); refusal != nil {
-		return nil, s.placed(refusal)
+		return nil, s.Placed(refusal)
 	}
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	sheets, chosen, refusal := (&sheeter{b: b, notes: new(notes), ch: ch, setBySet: true}).sheets()
 	if refusal != nil {
-		return nil, s.placed(refusal)
+		return nil, s.Placed(refusal)
 	}
 	for _, sh := range sheets {
 		for _, a := range sh.asks {

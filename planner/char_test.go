@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -24,7 +25,7 @@ func TestCharColumns(t *testing.T) {
 	c := testContext(t, p)
 	c.Dataset.Buying.Cells = 0
 	where := func(condition string) string {
-		statements, refusal := Parse("SELECT count(*) FROM people WHERE " + condition)
+		statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE " + condition)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
@@ -75,7 +76,7 @@ func engineFunction(f *pg.FuncCall) *refuse.Refusal {
 // notPermitted refuses a function that reaches beyond its arguments, and says where it is answered all the same.
 func notPermitted(name string, pos int) *refuse.Refusal {
 	r := notAllowed.At(pos, name)
-	if form := formOfAct(name); form != "" {
+	if form := parse.FormOfAct(name); form != "" {
 		r.Hint = form
 	}
 	return r
@@ -102,7 +103,7 @@ func notOverRows(env scalar.Env, name string, pos int) *refuse.Refusal {
 	if !engineFunctions[name] && !serverFunction(name) {
 		return nil
 	}
-	if formOfAct(name) != "" {
+	if parse.FormOfAct(name) != "" {
 		return notPermitted(name, pos)
 	}
 	return notAllowed.At(pos, name+"() over private rows").Hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -114,7 +115,7 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 	if words[0] == "set" {
 		return "ok"
 	}
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		return describeRefusal(refusal)
 	}
@@ -148,7 +149,7 @@ func describeRefusal(r *refuse.Refusal) string {
 	return fmt.Sprintf("refused: %s (%s) at %d: %s\n  hint: %s", r.ID, r.SQLState, r.Position, r.Message, r.Hint)
 }
 
-func describeText(s Statement, c Context) string {
+func describeText(s parse.Statement, c Context) string {
 	d, ask, refusal := Describe(s, nil, c)
 	if refusal != nil {
 		return describeRefusal(refusal)
@@ -164,7 +165,7 @@ func describeText(s Statement, c Context) string {
 	return b.String()
 }
 
-func statementText(s Statement) string {
+func statementText(s parse.Statement) string {
 	text := fmt.Sprintf("kind %d name %q values %q", s.Kind, s.Name, s.Values)
 	for _, f := range []struct {
 		name string
@@ -180,7 +181,7 @@ func statementText(s Statement) string {
 	if s.Prepared+s.Savepoint != "" {
 		text += " prepared " + s.Prepared + " savepoint " + s.Savepoint
 	}
-	if r := Refuse(s); r != nil {
+	if r := parse.Refuse(s); r != nil {
 		text += "\n" + describeRefusal(r)
 	}
 	return text

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -47,7 +48,7 @@ const standIns = 16
 const mostBindings = 16
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
-func planOpen(s Statement, values []policy.Value, c Context) (*Plan, *refuse.Refusal) {
+func planOpen(s parse.Statement, values []policy.Value, c Context) (*Plan, *refuse.Refusal) {
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
 	for range mostBindings {

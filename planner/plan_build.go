@@ -6,29 +6,30 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *refuse.Refusal) {
+func Build(s parse.Statement, params []policy.Value, c Context) (p *Plan, refusal *refuse.Refusal) {
 	c = c.limited()
 	defer c.stopped(&refusal)
 	p, refusal = planOpen(s, params, c)
-	return p, s.placed(refusal)
+	return p, s.Placed(refusal)
 }
 
-func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *refuse.Refusal) {
-	if s.Kind != KindSelect {
-		if refusal := Refuse(s); refusal != nil {
+func build(s parse.Statement, values []policy.Value, c Context, o *opening) (*Plan, *refuse.Refusal) {
+	if s.Kind != parse.KindSelect {
+		if refusal := parse.Refuse(s); refusal != nil {
 			return nil, refusal
 		}
-		return nil, s.notSelect()
+		return nil, s.NotSelect()
 	}
 	b := newBinder(c, &parameters{values: values, types: s.ParamTypes, describing: values == nil})
 	b.open = o
-	b.text, b.top = s.Text, s.selected()
+	b.text, b.top = s.Text, s.Select()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
 		return nil, refusal

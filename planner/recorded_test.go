@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -16,7 +17,7 @@ func TestRecordedCatalogStatements(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	planned, refusedBy := 0, map[string][]string{}
 	for _, text := range recorded(t) {
-		statements, refusal := Parse(text)
+		statements, refusal := parse.Parse(text)
 		if refusal != nil {
 			if refusal.ID != "syntax-error" {
 				t.Errorf("%s: %.200s", refusal.ID, text)
@@ -24,7 +25,7 @@ func TestRecordedCatalogStatements(t *testing.T) {
 			continue
 		}
 		for _, s := range statements {
-			if s.Kind != KindSelect {
+			if s.Kind != parse.KindSelect {
 				continue
 			}
 			p, refusal := Build(s, nil, c)

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -93,7 +94,7 @@ var (
 
 // catalogue lists every refusal, in the order of the documentation.
 func catalogue() []*refuse.Reason {
-	return slices.Concat([]*refuse.Reason{planningSteps, planningMemory, planningEnded}, RefusedTexts, RefusedStatements, []*refuse.Reason{
+	return slices.Concat([]*refuse.Reason{planningSteps, planningMemory, planningEnded}, parse.RefusedTexts, parse.RefusedStatements, []*refuse.Reason{
 		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, refuse.UnknownFunction, noOperator, notAllowed,
 		systemColumn, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, badOrdinal, columnCount, duplicateAlias,
 		ungrouped, refuse.AggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
@@ -103,5 +104,5 @@ func catalogue() []*refuse.Reason {
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
 		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong, mixedValues,
-	}, refuse.AfterPlanning, RefusedMySQL)
+	}, refuse.AfterPlanning, parse.RefusedMySQL)
 }

@@ -6,28 +6,29 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // refused runs the text as a session would, up to the first refusal.
 func refused(c Context, text string) *refuse.Refusal {
-	dialect := PostgreSQL
+	dialect := parse.PostgreSQL
 	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
-		dialect, text = MySQL, rest
+		dialect, text = parse.MySQL, rest
 	}
 	if rest, ok := strings.CutPrefix(text, "SET dp.max_error = "); ok {
 		fmt.Sscan(rest, &c.Settings.MaxError)
 		_, text, _ = strings.Cut(rest, "; ")
 	}
-	statements, r := ParseAs(text, dialect, c.Dataset)
+	statements, r := parse.ParseAs(text, dialect, c.Dataset)
 	if r != nil {
 		return r
 	}
 	for _, s := range statements {
-		if s.Kind == KindOther {
-			return Refuse(s)
+		if s.Kind == parse.KindOther {
+			return parse.Refuse(s)
 		}
-		if s.Kind == KindSelect {
+		if s.Kind == parse.KindSelect {
 			if _, r := Build(s, nil, c); r != nil {
 				return r
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -47,7 +48,7 @@ func TestShapes(t *testing.T) {
 	answered, private := 0, 0
 	for _, block := range strings.Split(string(data), "\n;;\n")[1:] {
 		name, sql, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(block), "-- "), "\n")
-		statements, refusal := Parse(sql)
+		statements, refusal := parse.Parse(sql)
 		if refusal != nil {
 			t.Errorf("%s: %v", name, refusal)
 			continue

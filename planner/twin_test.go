@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -260,7 +261,7 @@ func TestTwinFresh(t *testing.T) {
 }
 
 func planOrRefusal(t *testing.T, c Context, sql string) *Plan {
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatalf("%s: %v", sql, refusal)
 	}

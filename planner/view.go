@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -84,7 +85,7 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *ref
 
 // viewSelect parses the text of a source.
 func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
-	sel, refusal := selectOf(text)
+	sel, refusal := parse.OneSelect(text)
 	if sel == nil && refusal == nil {
 		return nil, viewStatement.At(-1)
 	}

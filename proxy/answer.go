@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -68,7 +69,7 @@ func (a *Answerer) Workers() *Workers { return a.workers }
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
 	p, refusal := a.ready(ctx, s, stmt, params)
 	if refusal != nil {
 		return Result{}, refusal

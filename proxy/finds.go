@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -18,7 +19,7 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
 	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if r.plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
 			return refusal

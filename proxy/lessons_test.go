@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -176,10 +176,10 @@ func (l *lesson) asked(sql string) string {
 		return sql
 	}
 	switch k := commands[0]; {
-	case k.Kind == planner.KindDeclare:
+	case k.Kind == parse.KindDeclare:
 		l.portals[k.Cursor.Name], l.fetched[k.Cursor.Name] = k.Inner.Text, 0
 		return k.Inner.Text
-	case k.Kind == planner.KindFetch:
+	case k.Kind == parse.KindFetch:
 		return l.portals[k.Fetch.Name]
 	case k.Inner != nil:
 		return k.Inner.Text
@@ -224,10 +224,10 @@ func (l *lesson) learnQuery(m recorded) bool {
 			break
 		}
 		l.columns(text)
-		if l.fetched["simple"] = 0; k.Kind == planner.KindFetch {
+		if l.fetched["simple"] = 0; k.Kind == parse.KindFetch {
 			portal = k.Fetch.Name
 		}
-		if l.copied(text) || k.Kind == planner.KindDeclare && l.declared() {
+		if l.copied(text) || k.Kind == parse.KindDeclare && l.declared() {
 			continue
 		}
 		if len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" && !l.failed(text, true) {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -170,11 +170,11 @@ func skipped(x exchange) bool {
 func lenientParse(text string) ([]command, *refuse.Refusal) {
 	commands, refusal := parseCommands(text)
 	if refusal != nil {
-		return []command{{Statement: planner.Statement{Kind: planner.KindSelect, Text: text}}}, nil
+		return []command{{Statement: parse.Statement{Kind: parse.KindSelect, Text: text}}}, nil
 	}
 	for i, k := range commands {
-		if k.Kind == planner.KindOther {
-			commands[i] = command{Statement: planner.Statement{Kind: planner.KindSelect, Text: k.Text}}
+		if k.Kind == parse.KindOther {
+			commands[i] = command{Statement: parse.Statement{Kind: parse.KindSelect, Text: k.Text}}
 		}
 	}
 	return commands, nil

@@ -40,7 +40,7 @@ func both(b *testing.B, name, text string, leaves []*planner.Leaf, tables []sand
 		open func(testing.TB) sandbox.Engine
 	}{{"embedded", engine}, {"twin", twinEngine}} {
 		e := on.open(b)
-		q, refusal := rewrite.Outer(parse(b, text, leaves...), e.Dialect())
+		q, refusal := rewrite.Outer(planOf(b, text, leaves...), e.Dialect())
 		if refusal != nil {
 			b.Fatal(refusal)
 		}

@@ -41,7 +41,7 @@ func TestCatalogShape(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			q, refusal := rewrite.Outer(parse(t, text), rewrite.DuckDB)
+			q, refusal := rewrite.Outer(planOf(t, text), rewrite.DuckDB)
 			if refusal != nil {
 				continue
 			}
@@ -212,7 +212,7 @@ func TestPublicTables(t *testing.T) {
 	if err := e.Load(context.Background(), "census", sandbox.Table{Schema: "public", Name: "regions", Rows: privacy.Published(rows)}); err != nil {
 		t.Fatal(err)
 	}
-	plan := parse(t, "SELECT count(*), count(r.name) FROM public.regions r JOIN pg_class c ON c.relname = 'regions'")
+	plan := planOf(t, "SELECT count(*), count(r.name) FROM public.regions r JOIN pg_class c ON c.relname = 'regions'")
 	plan.Outer.Relations = []planner.Relation{{Schema: "public", Name: "regions", Public: regions}}
 	q, refusal := rewrite.Outer(plan, rewrite.DuckDB)
 	if refusal != nil {
@@ -235,7 +235,7 @@ func TestDescribe(t *testing.T) {
 	for i := range tables {
 		tables[i].Rows = privacy.Published(sandbox.Rows{Columns: tables[i].Rows.Value().Columns})
 	}
-	q, refusal := rewrite.Outer(parse(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), rewrite.DuckDB)
+	q, refusal := rewrite.Outer(planOf(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), rewrite.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

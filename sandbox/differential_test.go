@@ -144,7 +144,7 @@ func onPostgreSQL(conn *pgx.Conn, query string) string {
 }
 
 func onEngine(t *testing.T, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
-	q, no := rewrite.Outer(parse(t, query, leaves...), rewrite.DuckDB)
+	q, no := rewrite.Outer(planOf(t, query, leaves...), rewrite.DuckDB)
 	if no != nil && no.SQLState == "DP002" {
 		return "", no.Message
 	}

@@ -125,7 +125,7 @@ func TestCancelledQuery(t *testing.T) {
 	if err := e.Catalog(context.Background(), census()); err != nil {
 		t.Fatal(err)
 	}
-	q, refusal := rewrite.Outer(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), rewrite.DuckDB)
+	q, refusal := rewrite.Outer(planOf(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), rewrite.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

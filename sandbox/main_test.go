@@ -78,8 +78,8 @@ func census() *policy.Policy {
 	return &policy.Policy{Datasets: []*policy.Dataset{d, other}}
 }
 
-// parse makes a plan of a text that reads no leaf but those given.
-func parse(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
+// planOf makes a plan of a text that reads no leaf but those given.
+func planOf(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
 	t.Helper()
 	tree, err := pg.Parse(text)
 	if err != nil {
@@ -91,7 +91,7 @@ func parse(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
 // ask rewrites and runs a catalog query.
 func ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 	t.Helper()
-	q, refusal := rewrite.Outer(parse(t, text), rewrite.DuckDB)
+	q, refusal := rewrite.Outer(planOf(t, text), rewrite.DuckDB)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -18,7 +19,7 @@ import (
 // planned takes a statement the whole way of a free query: parsed and planned, rewritten, run.
 func planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (sandbox.Rows, error) {
 	t.Helper()
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -191,7 +192,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, refusal := planner.Parse(prefix + q.sql)
+	statements, refusal := parse.Parse(prefix + q.sql)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
@@ -102,7 +103,7 @@ func inProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 // undescribed is the half of a Pipeline that the simple protocol does not need.
 type undescribed struct{}
 
-func (undescribed) Describe(context.Context, *proxy.Session, planner.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
+func (undescribed) Describe(context.Context, *proxy.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
 	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
@@ -130,7 +131,7 @@ type readThenWrite struct {
 	left int64 // micro-ε
 }
 
-func (r *readThenWrite) Answer(context.Context, *proxy.Session, planner.Statement, []policy.Value) (proxy.Result, error) {
+func (r *readThenWrite) Answer(context.Context, *proxy.Session, parse.Statement, []policy.Value) (proxy.Result, error) {
 	const cost = 100_000
 	r.mu.Lock()
 	left := r.left
@@ -167,7 +168,7 @@ func newLateCharge(path string) (*lateCharge, error) {
 	return l, err
 }
 
-func (l *lateCharge) Answer(_ context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
+func (l *lateCharge) Answer(_ context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if strings.Contains(s.Text, "dp.charges") {
@@ -204,7 +205,7 @@ func forwarder(t *testing.T, path string) *program {
 	return inProcess(t, path, &forwarding{db: db}, proxy.Limits{})
 }
 
-func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
+func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
 	rows, err := f.db.QueryContext(ctx, s.Text)
 	if err != nil {
 		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}

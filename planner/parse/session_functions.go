@@ -1,4 +1,4 @@
-package planner
+package parse
 
 import (
 	"strings"
@@ -52,8 +52,8 @@ var actForms = map[string]string{
 	"pg_notify":            "No session hears another here; ask the database itself.",
 }
 
-// formOfAct says in what form a function is answered that does something; "": it is none.
-func formOfAct(name string) string { return actForms[name] }
+// FormOfAct says in what form a function is answered that does something; "": it is none.
+func FormOfAct(name string) string { return actForms[name] }
 
 // takeActs puts the arguments in the place of the calls. Calls anywhere else stay, and are refused.
 func (s *Statement) takeActs(q *pg.SelectStmt) {

@@ -1,4 +1,4 @@
-package planner
+package parse
 
 import "github.com/dpproxy/dpproxy/planner/refuse"
 

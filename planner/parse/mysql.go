@@ -1,4 +1,4 @@
-package planner
+package parse
 
 import (
 	"strings"
@@ -116,8 +116,8 @@ func (s *Statement) translated(written string) {
 	}
 }
 
-// placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
-func (s *Statement) placed(r *refuse.Refusal) *refuse.Refusal {
+// Placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
+func (s *Statement) Placed(r *refuse.Refusal) *refuse.Refusal {
 	if s.written == "" || r == nil {
 		return r.InCharacters(s.source)
 	}

@@ -7,7 +7,7 @@
 // it leaves in its tree, which the planner binds. What never runs here (INSERT, CREATE, …) is a statement with its refusal, so
 // that one among many refuses when its turn comes. A SELECT in MySQL's dialect is written as PostgreSQL's first (package mysql)
 // and goes the same way from there on.
-package planner
+package parse
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ func Parse(text string) ([]Statement, *refuse.Refusal) {
 		}
 		s := Statement{Text: strings.TrimSpace(text[from:to]), From: from, source: text, node: raw.Stmt}
 		s.classify()
-		s.refusal = s.placed(s.refusal)
+		s.refusal = s.Placed(s.refusal)
 		statements = append(statements, s)
 	}
 	return statements, nil

@@ -1,4 +1,4 @@
-package planner
+package parse
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// selectOf parses a text that is one SELECT; nil without a refusal: it is something else.
-func selectOf(text string) (*pg.SelectStmt, *refuse.Refusal) {
+// OneSelect parses a text that is one SELECT; nil without a refusal: it is something else.
+func OneSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	blank, refusal := admitted(text)
 	if refusal != nil {
 		return nil, refusal.InCharacters(text)

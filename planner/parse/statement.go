@@ -1,4 +1,4 @@
-package planner
+package parse
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -53,11 +53,11 @@ type Explain struct {
 // Refuse is why a statement of KindOther is not run.
 func Refuse(s Statement) *refuse.Refusal { return s.refusal }
 
-// notSelect refuses a statement by its kind, where only a Select may stand.
-func (s *Statement) notSelect() *refuse.Refusal { return otherKind.At(-1, verbOf(s.Text)) }
+// NotSelect refuses a statement by its kind, where only a Select may stand.
+func (s *Statement) NotSelect() *refuse.Refusal { return otherKind.At(-1, verbOf(s.Text)) }
 
-// selected is the tree of a Select, which plans share and never change.
-func (s *Statement) selected() *pg.SelectStmt { return s.node.GetSelectStmt() }
+// Select is the tree of a Select, which plans share and never change.
+func (s *Statement) Select() *pg.SelectStmt { return s.node.GetSelectStmt() }
 
 // StatementKind says what a session must do with a statement.
 type StatementKind uint8
