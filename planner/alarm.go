@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -95,7 +96,7 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	}
 	call, constant, op := e.Lexpr.GetFuncCall(), e.Rexpr, ast.Strings(e.Name)[0]
 	if call == nil || !ast.IsAggregate(call) {
-		call, constant, op = e.Rexpr.GetFuncCall(), e.Lexpr, mirrored[op]
+		call, constant, op = e.Rexpr.GetFuncCall(), e.Lexpr, predicate.Mirrored[op]
 	}
 	if call == nil || !ast.IsAggregate(call) || call.Over != nil || call.AggDistinct {
 		return nil
@@ -175,7 +176,7 @@ var boolAggregates = wordSet("bool_or bool_and every")
 
 // alarmFor is the leaf's column of an alarm, added at first use; not: the opposite is shown.
 func (g *grouping) alarmFor(a alarmed, not bool) *found {
-	canon := "at least " + textOf(a.least) + " where " + whereText(a.where)
+	canon := "at least " + predicate.Text(a.least) + " where " + whereText(a.where)
 	if a.any {
 		canon = "any of " + canon
 	}
@@ -231,9 +232,9 @@ func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *refuse.Refusa
 		return nil, noMechanism.At(-1, err.Error())
 	}
 	question := s.measure("alarm", s.table.Name+s.about())
-	run := &Measure{Kind: "alarms", Name: s.table.Name + "_alarms", Table: s.table, Counters: []Pred{nil}, Spec: spec, Cost: share}
+	run := &Measure{Kind: "alarms", Name: s.table.Name + "_alarms", Table: s.table, Counters: []predicate.Pred{nil}, Spec: spec, Cost: share}
 	for n := 0; ; n++ {
-		b := encodeText(encodeText(nil, "run of alarms"), knownOf(s.table).fingerprint)
+		b := predicate.EncodeText(predicate.EncodeText(nil, "run of alarms"), knownOf(s.table).fingerprint)
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, each.Rows), int64(each.Neighbors)), int64(n))
 		run.described, run.Digest = b, sha256.Sum256(b)
 		if ch.c.Holdings == nil {
@@ -246,7 +247,7 @@ func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *refuse.Refusa
 		h := held[0]
 		if h.Spec.Alarm != nil && spec.Alarm.Cost.Fits(h.Spec.Alarm.Cost) && ch.c.AlarmsLeft != nil && ch.c.AlarmsLeft(h.ID) > 0 {
 			w := &way{measure: run}
-			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+textOf(int64(ch.c.AlarmsLeft(h.ID)))+" of "+textOf(int64(h.Spec.Alarm.Positives))+" yes answers are left")
+			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.c.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(h.Spec.Alarm.Positives))+" yes answers are left")
 			question.Spec = h.Spec
 			w.alarm = &AlarmQuestion{question, s.alarm.threshold(h.Spec, ch.c.Settings.Confidence)}
 			return w, nil

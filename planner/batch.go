@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -96,7 +97,7 @@ func (b *Batch) readColumns(a *workAsk) {
 		columns, _ := a.columns()
 		for _, c := range columns {
 			if c.Table == t && c.Domain != nil && c.Domain.Ordered() {
-				b.Columns = with(b.Columns, c)
+				b.Columns = predicate.WithColumn(b.Columns, c)
 			}
 		}
 	}

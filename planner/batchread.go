@@ -7,6 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -108,7 +109,7 @@ func (a *workAsk) errorAlone(r workRow, variances []float64) float64 {
 func variances(spec mechanisms.Spec, confidence mechanisms.Confidence) []float64 {
 	list := make([]float64, spec.Counters)
 	for c := range list {
-		list[c] = spec.Only(c).Errors(confidence).Variance(span(0))
+		list[c] = spec.Only(c).Errors(confidence).Variance(predicate.One(0))
 	}
 	return list
 }

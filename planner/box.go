@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -244,16 +245,16 @@ func stepText(d *policy.Domain) string {
 			}
 		}
 	case int64:
-		return textOf(d.Step.Whole)
+		return predicate.Text(d.Step.Whole)
 	}
-	return textOf(canonicalValue(d.Step.Decimal))
+	return predicate.Text(predicate.CanonicalValue(d.Step.Decimal))
 }
 
 func plural(n int64, unit string) string {
 	if n == 1 {
 		return "1 " + unit
 	}
-	return textOf(n) + " " + unit + "s"
+	return predicate.Text(n) + " " + unit + "s"
 }
 
 // spansOf collects cells that come in order into spans.

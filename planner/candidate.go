@@ -3,6 +3,7 @@ package planner
 import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -162,7 +163,7 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 	seen := map[string]bool{}
 	for i, c := range all {
 		m := c.way.measure
-		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + textOf(m.HeldID)
+		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
 		if seen[name] {
 			continue
 		}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -278,7 +279,7 @@ func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, 
 				return nil, refusal
 			}
 		}
-		list.names = append(list.names, "column"+textOf(int64(c+1)))
+		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
 		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
 	}
 	return list, nil

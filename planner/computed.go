@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -54,7 +55,7 @@ func (c *Computed) Meaning() []byte {
 	for _, terms := range list {
 		b = binary.AppendUvarint(b, uint64(len(terms)))
 		for _, t := range terms {
-			b = encodeText(binary.AppendVarint(b, t.Times), t.Column.Name)
+			b = predicate.EncodeText(binary.AppendVarint(b, t.Times), t.Column.Name)
 		}
 	}
 	return b

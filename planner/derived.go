@@ -12,6 +12,7 @@ package planner
 import (
 	"encoding/binary"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,10 +24,10 @@ import (
 type Paired struct {
 	Left, Right *policy.Table
 	On          []Equal
-	Where       Pred     // on Right's columns: the rows of Right that are looked at
-	Only        Pred     // Outer: on Left's columns: the rows that find partners
-	Unique      []Unique // what the bound of rows relies on, which the SQL enforces where no constraint proves it
-	Outer       bool     // rows of Left without a partner stay, with NULL in Right's columns; a last column says which do not
+	Where       predicate.Pred // on Right's columns: the rows of Right that are looked at
+	Only        predicate.Pred // Outer: on Left's columns: the rows that find partners
+	Unique      []Unique       // what the bound of rows relies on, which the SQL enforces where no constraint proves it
+	Outer       bool           // rows of Left without a partner stay, with NULL in Right's columns; a last column says which do not
 	Origins     []Origin
 	KeyOrigins  []Origin
 }
@@ -51,13 +52,13 @@ type Origin struct {
 type Marked struct {
 	From, Other *policy.Table
 	On          []Equal
-	Where       Pred // on Other's columns
+	Where       predicate.Pred // on Other's columns
 }
 
 // PerUnit has one row for each unit and combination of keys that its rows have.
 type PerUnit struct {
 	From       *policy.Table
-	Where      Pred
+	Where      predicate.Pred
 	Keys       []UnitKey
 	JoinKeys   []*policy.Column
 	Present    bool // rows with NULL in a join key are left out
@@ -86,7 +87,7 @@ const (
 type UnitAggregate struct {
 	Kind   UnitAggregateKind
 	Column *policy.Column // nil: UnitCount
-	Where  Pred
+	Where  predicate.Pred
 }
 
 func (p *Paired) Inputs() []*policy.Table  { return []*policy.Table{p.Left, p.Right} }
@@ -97,11 +98,11 @@ func (u *PerUnit) Inputs() []*policy.Table { return []*policy.Table{u.From} }
 func (p *Paired) Meaning() []byte {
 	b := encodeInputs([]byte("paired"), p)
 	b = encodeEquals(b, p.On)
-	b = encodePred(encodePred(b, p.Where), p.Only)
+	b = predicate.Encode(predicate.Encode(b, p.Where), p.Only)
 	for _, u := range p.Unique { // of rows that share a key one is taken
-		b = encodeText(append(b, 'u'), string(u.Table.Fingerprint()))
+		b = predicate.EncodeText(append(b, 'u'), string(u.Table.Fingerprint()))
 		for _, k := range u.Keys {
-			b = encodeText(b, k.Source)
+			b = predicate.EncodeText(b, k.Source)
 		}
 	}
 	if p.Outer {
@@ -112,19 +113,19 @@ func (p *Paired) Meaning() []byte {
 
 // Meaning: see Paired.
 func (m *Marked) Meaning() []byte {
-	return encodePred(encodeEquals(encodeInputs([]byte("marked"), m), m.On), m.Where)
+	return predicate.Encode(encodeEquals(encodeInputs([]byte("marked"), m), m.On), m.Where)
 }
 
 // Meaning: see Paired.
 func (u *PerUnit) Meaning() []byte {
-	b := encodePred(encodeInputs([]byte("unit"), u), u.Where)
+	b := predicate.Encode(encodeInputs([]byte("unit"), u), u.Where)
 	b = binary.AppendUvarint(b, uint64(len(u.Keys)))
 	for _, k := range u.Keys {
-		b = encodeRuns(encodeText(b, k.Column.Name), k.First)
+		b = encodeRuns(predicate.EncodeText(b, k.Column.Name), k.First)
 	}
 	b = binary.AppendUvarint(b, uint64(len(u.JoinKeys)))
 	for _, k := range u.JoinKeys {
-		b = encodeText(b, k.Name)
+		b = predicate.EncodeText(b, k.Name)
 	}
 	if u.Present {
 		b = append(b, 'p')
@@ -133,16 +134,16 @@ func (u *PerUnit) Meaning() []byte {
 	for _, a := range u.Aggregates {
 		b = append(b, byte(a.Kind))
 		if a.Column != nil {
-			b = encodeText(b, a.Column.Name)
+			b = predicate.EncodeText(b, a.Column.Name)
 		}
-		b = encodePred(append(b, 0), a.Where)
+		b = predicate.Encode(append(b, 0), a.Where)
 	}
 	return b
 }
 
 func encodeInputs(b []byte, d policy.Derivation) []byte {
 	for _, t := range d.Inputs() {
-		b = encodeText(b, string(t.Fingerprint()))
+		b = predicate.EncodeText(b, string(t.Fingerprint()))
 	}
 	return b
 }
@@ -150,7 +151,7 @@ func encodeInputs(b []byte, d policy.Derivation) []byte {
 func encodeEquals(b []byte, on []Equal) []byte {
 	b = binary.AppendUvarint(b, uint64(len(on)))
 	for _, e := range on {
-		b = encodeText(encodeText(b, e.Left.Name), e.Right.Name)
+		b = predicate.EncodeText(predicate.EncodeText(b, e.Left.Name), e.Right.Name)
 	}
 	return b
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"encoding/binary"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,7 +36,7 @@ func (m *Matched) Meaning() []byte {
 	b := encodeInputs([]byte("matched"), m)
 	b = binary.AppendUvarint(b, uint64(len(m.Args)))
 	for _, c := range m.Args {
-		b = encodeText(b, c.Name)
+		b = predicate.EncodeText(b, c.Name)
 	}
 	b = binary.AppendUvarint(b, uint64(m.Rows))
 	b = binary.AppendUvarint(b, uint64(len(m.Matches)))

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -149,7 +150,7 @@ func (r *rows) known(k *key, pos int) *expr {
 
 // mark adds the column of a Marked once, and returns its position.
 func (r *rows) mark(m *Marked) int {
-	canon := string(encodePred(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+	canon := string(predicate.Encode(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column

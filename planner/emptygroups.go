@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -152,7 +153,7 @@ func (w *emptyWalk) atLeaf(g *grouping, n *pg.Node, noise bool) *expr {
 		row[c], other[c] = value, value
 	}
 	v, err := e.Eval(row)
-	if again, err2 := e.Eval(other); err != nil || err2 != nil || textOf(again) != textOf(v) {
+	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {
 		return nil
 	}
 	return constantExpr(v, e.Type(), -1)
@@ -204,7 +205,7 @@ func isNothing(e *expr, zero bool) bool {
 	if err != nil || v == nil || !zero {
 		return err == nil && v == nil
 	}
-	number, err := strconv.ParseFloat(textOf(v), 64)
+	number, err := strconv.ParseFloat(predicate.Text(v), 64)
 	return err == nil && number == 0
 }
 
@@ -294,9 +295,9 @@ func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups,
 // tell notes groups that take part.
 func (w *emptyWalk) tell(from []*emptyGroups) {
 	for _, e := range from {
-		by := "HAVING count(*) > " + textOf(max(e.error, 0)) + " after GROUP BY " + e.keys
+		by := "HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " after GROUP BY " + e.keys
 		if e.distinct {
-			by = "GROUP BY " + e.keys + " HAVING count(*) > " + textOf(max(e.error, 0)) + " instead of DISTINCT"
+			by = "GROUP BY " + e.keys + " HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " instead of DISTINCT"
 		}
 		switch {
 		case !e.filtered:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -86,7 +87,7 @@ func canonicalConstant(v policy.Value, t policy.Type) string {
 	if v == nil {
 		return "null:" + strconv.Itoa(int(t))
 	}
-	return strconv.Quote(textOf(v)) + ":" + strconv.Itoa(int(t))
+	return strconv.Quote(predicate.Text(v)) + ":" + strconv.Itoa(int(t))
 }
 
 // shifted is e over the columns n places further on.

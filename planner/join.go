@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -301,8 +302,8 @@ func nearer(first, second *refuse.Refusal) bool {
 }
 
 // lowered folds conditions into a predicate that the database tests.
-func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *refuse.Refusal) {
-	var out Pred
+func (b *binder) lowered(t *policy.Table, where []*expr) (predicate.Pred, *refuse.Refusal) {
+	var out predicate.Pred
 	var said notes
 	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said, b.c.Settings.OffGrid}}
 	v.box.below = true

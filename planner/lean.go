@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -75,7 +76,7 @@ func coverWithin(s, m *solved) *reading {
 		return nil
 	}
 	if m.filter != nil {
-		if !slices.Equal(encodePred(nil, m.filter), encodePred(nil, s.filter)) {
+		if !slices.Equal(predicate.Encode(nil, m.filter), predicate.Encode(nil, s.filter)) {
 			return nil
 		}
 		same, every := *s, *m

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -360,7 +361,7 @@ func compareFactors(a, b Factor) int {
 func encodeFactors(b []byte, factors []Factor) []byte {
 	b = binary.AppendUvarint(b, uint64(len(factors)))
 	for _, f := range factors {
-		b = encodeText(b, f.Column.Name)
+		b = predicate.EncodeText(b, f.Column.Name)
 		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
 			b = binary.AppendVarint(b, n)
 		}

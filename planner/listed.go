@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -234,7 +235,7 @@ func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *refu
 }
 
 func (l *listed) tooMany(most int) *refuse.Refusal {
-	return rowSubquery.At(l.pos).Hinting("More than " + textOf(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
+	return rowSubquery.At(l.pos).Hinting("More than " + predicate.Text(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
 }
 
 // different leaves out what is there twice, and puts the rest into an order that does not depend on the table's.

@@ -11,6 +11,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -94,7 +95,7 @@ func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
 	}
 	m := s.cells.measure(r.Kind.String(), r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, true, spec, r.Cost
-	m.described = encodeText(append(m.described, "synthetic"...), r.Name)
+	m.described = predicate.EncodeText(append(m.described, "synthetic"...), r.Name)
 	m.Digest = sha256.Sum256(m.described)
 	s.measure = m
 	return s, nil

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -49,14 +50,16 @@ func (v *solver) multiply() {
 		return
 	}
 	row := v.table.Columns[m.row()]
-	var filters []Pred
+	var filters []predicate.Pred
 	for _, q := range conjunctsOf(v.s.filter) {
-		if columns, onGrid := columnsOf(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
+		if columns, onGrid := predicate.Columns(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
 			filters = append(filters, q)
 		}
 	}
 	allowed := func(j int32) bool {
-		return !slices.ContainsFunc(filters, func(q Pred) bool { return !satisfied(q, func(*policy.Column) int { return int(j) }) })
+		return !slices.ContainsFunc(filters, func(q predicate.Pred) bool {
+			return !predicate.Satisfied(q, func(*policy.Column) int { return int(j) })
+		})
 	}
 	placed := m.most(allowed)
 	each := placed

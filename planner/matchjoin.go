@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -65,7 +66,7 @@ func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals 
 		}
 	}
 	if most := d.most(func(int32) bool { return true }); most > 1 {
-		b.said.add("rows of " + from.table.Name + " count once for each row of " + t.Name + " that they match, at most " + textOf(most))
+		b.said.add("rows of " + from.table.Name + " count once for each row of " + t.Name + " that they match, at most " + predicate.Text(most))
 	}
 	return &out, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -109,7 +110,7 @@ func (o *opening) find(c *policy.Column, x Context) *refuse.Refusal {
 	}
 	f := &finding{order: map[string]int{}, measure: m, holding: Holding{Spec: m.Finding.Spec(standIns)}}
 	for i := range standIns {
-		text := c.Name + " " + textOf(int64(i+1))
+		text := c.Name + " " + predicate.Text(int64(i+1))
 		f.Values = append(f.Values, text)
 		f.order["="+text] = i
 	}
@@ -142,8 +143,8 @@ func foundIn(n mechanisms.Noisy, h Holding) *finding {
 // keysOf is the measure that finds the keys of an open column, without its cost.
 func keysOf(c *policy.Column) *Measure {
 	t := c.Table
-	m := &Measure{Kind: "keys", Name: t.Name + "_" + c.Name, Table: t, Open: c, Counters: []Pred{nil}}
-	m.described = encodeText(encodeText(encodeText(nil, "keys"), knownOf(t).fingerprint), c.Name)
+	m := &Measure{Kind: "keys", Name: t.Name + "_" + c.Name, Table: t, Open: c, Counters: []predicate.Pred{nil}}
+	m.described = predicate.EncodeText(predicate.EncodeText(predicate.EncodeText(nil, "keys"), knownOf(t).fingerprint), c.Name)
 	m.Digest = sha256.Sum256(m.described)
 	return m
 }
@@ -170,7 +171,7 @@ func (o *opening) finish(p *Plan, c Context) *refuse.Refusal {
 		}
 		p.Finds = append(p.Finds, m)
 		p.Cost = p.Cost.Plus(m.Cost)
-		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+textOf(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
+		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
 			"s have; every question by it uses them from then on")
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -142,7 +143,7 @@ func (p *part) place(at int, values []policy.Value, seen map[string]int32, admit
 // admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
 func (v *solver) admitted(p *part, cells []int) bool {
 	for _, q := range p.within {
-		if !satisfied(q, func(c *policy.Column) int {
+		if !predicate.Satisfied(q, func(c *policy.Column) int {
 			return cells[slices.IndexFunc(p.columns, func(i int) bool { return v.table.Columns[i] == c })]
 		}) {
 			return false
@@ -152,10 +153,10 @@ func (v *solver) admitted(p *part, cells []int) bool {
 }
 
 // within are the conjuncts of the filter that the part's cells decide.
-func (v *solver) within(p *part) []Pred {
-	var out []Pred
+func (v *solver) within(p *part) []predicate.Pred {
+	var out []predicate.Pred
 	for _, q := range conjunctsOf(v.s.filter) {
-		columns, onGrid := columnsOf(q, nil)
+		columns, onGrid := predicate.Columns(q, nil)
 		if onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return !slices.Contains(p.columns, columnIndex(v.table, c)) }) {
 			out = append(out, q)
 		}
@@ -185,7 +186,7 @@ func (v *solver) decidesKeys(lists ...[]*expr) [][]int {
 	}
 	var out [][]int
 	for _, q := range conjunctsOf(v.s.filter) {
-		columns, onGrid := columnsOf(q, nil)
+		columns, onGrid := predicate.Columns(q, nil)
 		var at []int
 		for _, c := range columns {
 			at = union(at, []int{columnIndex(v.table, c)})
@@ -239,15 +240,15 @@ func keyText(values []policy.Value) string {
 		if values[0] == nil {
 			return "n"
 		}
-		return "=" + textOf(canonicalValue(values[0]))
+		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
 	}
 	var b strings.Builder
 	for _, v := range values {
 		text := "n"
 		if v != nil {
-			text = "=" + textOf(canonicalValue(v))
+			text = "=" + predicate.Text(predicate.CanonicalValue(v))
 		}
-		b.Write(encodeText(nil, text))
+		b.Write(predicate.EncodeText(nil, text))
 	}
 	return b.String()
 }

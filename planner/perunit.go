@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -368,7 +369,7 @@ func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int)
 		return nil, refusal
 	}
 	at := slices.IndexFunc(g.u.Aggregates, func(have UnitAggregate) bool {
-		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(encodePred(nil, have.Where), encodePred(nil, a.Where))
+		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
 	})
 	if at < 0 {
 		at = len(g.u.Aggregates)

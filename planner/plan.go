@@ -6,13 +6,15 @@
 package planner
 
 import (
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/policy"
 	"math/big"
 	"slices"
 	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Digest names a measure by its meaning: source, unit, bounds, domains, rules for NULL and outside values, neighbours,
@@ -59,8 +61,8 @@ type Measure struct {
 	Table    *policy.Table
 	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
 	Cuts     [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
-	Where    Pred                 // nil: every row
-	Counters []Pred               // one count per counter and group, over the rows where it holds; nil: every row
+	Where    predicate.Pred       // nil: every row
+	Counters []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -135,7 +136,7 @@ func (s *solved) tellRules(said *notes) {
 		case rows == 1:
 			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
 		default:
-			said.add("at most " + textOf(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
+			said.add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
 		}
 		for _, t := range below {
 			if t == own || t.MaxRowsPerUnit > 1 {
@@ -181,9 +182,9 @@ func boundTold(t *policy.Table, groups bool) string {
 		picked = ", the first by " + t.Appends.Column.Name + " where there are more"
 	}
 	if groups {
-		return "at most " + textOf(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + textOf(t.MaxPerGroup) + " rows in each" + picked
+		return "at most " + predicate.Text(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + predicate.Text(t.MaxPerGroup) + " rows in each" + picked
 	}
-	return "at most " + textOf(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
+	return "at most " + predicate.Text(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
 }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
@@ -281,7 +282,7 @@ func (p *Plan) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
 		}
 	}
 	if widest > 0 {
-		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + textOf(widest))
+		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
 	}
 }
 
@@ -308,8 +309,8 @@ func (p *Plan) tellFew(leaf *Leaf, said *notes) {
 			if run.Most == 0 || run.Measure < 0 {
 				continue
 			}
-			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(span(0), p.Confidence); e.HalfWidth >= run.Most {
-				said.add("there are at most " + textOf(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(predicate.One(0), p.Confidence); e.HalfWidth >= run.Most {
+				said.add("there are at most " + predicate.Text(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
 			}
 		}
 	}
@@ -357,13 +358,13 @@ func (p *Plan) tellErrors() {
 // digest names the plan as a whole.
 func (p *Plan) digest(text string, values []policy.Value) Digest {
 	h := sha256.New()
-	b := encodeText(nil, text)
+	b := predicate.EncodeText(nil, text)
 	for _, v := range values {
-		b = encodeText(b, textOf(v))
+		b = predicate.EncodeText(b, predicate.Text(v))
 	}
 	for _, m := range p.Measures {
 		b = append(b, m.Digest[:]...)
-		b = encodeText(b, m.Cost.String())
+		b = predicate.EncodeText(b, m.Cost.String())
 	}
 	h.Write(b)
 	return Digest(h.Sum(nil))

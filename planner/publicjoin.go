@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -191,7 +192,7 @@ func joinText(v policy.Value) (string, bool) {
 	if x, ok := ratOf(v); ok {
 		return x.RatString(), true
 	}
-	return textOf(v), true
+	return predicate.Text(v), true
 }
 
 // bytesOfLooked is about what a public row takes in an index by its key.
@@ -237,7 +238,7 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 		l.rows[key] = row
 		fmt.Fprintf(hash, "%q", key)
 		for _, v := range row {
-			fmt.Fprintf(hash, " %q", textOf(v))
+			fmt.Fprintf(hash, " %q", predicate.Text(v))
 		}
 	}
 	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
@@ -259,7 +260,7 @@ func joinKey(values []policy.Value) (string, bool) {
 		if !known {
 			return "", false
 		}
-		b.Write(encodeText(nil, text))
+		b.Write(predicate.EncodeText(nil, text))
 	}
 	return b.String(), true
 }

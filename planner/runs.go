@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -198,5 +199,5 @@ func (p *part) encodeMask(b []byte, mask []bool) []byte {
 			at += n
 		}
 	})
-	return encodeText(b, string(packed))
+	return predicate.EncodeText(b, string(packed))
 }

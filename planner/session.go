@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -122,7 +123,7 @@ func readOnline(r *policy.Release) (*onlineRelease, error) {
 	m := o.cells.measure(kind, r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
 	if !o.drawn {
-		m.described = encodeText(append(m.described, "online"...), r.Name)
+		m.described = predicate.EncodeText(append(m.described, "online"...), r.Name)
 		m.Digest = sha256.Sum256(m.described)
 	}
 	o.measure = m

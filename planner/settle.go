@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -81,7 +82,7 @@ func (s *settler) settled(e *expr) *expr {
 		return own
 	}
 	of := ofSum{at, times, f.plus, e.Type(), e.Typmod(), bare, scale}
-	out := node(formOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+textOf(int64(e.Type()))+" "+textOf(int64(scale)), of, e.pos, own)
+	out := node(formOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+predicate.Text(int64(e.Type()))+" "+predicate.Text(int64(scale)), of, e.pos, own)
 	out.monotone = true
 	return out
 }
@@ -128,7 +129,7 @@ func (s *settler) compared(t *translator, e *expr) *expr {
 	}
 	op, with := e.op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), times)
 	if times.Sign() < 0 {
-		op = mirrored[op]
+		op = predicate.Mirrored[op]
 	}
 	op, constant, ok := comparedWith(op, with, sum.Decimal())
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -293,5 +294,5 @@ func joinSpans(list [][]mechanisms.Span) []mechanisms.Span {
 	for _, spans := range list {
 		all = append(all, spans...)
 	}
-	return unite(all, nil)
+	return predicate.Unite(all, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -93,7 +94,7 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	}
 	// The count of a key and that of another may both be off.
 	each, err := mechanisms.NewConfidence(1 - (1-ch.c.Settings.Confidence.Float())/float64(s.cells))
-	if err != nil || spec.RankError(ch.c.Settings.Confidence) >= 2*float64(w.measure.Spec.Error(span(0), each).HalfWidth) {
+	if err != nil || spec.RankError(ch.c.Settings.Confidence) >= 2*float64(w.measure.Spec.Error(predicate.One(0), each).HalfWidth) {
 		return nil
 	}
 	own.Spec, own.Cost = spec, share

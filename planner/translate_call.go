@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -382,7 +383,7 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	e := node(formOther, name, s, pos, args...)
 	e.order(t.env, name)
 	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].form == formConstant {
-		field := strings.ToLower(textOf(mustConstant(args[0])))
+		field := strings.ToLower(predicate.Text(mustConstant(args[0])))
 		elapsed := args[1].Type() == policy.IntervalT // between two moments: whole days, and the rest of one
 		if e.monotone = args[1].monotone && (field == "epoch" || field == "year" || field == "day" && elapsed); e.monotone && args[1].Type() == policy.TimestampTZ {
 			e.setClock(t.env.Zone, args[1])
@@ -392,7 +393,7 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 		}
 	}
 	if name == "to_char" && len(args) == 2 && args[0].monotone && isDated(args[0].Type()) && args[1].form == formConstant && mustConstant(args[1]) != nil {
-		if unit := scalar.TemplateUnit(textOf(mustConstant(args[1]))); unit != "" {
+		if unit := scalar.TemplateUnit(predicate.Text(mustConstant(args[1]))); unit != "" {
 			e.form, e.want = formExtract, unit
 		}
 	}

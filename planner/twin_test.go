@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -34,38 +35,38 @@ func randomRows(r *rand.Rand, t *policy.Table, n int) []scalar.Row {
 }
 
 // holdsOn evaluates a predicate on a row, as the database would.
-func holdsOn(t *testing.T, p Pred, row scalar.Row, at map[*policy.Column]int) bool {
+func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Column]int) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			if !holdsOn(t, q, row, at) {
 				return false
 			}
 		}
 		return true
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			if holdsOn(t, q, row, at) {
 				return true
 			}
 		}
 		return false
-	case InCells:
+	case predicate.InCells:
 		cell, ok := p.Column.Domain.Cell(row[at[p.Column]])
 		if !ok {
 			t.Fatalf("%s: value %v lies in no cell", p.Column.Name, row[at[p.Column]])
 		}
-		return inSpans(p.Spans, cell)
-	case Compare:
+		return predicate.Contains(p.Spans, cell)
+	case predicate.Compare:
 		v := row[at[p.Column]]
 		if v == nil {
 			return false
 		}
 		d := scalar.Compare(p.Column.Type, v, p.Value)
 		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
-	case Between:
+	case predicate.Between:
 		a, b := row[at[p.Left]], row[at[p.Right]]
 		if a == nil || b == nil {
 			return false

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -123,7 +124,7 @@ func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *refuse
 		return nil, refusal
 	}
 	at := slices.IndexFunc(u.Aggregates, func(have UnitAggregate) bool {
-		return slices.Equal(encodePred(nil, have.Where), encodePred(nil, holds))
+		return slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, holds))
 	})
 	if at < 0 {
 		at = len(u.Aggregates)

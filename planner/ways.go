@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -154,7 +155,7 @@ func (s *solved) kind() string {
 
 // variance is the expected squared error of a count of one cell.
 func (ch *chooser) variance(spec mechanisms.Spec) float64 {
-	return spec.Error(span(0), ch.c.Settings.Confidence).Variance
+	return spec.Error(predicate.One(0), ch.c.Settings.Confidence).Variance
 }
 
 // each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.

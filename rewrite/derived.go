@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -231,7 +232,7 @@ func (w *writer) unitKey(k planner.UnitKey) string {
 		if d.Ordered() {
 			value = w.constant(k.Column, d.Low(int(first)))
 		}
-		sql += " WHEN " + w.predicate(planner.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
+		sql += " WHEN " + w.predicate(predicate.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
 	}
 	return sql + " END"
 }

@@ -157,7 +157,7 @@ var Faults = []Fault{
 	{"a computed column loses a sign", "rewrite/computed.go", "\t\t\top = \"-\"\n", "\t\t\top = \"+\"\n", "rewrite.TestJoinsCountWhatTheSQLSays", false},
 	{"a computed column's domain ends too early", "planner/computed.go", "high.Add(high, to)", "high.Add(high, from)", "planner.TestTwinComputed", false},
 	{"a computed column has no cell for NULL", "planner/computed.go", "		if d.Null >= 0 {\n			nulls = policy.NullCell\n		}\n", "", "planner.TestTwinComputed", false},
-	{"a comparison that is moved over keeps its direction", "planner/settle.go", "op = mirrored[op]", "_ = mirrored[op]", "planner.TestTwinComputed", false},
+	{"a comparison that is moved over keeps its direction", "planner/settle.go", "op = predicate.Mirrored[op]", "_ = predicate.Mirrored[op]", "planner.TestTwinComputed", false},
 	{"a move in steps is rounded down", "mechanisms/step.go", "sum.Bound = Bound{Low: -((down + step - 1) / step), High: (up + step - 1) / step}", "sum.Bound = Bound{Low: -(down / step), High: up / step}", "mechanisms.TestMoneyIsNeverRefused", false},
 	{"the weight of a row in a sum is dropped", "planner/sums.go", "				weight = w[at]\n", "				_ = w[at]\n", "test/truth.TestTruth", true},
 	{"a join forgets its keys and multiplies rows", "rewrite/derived.go", "equals(a, b, p.On)...)", "equals(a, b, p.On)[:0]...)", "test/truth.TestTruth", true},

@@ -1,4 +1,4 @@
-package planner
+package predicate
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 // The algebra of predicates. A nil Pred holds everywhere. Results are canonical: flat, sorted, one InCells a column in
 // each AllOf and AnyOf, no part twice; so questions that mean the same have the same digest however they are written.
 
-// cellsPred is InCells, or nil and Never at its ends: a normalised value is always in exactly one cell.
-func cellsPred(c *policy.Column, spans []mechanisms.Span) Pred {
+// Cells is InCells, or nil and Never at its ends: a normalised value is always in exactly one cell.
+func Cells(c *policy.Column, spans []mechanisms.Span) Pred {
 	switch {
 	case len(spans) == 0:
 		return Never{}
@@ -22,8 +22,8 @@ func cellsPred(c *policy.Column, spans []mechanisms.Span) Pred {
 	return InCells{Column: c, Spans: spans}
 }
 
-// allOf is the conjunction.
-func allOf(parts ...Pred) Pred {
+// All is the conjunction.
+func All(parts ...Pred) Pred {
 	flat := make([]Pred, 0, len(parts))
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -36,7 +36,7 @@ func allOf(parts ...Pred) Pred {
 			flat = append(flat, p)
 		}
 	}
-	flat = compareWithin(mergeCells(flat, intersect), true)
+	flat = compareWithin(mergeCells(flat, Intersect), true)
 	for _, p := range flat {
 		if _, never := p.(Never); never {
 			return Never{}
@@ -48,8 +48,8 @@ func allOf(parts ...Pred) Pred {
 	return AllOf(flat)
 }
 
-// anyOf is the disjunction; without parts it holds nowhere.
-func anyOf(parts ...Pred) Pred {
+// Any is the disjunction; without parts it holds nowhere.
+func Any(parts ...Pred) Pred {
 	flat := make([]Pred, 0, len(parts))
 	for _, p := range parts {
 		switch p := p.(type) {
@@ -62,7 +62,7 @@ func anyOf(parts ...Pred) Pred {
 			flat = append(flat, p)
 		}
 	}
-	flat = mergeCells(flat, unite)
+	flat = mergeCells(flat, Unite)
 	if slices.Contains(flat, nil) {
 		return nil
 	}
@@ -103,11 +103,11 @@ func mergeCells(parts []Pred, join func(a, b []mechanisms.Span) []mechanisms.Spa
 			continue
 		}
 		if have, ok := out[i].(InCells); ok {
-			out[i] = cellsPred(in.Column, join(have.Spans, in.Spans))
+			out[i] = Cells(in.Column, join(have.Spans, in.Spans))
 		} else if out[i] == nil {
-			out[i] = cellsPred(in.Column, join([]mechanisms.Span{{From: 0, To: in.Column.Domain.Size()}}, in.Spans))
+			out[i] = Cells(in.Column, join([]mechanisms.Span{{From: 0, To: in.Column.Domain.Size()}}, in.Spans))
 		} else {
-			out[i] = cellsPred(in.Column, join(nil, in.Spans))
+			out[i] = Cells(in.Column, join(nil, in.Spans))
 		}
 	}
 	return out
@@ -124,7 +124,7 @@ func canonicalParts(parts []Pred) []Pred {
 			keyed = append(keyed, struct {
 				key string
 				p   Pred
-			}{string(encodePred(nil, p)), p})
+			}{string(Encode(nil, p)), p})
 		}
 	}
 	if len(keyed) > 1 {
@@ -144,45 +144,45 @@ func canonicalParts(parts []Pred) []Pred {
 	return out
 }
 
-// complement holds exactly where p does not.
-func complement(p Pred) Pred {
+// Not holds exactly where p does not.
+func Not(p Pred) Pred {
 	switch p := p.(type) {
 	case nil:
 		return Never{}
 	case AllOf:
 		parts := make([]Pred, len(p))
 		for i, q := range p {
-			parts[i] = complement(q)
+			parts[i] = Not(q)
 		}
-		return anyOf(parts...)
+		return Any(parts...)
 	case AnyOf:
 		parts := make([]Pred, len(p))
 		for i, q := range p {
 			if c, ok := q.(Compare); ok && hasNull(p, c.Column) { // which its complement has not
-				c.Op = opposite[c.Op]
+				c.Op = Opposite[c.Op]
 				parts[i] = c
 				continue
 			}
-			parts[i] = complement(q)
+			parts[i] = Not(q)
 		}
-		return allOf(parts...)
+		return All(parts...)
 	case InCells:
-		return cellsPred(p.Column, outside(p.Spans, p.Column.Domain.Size()))
+		return Cells(p.Column, Outside(p.Spans, p.Column.Domain.Size()))
 	case Compare:
-		p.Op = opposite[p.Op]
+		p.Op = Opposite[p.Op]
 		if null := p.Column.Domain.Null; null >= 0 {
-			return anyOf(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
+			return Any(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
 		}
 		return p
 	case Between:
-		p.Op = opposite[p.Op]
+		p.Op = Opposite[p.Op]
 		parts := []Pred{p}
 		for _, c := range []*policy.Column{p.Left, p.Right} {
 			if null := c.Domain.Null; null >= 0 {
 				parts = append(parts, InCells{c, []mechanisms.Span{{From: null, To: null + 1}}})
 			}
 		}
-		return anyOf(parts...)
+		return Any(parts...)
 	}
 	return nil // of Never
 }
@@ -191,29 +191,29 @@ func complement(p Pred) Pred {
 func hasNull(parts []Pred, c *policy.Column) bool {
 	return slices.ContainsFunc(parts, func(p Pred) bool {
 		in, ok := p.(InCells)
-		return ok && in.Column == c && c.Domain.Null >= 0 && inSpans(in.Spans, c.Domain.Null)
+		return ok && in.Column == c && c.Domain.Null >= 0 && Contains(in.Spans, c.Domain.Null)
 	})
 }
 
-// opposite is the operator that holds where the other does not, mirrored the one with its operands exchanged.
+// Opposite is the operator that holds where the other does not, Mirrored the one with its operands exchanged.
 var (
-	opposite = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
-	mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+	Opposite = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+	Mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
 )
 
-// columnsOf adds the columns that p reads; onGrid is false when p compares inside a step.
-func columnsOf(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+// Columns adds the columns that p reads; onGrid is false when p compares inside a step.
+func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
 	switch p := p.(type) {
 	case AllOf:
 		return columnsOfAll(p, into)
 	case AnyOf:
 		return columnsOfAll(p, into)
 	case InCells:
-		return with(into, p.Column), true
+		return WithColumn(into, p.Column), true
 	case Compare:
-		return with(into, p.Column), false
+		return WithColumn(into, p.Column), false
 	case Between:
-		return with(with(into, p.Left), p.Right), false
+		return WithColumn(WithColumn(into, p.Left), p.Right), false
 	}
 	return into, true
 }
@@ -222,40 +222,41 @@ func columnsOfAll(parts []Pred, into []*policy.Column) (columns []*policy.Column
 	onGrid = true
 	for _, q := range parts {
 		var ok bool
-		into, ok = columnsOf(q, into)
+		into, ok = Columns(q, into)
 		onGrid = onGrid && ok
 	}
 	return into, onGrid
 }
 
-func with(list []*policy.Column, c *policy.Column) []*policy.Column {
+// WithColumn is the list with a column, once.
+func WithColumn(list []*policy.Column, c *policy.Column) []*policy.Column {
 	if slices.Contains(list, c) {
 		return list
 	}
 	return append(list, c)
 }
 
-// satisfied evaluates an on-grid predicate on the cells of its columns.
-func satisfied(p Pred, cell func(*policy.Column) int) bool {
+// Satisfied evaluates an on-grid predicate on the cells of its columns.
+func Satisfied(p Pred, cell func(*policy.Column) int) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
 	case AllOf:
 		for _, q := range p {
-			if !satisfied(q, cell) {
+			if !Satisfied(q, cell) {
 				return false
 			}
 		}
 		return true
 	case AnyOf:
 		for _, q := range p {
-			if satisfied(q, cell) {
+			if Satisfied(q, cell) {
 				return true
 			}
 		}
 		return false
 	case InCells:
-		return inSpans(p.Spans, cell(p.Column))
+		return Contains(p.Spans, cell(p.Column))
 	}
 	return false
 }

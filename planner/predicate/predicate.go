@@ -7,7 +7,7 @@
 // inside a step: AllOf{InCells, InCells, Compare}. All and Any put such together, Not turns one round, and what comes out is
 // written in one way, so that questions that mean the same have the same digest however they were asked. Package rewrite writes
 // them in SQL.
-package planner
+package predicate
 
 import (
 	"github.com/dpproxy/dpproxy/mechanisms"

@@ -1,4 +1,4 @@
-package planner
+package predicate
 
 import (
 	"slices"
@@ -18,11 +18,11 @@ func (p Compare) compared() (whole []mechanisms.Span, divided int, ok bool) {
 	}
 	switch p.Op {
 	case "<", "<=":
-		whole = nonEmpty(0, cell)
+		whole = FromTo(0, cell)
 	case ">", ">=":
-		whole = nonEmpty(cell+1, d.Regular)
+		whole = FromTo(cell+1, d.Regular)
 	case "<>":
-		whole = append(nonEmpty(0, cell), nonEmpty(cell+1, d.Regular)...)
+		whole = append(FromTo(0, cell), FromTo(cell+1, d.Regular)...)
 	}
 	return whole, cell, true
 }
@@ -43,18 +43,18 @@ func compareWithin(parts []Pred, all bool) []Pred {
 			if !ok {
 				continue
 			}
-			cell := span(divided)
-			may := unite(whole, cell)
-			left := intersect(in.Spans, may)
-			switch has := inSpans(in.Spans, divided); {
+			cell := One(divided)
+			may := Unite(whole, cell)
+			left := Intersect(in.Spans, may)
+			switch has := Contains(in.Spans, divided); {
 			case all && !has: // only whole cells are left
-				parts[i], parts[j] = nil, cellsPred(in.Column, intersect(in.Spans, whole))
+				parts[i], parts[j] = nil, Cells(in.Column, Intersect(in.Spans, whole))
 			case all && slices.Equal(left, may):
 				parts[j] = nil
 			case all:
-				parts[j] = cellsPred(in.Column, left)
+				parts[j] = Cells(in.Column, left)
 			case has:
-				parts[i], parts[j] = Never{}, cellsPred(in.Column, unite(in.Spans, whole))
+				parts[i], parts[j] = Never{}, Cells(in.Column, Unite(in.Spans, whole))
 			default:
 				if parts[j] = (InCells{in.Column, lessSpans(in.Spans, whole)}); len(parts[j].(InCells).Spans) == 0 {
 					parts[j] = Never{}
@@ -78,5 +78,5 @@ func lessSpans(a, b []mechanisms.Span) []mechanisms.Span {
 	if len(a) == 0 {
 		return nil
 	}
-	return intersect(a, outside(b, a[len(a)-1].To))
+	return Intersect(a, Outside(b, a[len(a)-1].To))
 }

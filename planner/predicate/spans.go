@@ -1,4 +1,4 @@
-package planner
+package predicate
 
 import (
 	"slices"
@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// intersect, unite and outside are set operations on sorted, disjoint spans.
-func intersect(a, b []mechanisms.Span) []mechanisms.Span {
+// Intersect are the cells that are in both of two lists of sorted, disjoint spans.
+func Intersect(a, b []mechanisms.Span) []mechanisms.Span {
 	var out []mechanisms.Span
 	for i, j := 0, 0; i < len(a) && j < len(b); {
 		if from, to := max(a[i].From, b[j].From), min(a[i].To, b[j].To); from < to {
@@ -22,7 +22,8 @@ func intersect(a, b []mechanisms.Span) []mechanisms.Span {
 	return out
 }
 
-func unite(a, b []mechanisms.Span) []mechanisms.Span {
+// Unite are the cells that are in one of them, or in both.
+func Unite(a, b []mechanisms.Span) []mechanisms.Span {
 	all := append(slices.Clone(a), b...)
 	slices.SortFunc(all, func(x, y mechanisms.Span) int { return x.From - y.From })
 	var out []mechanisms.Span
@@ -36,7 +37,8 @@ func unite(a, b []mechanisms.Span) []mechanisms.Span {
 	return out
 }
 
-func outside(a []mechanisms.Span, size int) []mechanisms.Span {
+// Outside are the cells below size that are in none of the spans.
+func Outside(a []mechanisms.Span, size int) []mechanisms.Span {
 	var out []mechanisms.Span
 	at := 0
 	for _, s := range a {
@@ -51,8 +53,8 @@ func outside(a []mechanisms.Span, size int) []mechanisms.Span {
 	return out
 }
 
-// inSpans tells whether a cell is in sorted, disjoint spans.
-func inSpans(spans []mechanisms.Span, cell int) bool {
+// Contains tells whether a cell is in sorted, disjoint spans.
+func Contains(spans []mechanisms.Span, cell int) bool {
 	i, _ := slices.BinarySearchFunc(spans, cell, func(s mechanisms.Span, c int) int {
 		switch {
 		case s.To <= c:
@@ -65,13 +67,13 @@ func inSpans(spans []mechanisms.Span, cell int) bool {
 	return i < len(spans) && spans[i].From <= cell && cell < spans[i].To
 }
 
-// nonEmpty are the cells from one to another, none where that is not after it.
-func nonEmpty(from, to int) []mechanisms.Span {
+// FromTo are the cells from one to another, none where that is not after it.
+func FromTo(from, to int) []mechanisms.Span {
 	if from >= to {
 		return nil
 	}
 	return []mechanisms.Span{{From: from, To: to}}
 }
 
-// span is one cell.
-func span(cell int) []mechanisms.Span { return []mechanisms.Span{{From: cell, To: cell + 1}} }
+// One is one cell.
+func One(cell int) []mechanisms.Span { return []mechanisms.Span{{From: cell, To: cell + 1}} }

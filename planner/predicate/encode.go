@@ -1,4 +1,4 @@
-package planner
+package predicate
 
 import (
 	"encoding/binary"
@@ -12,11 +12,13 @@ import (
 // The canonical encoding of predicates, of which that of measures is made. Every part is preceded by its length or count, so that
 // what is different has different encodings.
 
-func encodeText(b []byte, s string) []byte {
+// EncodeText writes a text behind its length.
+func EncodeText(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-func encodeSpans(b []byte, spans []mechanisms.Span) []byte {
+// EncodeSpans writes spans behind their number.
+func EncodeSpans(b []byte, spans []mechanisms.Span) []byte {
 	b = binary.AppendUvarint(b, uint64(len(spans)))
 	for _, s := range spans {
 		b = binary.AppendUvarint(b, uint64(s.From))
@@ -25,36 +27,36 @@ func encodeSpans(b []byte, spans []mechanisms.Span) []byte {
 	return b
 }
 
-// encodePred writes a canonical predicate.
-func encodePred(b []byte, p Pred) []byte {
+// Encode writes a canonical predicate.
+func Encode(b []byte, p Pred) []byte {
 	switch p := p.(type) {
 	case AllOf:
 		b = binary.AppendUvarint(append(b, 'a'), uint64(len(p)))
 		for _, q := range p {
-			b = encodePred(b, q)
+			b = Encode(b, q)
 		}
 		return b
 	case AnyOf:
 		b = binary.AppendUvarint(append(b, 'o'), uint64(len(p)))
 		for _, q := range p {
-			b = encodePred(b, q)
+			b = Encode(b, q)
 		}
 		return b
 	case InCells:
-		return encodeSpans(encodeText(append(b, 'i'), p.Column.Name), p.Spans)
+		return EncodeSpans(EncodeText(append(b, 'i'), p.Column.Name), p.Spans)
 	case Compare:
-		b = encodeText(encodeText(append(b, 'c'), p.Column.Name), p.Op)
-		return encodeText(b, textOf(canonicalValue(p.Value)))
+		b = EncodeText(EncodeText(append(b, 'c'), p.Column.Name), p.Op)
+		return EncodeText(b, Text(CanonicalValue(p.Value)))
 	case Between:
-		return encodeText(encodeText(encodeText(append(b, 'b'), p.Left.Name), p.Right.Name), p.Op)
+		return EncodeText(EncodeText(EncodeText(append(b, 'b'), p.Left.Name), p.Right.Name), p.Op)
 	case Never:
 		return append(b, 'n')
 	}
 	return append(b, 't')
 }
 
-// canonicalValue makes 1.50 and 1.5 one value.
-func canonicalValue(v policy.Value) policy.Value {
+// CanonicalValue makes 1.50 and 1.5 one value.
+func CanonicalValue(v policy.Value) policy.Value {
 	n, ok := v.(policy.Numeric)
 	if !ok {
 		return v
@@ -69,8 +71,8 @@ func canonicalValue(v policy.Value) policy.Value {
 	return n
 }
 
-// textOf writes a value for canonical texts and literals: equal values have equal texts within one Go type.
-func textOf(v policy.Value) string {
+// Text writes a value for canonical texts and literals: equal values have equal texts within one Go type.
+func Text(v policy.Value) string {
 	switch v := v.(type) {
 	case nil:
 		return "NULL"
@@ -95,7 +97,7 @@ func textOf(v policy.Value) string {
 	case []policy.Value:
 		parts := make([]string, len(v))
 		for i, p := range v {
-			parts[i] = strconv.Quote(textOf(p))
+			parts[i] = strconv.Quote(Text(p))
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	}
