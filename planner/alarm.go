@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -112,7 +113,7 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	if refusal != nil {
 		return nil
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok || x.Cmp(big.NewRat(mostThreshold, 1)) > 0 || x.Cmp(big.NewRat(-mostThreshold, 1)) < 0 {
 		return nil
 	}

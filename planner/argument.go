@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -48,8 +49,8 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *refu
 			return nil, domainMissing.At(pos, c.Name)
 		}
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
-		v.least, _ = ratOf(c.Domain.Min)
-		v.most, _ = ratOf(c.Domain.Max)
+		v.least, _ = derived.RatOf(c.Domain.Min)
+		v.most, _ = derived.RatOf(c.Domain.Max)
 	} else if t := g.rows.table; !(v.centred && v.linear(t) || v.multiply(t) || !v.centred && v.linear(t)) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal

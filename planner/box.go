@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -224,7 +225,7 @@ func (b *box) unsteady(e *expr) *refuse.Refusal {
 // stepOf writes the step of a column for people.
 func stepOf(c *policy.Column) string {
 	d := c.Domain
-	if step, ok := d.Min.(int64); ok && len(operandsOf(c)) > 0 && isInstant(operandsOf(c)[0].Type) { // of microseconds
+	if step, ok := d.Min.(int64); ok && len(derived.OperandsOf(c)) > 0 && isInstant(derived.OperandsOf(c)[0].Type) { // of microseconds
 		return stepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
 	}
 	return stepText(d)

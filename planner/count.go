@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -148,7 +149,7 @@ func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
 	if v == nil {
 		return true
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	return ok && x.Sign() == 0
 }
 

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -41,13 +42,13 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *refuse.Refusal) {
 // NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
 func NullableUnit(t *policy.Table) bool {
 	switch d := t.Derived.(type) {
-	case *Paired:
+	case *derived.Paired:
 		return d.Outer && NullableUnit(d.Left)
-	case *Marked:
+	case *derived.Marked:
 		return NullableUnit(d.From)
-	case *Computed:
+	case *derived.Computed:
 		return NullableUnit(d.From)
-	case *Matched:
+	case *derived.Matched:
 		return NullableUnit(d.From)
 	case nil:
 		return t.NullEach
@@ -59,7 +60,7 @@ func NullableUnit(t *policy.Table) bool {
 // are units.
 func (r *rows) present(k *key, pos int) *expr {
 	if k.present == 0 && k.column.Unit && NullableUnit(r.table) { // it has a row of its unit: itself
-		return columnExpr(r.mark(&Marked{From: r.table, Other: r.table}), policy.Bool, -1, pos)
+		return columnExpr(r.mark(&derived.Marked{From: r.table, Other: r.table}), policy.Bool, -1, pos)
 	}
 	if k.present == 0 {
 		return constantExpr(true, policy.Bool, pos)
@@ -94,7 +95,7 @@ func (b *binder) elsewhere(r *rows, s *pg.SubLink, holding bool) (*expr, *refuse
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
-	m := &Marked{From: r.table}
+	m := &derived.Marked{From: r.table}
 	var other *rows
 	var refusal *refuse.Refusal
 	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
@@ -145,18 +146,18 @@ func (r *rows) unlessNull(found *expr, k *key, pos int) (*expr, *refuse.Refusal)
 
 // known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.
 func (r *rows) known(k *key, pos int) *expr {
-	return columnExpr(r.mark(&Marked{From: r.table, Other: r.table, On: []Equal{{k.column, k.column}}}), policy.Bool, -1, pos)
+	return columnExpr(r.mark(&derived.Marked{From: r.table, Other: r.table, On: []derived.Equal{{Left: k.column, Right: k.column}}}), policy.Bool, -1, pos)
 }
 
 // mark adds the column of a Marked once, and returns its position.
-func (r *rows) mark(m *Marked) int {
-	canon := string(predicate.Encode(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+func (r *rows) mark(m *derived.Marked) int {
+	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column
 		}
 	}
-	r.become(marked(m))
+	r.become(derived.NewMarked(m))
 	at := len(r.table.Columns) - 1
 	r.marks = append(slices.Clone(r.marks), mark{canon, at})
 	return at
@@ -184,7 +185,7 @@ func (r *rows) become(t *policy.Table) {
 }
 
 // member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
-func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (*rows, *refuse.Refusal) {
+func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.Marked) (*rows, *refuse.Refusal) {
 	k, refusal := r.keyNode(s.Testexpr)
 	if k == nil || refusal != nil {
 		return nil, refusal
@@ -201,7 +202,7 @@ func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (
 }
 
 // equateMarked asks for rows of Other that equal the row's key.
-func equateMarked(m *Marked, own, others *key, r, other *rows, pos int) *refuse.Refusal {
+func equateMarked(m *derived.Marked, own, others *key, r, other *rows, pos int) *refuse.Refusal {
 	if others.present > 0 {
 		return outerCondition.At(pos)
 	}
@@ -209,8 +210,8 @@ func equateMarked(m *Marked, own, others *key, r, other *rows, pos int) *refuse.
 		return keyTypes.At(pos, own.name, others.name)
 	}
 	if !(own.column.Unit && others.column.Unit) {
-		m.On = append(m.On, Equal{own.column, others.column})
-		slices.SortFunc(m.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+		m.On = append(m.On, derived.Equal{Left: own.column, Right: others.column})
+		slices.SortFunc(m.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
 	}
 	if own.present > 0 {
 		return outerCondition.At(pos)
@@ -219,7 +220,7 @@ func equateMarked(m *Marked, own, others *key, r, other *rows, pos int) *refuse.
 }
 
 // partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
-func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*rows, *refuse.Refusal) {
+func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *derived.Marked, pos int) (*rows, *refuse.Refusal) {
 	if isGrouped(sel) || sel.Larg != nil {
 		return nil, nil
 	}

@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -119,7 +120,7 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *refuse.Refusal) {
 	if j.outer {
 		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
 	}
-	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
+	p := &derived.Paired{Left: left.table, Right: right.table, Outer: j.outer}
 	units, rest, refusal := equate(p, left, right, j)
 	if refusal != nil {
 		return nil, refusal
@@ -134,9 +135,9 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *refuse.Refusal) {
 		}
 		rest, onLeft, onRight = nil, nil, nil
 	}
-	t := paired(p)
+	t := derived.NewPaired(p)
 	if t == nil {
-		return nil, tooManyRows.At(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
+		return nil, tooManyRows.At(j.pos, left.table.Name, right.table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
 	out.merge(j.using, len(left.names), false)
@@ -177,7 +178,7 @@ func unitsPresent(units [][2]*key, pos int) (onLeft, onRight []*expr) {
 }
 
 // equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
-func equate(p *Paired, left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
+func equate(p *derived.Paired, left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
 	add := func(l, r *key) *refuse.Refusal {
 		if !l.column.Comparable(r.column) {
 			return keyTypes.At(j.pos, l.name, r.name)
@@ -186,7 +187,7 @@ func equate(p *Paired, left, right *rows, j joining) (units [][2]*key, rest []*p
 			units = append(units, [2]*key{l, r})
 			return nil
 		}
-		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
+		if e := (derived.Equal{Left: l.column, Right: r.column}); !slices.Contains(p.On, e) {
 			p.On = append(p.On, e)
 		}
 		return nil
@@ -218,7 +219,7 @@ func equate(p *Paired, left, right *rows, j joining) (units [][2]*key, rest []*p
 			return nil, nil, refusal
 		}
 	}
-	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+	slices.SortFunc(p.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
 	return units, rest, nil
 }
 
@@ -240,7 +241,7 @@ func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 
 // outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
 // that find partners.
-func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *refuse.Refusal {
+func (b *binder) outerConditions(p *derived.Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *refuse.Refusal {
 	for _, e := range right.exprs {
 		if e.form != formColumn {
 			return computedOuter.At(right.pos)

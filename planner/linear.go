@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -50,7 +51,7 @@ func boundOfTerms(terms []SumTerm) (mechanisms.Bound, bool) {
 		low.Add(low, least)
 		high.Add(high, most)
 	}
-	most := big.NewInt(mostTermMagnitude)
+	most := big.NewInt(derived.MaxMagnitude)
 	if new(big.Int).Abs(low).Cmp(most) > 0 || new(big.Int).Abs(high).Cmp(most) > 0 {
 		return mechanisms.Bound{}, false
 	}
@@ -65,11 +66,11 @@ func endsOf(t SumTerm) (least, most *big.Int) {
 		least, most = new(big.Int), size.Mul(size, size)
 	} else {
 		for _, f := range t.Factors {
-			least, most = spanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
+			least, most = derived.SpanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
 		}
 	}
 	times := big.NewInt(t.Times)
-	return spanOf(least, most, times, times)
+	return derived.SpanOf(least, most, times, times)
 }
 
 // linearOf reads an expression as a sum of products; nil: it is none, or too long.

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -10,8 +11,8 @@ import (
 
 // implied tells whether a condition holds of every pair that there is, by its columns' cells.
 func (v *solver) implied(e *expr) bool {
-	m := matchedIn(v.table)
-	if m == nil || m.Outer || !slices.Contains(e.cols, m.row()) {
+	m := derived.MatchedIn(v.table)
+	if m == nil || m.Outer || !slices.Contains(e.cols, m.Row()) {
 		return false
 	}
 	sizes, places := make([]int, len(m.Args)), make([]int, len(m.Args))
@@ -19,7 +20,7 @@ func (v *solver) implied(e *expr) bool {
 		sizes[i], places[i] = c.Domain.Size(), slices.Index(m.From.Columns, c)
 	}
 	for _, c := range e.cols {
-		if c != m.row() && !slices.Contains(places, c) {
+		if c != m.Row() && !slices.Contains(places, c) {
 			return false
 		}
 	}
@@ -29,7 +30,7 @@ func (v *solver) implied(e *expr) bool {
 		for i, c := range places {
 			v.box.set(c, cells[i])
 		}
-		v.box.set(m.row(), int(match.Row))
+		v.box.set(m.Row(), int(match.Row))
 		if holds, steady, refusal := v.box.value(e); refusal != nil || !steady || holds != true {
 			return false
 		}
@@ -45,11 +46,11 @@ func (v *solver) implied(e *expr) bool {
 // part's other columns, is not −1. Their number is at most that over all j and all cells of the other columns, and so is
 // the number of them in one class. A cell is in one class of each part.
 func (v *solver) multiply() {
-	m := matchedIn(v.table)
+	m := derived.MatchedIn(v.table)
 	if m == nil || v.s.perGroup > 0 || v.s.empty {
 		return
 	}
-	row := v.table.Columns[m.row()]
+	row := v.table.Columns[m.Row()]
 	var filters []predicate.Pred
 	for _, q := range conjunctsOf(v.s.filter) {
 		if columns, onGrid := predicate.Columns(q, nil); onGrid && len(columns) == 1 && columns[0] == row {
@@ -61,10 +62,10 @@ func (v *solver) multiply() {
 			return !predicate.Satisfied(q, func(*policy.Column) int { return int(j) })
 		})
 	}
-	placed := m.most(allowed)
+	placed := m.Most(allowed)
 	each := placed
-	if p := v.partOfColumn(m.row()); p != nil && !p.told && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
-		placed, each = matchClasses(m, p, slices.Index(p.columns, m.row()), allowed)
+	if p := v.partOfColumn(m.Row()); p != nil && !p.told && p.combinations()/max(row.Domain.Size(), 1)*max(len(m.Matches), 1) <= maxCells {
+		placed, each = matchClasses(m, p, slices.Index(p.columns, m.Row()), allowed)
 	}
 	v.s.rows, v.s.perGroup = m.From.MaxRowsPerUnit*max(placed, 1), m.From.MaxRowsPerUnit*max(each, 1)
 }
@@ -80,7 +81,7 @@ func (v *solver) partOfColumn(column int) *part {
 
 // matchClasses is the most matches of one combination that are in some class, and the most in one, over all cells of the part's
 // other columns; at is the place of the public row among its columns.
-func matchClasses(m *Matched, p *part, at int, allowed func(int32) bool) (placed, each int64) {
+func matchClasses(m *derived.Matched, p *part, at int, allowed func(int32) bool) (placed, each int64) {
 	inner, class := 1, p.byCell(p.class) // combinations of the columns after it
 	for i := at + 1; i < len(p.sizes); i++ {
 		inner *= p.end(i)

@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -40,32 +41,32 @@ func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals 
 	if refusal := m.conditions(); refusal != nil {
 		return nil, refusal
 	}
-	d := &Matched{From: from.table, Outer: how.outer, Kept: how.kept}
+	d := &derived.Matched{From: from.table, Outer: how.outer, Kept: how.kept}
 	if refusal := m.matches(d); refusal != nil {
 		return nil, refusal
 	}
-	table := matched(d, t.Name)
-	if table == nil || len(d.Matches) > mostPairs {
-		return nil, fanOut.At(how.pos, t.Name, mostMatches, mostPairs, mostDerivedRows)
+	table := derived.NewMatched(d, t.Name)
+	if table == nil || len(d.Matches) > derived.MaxPairs {
+		return nil, fanOut.At(how.pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	out := *from
 	out.become(table)
 	out.names, out.exprs = append(slices.Clone(from.names), public.names...), slices.Clone(from.exprs)
 	digest := m.digest()
-	row := columnExpr(d.row(), policy.Int4, -1, public.pos)
+	row := columnExpr(d.Row(), policy.Int4, -1, public.pos)
 	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, node(formOther, "matched:"+t.Name+":"+digest+":"+c.Name, ofRow{m.data, d.row(), c.Type, c.Typmod, i}, public.pos, row))
+		out.exprs = append(out.exprs, node(formOther, "matched:"+t.Name+":"+digest+":"+c.Name, ofRow{m.data, d.Row(), c.Type, c.Typmod, i}, public.pos, row))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.where = append(slices.Clone(from.where), m.private...)
 	if how.kept {
-		out.kept = d.row() + 1
+		out.kept = d.Row() + 1
 		out.keys = slices.Clone(out.keys)
 		for i := range out.keys {
-			out.keys[i].present = d.row() + 2
+			out.keys[i].present = d.Row() + 2
 		}
 	}
-	if most := d.most(func(int32) bool { return true }); most > 1 {
+	if most := d.Most(func(int32) bool { return true }); most > 1 {
 		b.said.add("rows of " + from.table.Name + " count once for each row of " + t.Name + " that they match, at most " + predicate.Text(most))
 	}
 	return &out, nil
@@ -128,7 +129,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 
 // matches finds the public rows that each combination of cells matches, and numbers them in the order of their values: all
 // of those that are kept, else those that something matches.
-func (m *matcher) matches(d *Matched) *refuse.Refusal {
+func (m *matcher) matches(d *derived.Matched) *refuse.Refusal {
 	m.sorted()
 	combinations := 1
 	var sizes []int
@@ -164,18 +165,18 @@ func (m *matcher) matches(d *Matched) *refuse.Refusal {
 				return refusal
 			}
 			if holds {
-				d.Matches = append(d.Matches, Match{int32(at), int32(row)})
+				d.Matches = append(d.Matches, derived.Match{Combination: int32(at), Row: int32(row)})
 			}
 		}
-		if len(d.Matches) > mostPairs {
-			return fanOut.At(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+		if len(d.Matches) > derived.MaxPairs {
+			return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 		}
 	}
 	if d.Rows = len(m.data); !m.how.kept {
 		m.renumber(d)
 	}
-	if d.Rows > mostPairs {
-		return fanOut.At(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+	if d.Rows > derived.MaxPairs {
+		return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	return nil
 }
@@ -255,7 +256,7 @@ func (m *matcher) hold(b *box, row int) (bool, *refuse.Refusal) {
 }
 
 // renumber leaves out public rows that nothing matches.
-func (m *matcher) renumber(d *Matched) {
+func (m *matcher) renumber(d *derived.Matched) {
 	number := make([]int32, len(m.data))
 	for _, match := range d.Matches {
 		number[match.Row] = 1

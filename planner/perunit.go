@@ -6,6 +6,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -17,7 +18,7 @@ import (
 type unitRows struct {
 	b      *binder
 	source *rows
-	u      *PerUnit
+	u      *derived.PerUnit
 	exprs  []*expr // of the keys that are not join keys, by derived column
 	keys   []key
 }
@@ -25,7 +26,7 @@ type unitRows struct {
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
 func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *refuse.Refusal) {
 	source := *from
-	g := &unitRows{b: b, source: &source, u: &PerUnit{}}
+	g := &unitRows{b: b, source: &source, u: &derived.PerUnit{}}
 	items, refusal := g.items(sel)
 	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
@@ -116,14 +117,14 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 		return belowJoin.At(e.pos)
 	}
 	c := g.source.table.Columns[e.cols[0]]
-	first := []ClassRun(nil)
+	first := []derived.ClassRun(nil)
 	if e.form != formColumn {
 		if first, refusal = newBox(g.source.table, g.b.env).firstCells(e.cols[0], []*expr{e}); refusal != nil {
 			return refusal
 		}
 	}
 	g.exprs = append(g.exprs, e)
-	g.u.Keys = append(g.u.Keys, UnitKey{c, first})
+	g.u.Keys = append(g.u.Keys, derived.UnitKey{Column: c, First: first})
 	return nil
 }
 
@@ -163,11 +164,11 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *refuse.Refusal) {
 		return nil, refusal
 	}
 	g.u.From = g.source.table
-	if out.table = perUnit(g.u); out.table == nil {
+	if out.table = derived.NewPerUnit(g.u); out.table == nil {
 		return nil, wideAggregate.At(g.source.pos)
 	}
 	for i := range out.keys {
-		out.keys[i].column = keyOf(out.table, g.u, out.keys[i].column)
+		out.keys[i].column = derived.KeyOf(out.table, g.u, out.keys[i].column)
 	}
 	if having != nil {
 		out.where = []*expr{having}
@@ -241,13 +242,13 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 		where = conjuncts([]*expr{e})
 	}
 	if f.AggStar {
-		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
 	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.column.Unit {
 		if k.present > 0 {
 			where = append(where, g.source.present(k, pos))
 		}
-		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
 	arg, refusal := t.expr(f.Args[0])
 	if refusal != nil {
@@ -269,7 +270,7 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
-		return g.add(UnitAggregate{Kind: UnitCount}, append(where, present), policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, present), policy.Int8, pos)
 	}
 	if arg.form != formColumn {
 		return nil, unitAggregate.At(pos, name+" of an expression")
@@ -303,7 +304,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 		counted = append(counted, holds)
 	}
 	typ := momentType("sum", arg.Type())
-	n, refusal := g.add(UnitAggregate{Kind: UnitCount}, counted, typ, pos)
+	n, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, counted, typ, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -326,7 +327,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 	if where, refusal := g.b.lowered(g.source.table, some); refusal != nil || where == nil { // each unit has a row
 		return total, refusal
 	}
-	rows, refusal := g.add(UnitAggregate{Kind: UnitCount}, some, policy.Int8, pos)
+	rows, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, some, policy.Int8, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -345,37 +346,37 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *refuse.Refusal) {
 	switch {
 	case name == "count":
-		return g.add(UnitAggregate{Kind: UnitDistinct, Column: c}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
 	case name == "sum" && c.Type.Integer():
 		typ := policy.Int8
 		if c.Type == policy.Int8 {
 			typ = policy.NumericType
 		}
-		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, typ, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, typ, pos)
 	case name == "sum" && c.Type == policy.NumericType && c.Domain.Scale >= 0:
-		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, policy.NumericType, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, policy.NumericType, pos)
 	case name == "min" && c.Domain.Ordered():
-		return g.add(UnitAggregate{Kind: UnitMin, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
 	case name == "max" && c.Domain.Ordered():
-		return g.add(UnitAggregate{Kind: UnitMax, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMax, Column: c}, where, c.Type, pos)
 	}
 	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
 }
 
 // add adds an aggregate once, and returns its column, in the type that SQL gives it.
-func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *refuse.Refusal) {
+func (g *unitRows) add(a derived.UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *refuse.Refusal) {
 	var refusal *refuse.Refusal
 	if a.Where, refusal = g.b.lowered(g.source.table, where); refusal != nil {
 		return nil, refusal
 	}
-	at := slices.IndexFunc(g.u.Aggregates, func(have UnitAggregate) bool {
+	at := slices.IndexFunc(g.u.Aggregates, func(have derived.UnitAggregate) bool {
 		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
 	})
 	if at < 0 {
 		at = len(g.u.Aggregates)
 		g.u.Aggregates = append(g.u.Aggregates, a)
 	}
-	c, domain := a.column(g.source.table.MaxRowsPerUnit)
+	c, domain := a.Shown(g.source.table.MaxRowsPerUnit)
 	if domain == nil {
 		return nil, wideAggregate.At(pos)
 	}

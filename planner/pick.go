@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -131,7 +132,7 @@ func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *refuse.Refus
 	if refusal != nil {
 		return nil, refusal
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -115,9 +116,9 @@ func (m *Measure) Piece(i, cell int) int {
 // groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
 // of each grouping.
 type Grouping struct {
-	Columns int        // of the grain
-	Cells   int        // combinations of their cells
-	Runs    []ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
+	Columns int                // of the grain
+	Cells   int                // combinations of their cells
+	Runs    []derived.ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
 	Classes int
 	Partly  bool // a counter leaves out some of the combinations
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
@@ -128,7 +129,7 @@ func (s *solved) tellRules(said *notes) {
 	if unit := s.table.Dataset.Unit; !unit.Row {
 		groups := s.table.BoundsGroups(s.cells)
 		below, leftOut, own := boundedIn(s.table), false, s.table
-		for d, ok := own.Derived.(*Computed); ok; d, ok = own.Derived.(*Computed) { // whose rows are these
+		for d, ok := own.Derived.(*derived.Computed); ok; d, ok = own.Derived.(*derived.Computed) { // whose rows are these
 			own = d.From
 		}
 		switch rows := s.table.MaxRowsPerUnit; {
@@ -150,7 +151,7 @@ func (s *solved) tellRules(said *notes) {
 	}
 	columns, _ := s.columns()
 	for at := 0; at < len(columns); at++ { // those that are added up too
-		columns = append(columns, operandsOf(columns[at])...)
+		columns = append(columns, derived.OperandsOf(columns[at])...)
 	}
 	for _, c := range columns {
 		if c.Outside == policy.OutsideClamp {

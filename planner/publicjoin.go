@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -189,7 +190,7 @@ func joinText(v policy.Value) (string, bool) {
 	if v == nil {
 		return "", false
 	}
-	if x, ok := ratOf(v); ok {
+	if x, ok := derived.RatOf(v); ok {
 		return x.RatString(), true
 	}
 	return predicate.Text(v), true
@@ -233,7 +234,7 @@ func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 			continue
 		}
 		if _, twice := l.rows[key]; twice {
-			return fanOut.At(pos, t.Name, mostMatches, mostPairs, mostDerivedRows) // it is matched row by row then
+			return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
 		}
 		l.rows[key] = row
 		fmt.Fprintf(hash, "%q", key)

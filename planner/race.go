@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 )
 
 // SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list by a
@@ -156,7 +157,7 @@ func (t *term) times(e *expr) bool {
 	if refusal != nil || v == nil {
 		return false
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok || x.Sign() < 0 {
 		return false
 	}

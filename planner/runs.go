@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -112,7 +113,7 @@ const (
 
 // firstCells puts the cells of a column into classes on which all expressions over it are the same, each told by its first
 // cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
-func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *refuse.Refusal) {
+func (b *box) firstCells(column int, exprs []*expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.table.Columns[column].Domain, map[string]int32{}
 	starts, ok := b.fewPieces(column, exprs, nil)
 	if !ok {
@@ -145,18 +146,18 @@ func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *r
 		if n := len(runs); n > 0 && runs[n-1].Class == seen[name] {
 			runs[n-1].Length += end - cell
 		} else {
-			runs = append(runs, ClassRun{end - cell, seen[name]})
+			runs = append(runs, derived.ClassRun{Length: end - cell, Class: seen[name]})
 		}
 	}
 	return runs, nil
 }
 
 // runs are the runs of classes; nil: each combination is a class of its own, in their order.
-func (p *part) runs() (list []ClassRun) {
+func (p *part) runs() (list []derived.ClassRun) {
 	if p.isIdentity(p.class) {
 		return nil
 	}
-	eachRun(p, p.class, func(n int, class int32) { list = append(list, ClassRun{n, class}) })
+	eachRun(p, p.class, func(n int, class int32) { list = append(list, derived.ClassRun{Length: n, Class: class}) })
 	return list
 }
 
@@ -165,7 +166,7 @@ func (p *part) isIdentity(class []int32) bool {
 	if !p.told && p.pieced() {
 		return false
 	}
-	return isIdentity(class)
+	return derived.IsIdentity(class)
 }
 
 // encodeClasses writes runs of equal steps: the identity over any number of cells is one run.

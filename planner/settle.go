@@ -7,6 +7,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -209,7 +210,7 @@ func comparedWith(op string, with *big.Rat, decimal bool) (string, policy.Value,
 
 // unitsOfRat is x in units of 10^−scale, rounded down.
 func unitsOfRat(x *big.Rat, scale int32) (n *big.Int, whole bool) {
-	y := new(big.Rat).Mul(x, new(big.Rat).SetInt(tens(scale)))
+	y := new(big.Rat).Mul(x, new(big.Rat).SetInt(derived.Tens(scale)))
 	return new(big.Int).Div(y.Num(), y.Denom()), y.IsInt()
 }
 
@@ -246,13 +247,15 @@ func (s *settler) keeps(arg *expr, t policy.Type, typmod int32) bool {
 }
 
 // compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
-func (r *rows) compute(terms ComputedColumn) int {
-	if at := computedIn(r.table, terms); at >= 0 {
+func (r *rows) compute(terms derived.ComputedColumn) int {
+	if at := derived.ComputedIn(r.table, terms); at >= 0 {
 		return at
 	}
-	c := &Computed{From: r.table}
-	if d, ok := r.table.Derived.(*Computed); ok && !slices.ContainsFunc(terms, func(t ComputedTerm) bool { return slices.Index(r.table.Columns, t.Column) >= len(d.From.Columns) }) {
-		c = &Computed{From: d.From, Columns: slices.Clone(d.Columns)}
+	c := &derived.Computed{From: r.table}
+	if d, ok := r.table.Derived.(*derived.Computed); ok && !slices.ContainsFunc(terms, func(t derived.ComputedTerm) bool {
+		return slices.Index(r.table.Columns, t.Column) >= len(d.From.Columns)
+	}) {
+		c = &derived.Computed{From: d.From, Columns: slices.Clone(d.Columns)}
 		own := slices.Clone(terms)
 		for i, t := range own {
 			own[i].Column = d.From.Columns[slices.Index(r.table.Columns, t.Column)]
@@ -260,7 +263,7 @@ func (r *rows) compute(terms ComputedColumn) int {
 		terms = own
 	}
 	c.Columns = append(c.Columns, terms)
-	t := computed(c)
+	t := derived.NewComputed(c)
 	if t == nil {
 		return -1
 	}

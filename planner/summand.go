@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -131,8 +132,8 @@ func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	if c.Domain == nil || !c.Domain.Ordered() {
 		return Factor{}, false
 	}
-	least, ok := ratOf(c.Domain.Min)
-	most, also := ratOf(c.Domain.Max)
+	least, ok := derived.RatOf(c.Domain.Min)
+	most, also := derived.RatOf(c.Domain.Max)
 	if !ok || !also {
 		return Factor{}, false
 	}
@@ -178,7 +179,7 @@ func (g *grouping) tellRounding(v *value) {
 	for _, f := range factors {
 		own, exact := finest(f.Column)
 		if !exact {
-			step, ok := ratOf(f.Column.Domain.Step.Decimal)
+			step, ok := derived.RatOf(f.Column.Domain.Step.Decimal)
 			exact = !ok || power10(f.Exponent, 1).Cmp(step) > 0
 		}
 		if !exact || f.Exponent <= own {
@@ -352,7 +353,7 @@ func (b *box) middle(e *expr) (*big.Rat, *refuse.Refusal) {
 	if refusal != nil || low == nil {
 		return nil, refusal
 	}
-	v, ok := ratOf(low)
+	v, ok := derived.RatOf(low)
 	if !ok {
 		return nil, evaluation.At(e.pos, "value is not a number")
 	}
@@ -363,7 +364,7 @@ func (b *box) middle(e *expr) (*big.Rat, *refuse.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if w, ok := ratOf(high); ok {
+	if w, ok := derived.RatOf(high); ok {
 		v.Add(v, w).Mul(v, big.NewRat(1, 2))
 	}
 	return v, nil

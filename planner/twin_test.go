@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
@@ -124,7 +125,7 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 
 // withSums is a row of a table of the policy with the computed columns of one that is made of it.
 func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
-	d, ok := of.Derived.(*Computed)
+	d, ok := of.Derived.(*derived.Computed)
 	if !ok {
 		return row
 	}
@@ -137,7 +138,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 				total = nil
 				break
 			}
-			x, ok := ratOf(v)
+			x, ok := derived.RatOf(v)
 			if at, moment := v.(policy.Timestamp); moment {
 				x, ok = new(big.Rat).SetInt64(int64(at)), true
 			}
@@ -153,7 +154,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 			row = append(row, total.Num().Int64())
 		default:
 			scale := int32(decimalsOf(total))
-			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(tens(scale)))
+			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(derived.Tens(scale)))
 			row = append(row, policy.Numeric{Coefficient: scaled.Num(), Scale: scale})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -30,7 +31,7 @@ func (u *units) name() string {
 // classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys that
 // read it.
 func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *refuse.Refusal) {
-	u := &PerUnit{From: q.table}
+	u := &derived.PerUnit{From: q.table}
 	var refusal *refuse.Refusal
 	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
 		return nil, refusal
@@ -65,7 +66,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *refuse.
 		}
 		sub.counters = append(sub.counters, counter{where: where})
 	}
-	if sub.table = perUnit(u); sub.table == nil {
+	if sub.table = derived.NewPerUnit(u); sub.table == nil {
 		return nil, wideAggregate.At(v.positionOf(q))
 	}
 	a, refusal := v.better(sub)
@@ -97,25 +98,25 @@ func (v *sheeter) positionOf(q *question) int {
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
-func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *refuse.Refusal) {
+func (v *sheeter) unitKey(q *question, keys set, column int) (derived.UnitKey, *refuse.Refusal) {
 	c := q.table.Columns[column]
 	if len(c.Product) > 0 {
-		return UnitKey{Column: c}, nil // its parts together tell its cells
+		return derived.UnitKey{Column: c}, nil // its parts together tell its cells
 	}
 	var over []*expr
 	for _, k := range keys {
 		if e := q.keys[k]; slices.Equal(e.cols, []int{column}) {
 			if over = append(over, e); e.form == formColumn {
-				return UnitKey{Column: c}, nil
+				return derived.UnitKey{Column: c}, nil
 			}
 		}
 	}
 	first, refusal := newBox(q.table, v.b.env).firstCells(column, over)
-	return UnitKey{c, first}, refusal
+	return derived.UnitKey{Column: c, First: first}, refusal
 }
 
 // some is the condition that a unit has rows for which where holds: that their number is above 0.
-func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *refuse.Refusal) {
+func (v *sheeter) some(q *question, u *derived.PerUnit, where []*expr) ([]*expr, *refuse.Refusal) {
 	if len(where) == 0 {
 		return nil, nil
 	}
@@ -123,12 +124,12 @@ func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *refuse
 	if refusal != nil || holds == nil {
 		return nil, refusal
 	}
-	at := slices.IndexFunc(u.Aggregates, func(have UnitAggregate) bool {
+	at := slices.IndexFunc(u.Aggregates, func(have derived.UnitAggregate) bool {
 		return slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, holds))
 	})
 	if at < 0 {
 		at = len(u.Aggregates)
-		u.Aggregates = append(u.Aggregates, UnitAggregate{Kind: UnitCount, Where: holds})
+		u.Aggregates = append(u.Aggregates, derived.UnitAggregate{Kind: derived.UnitCount, Where: holds})
 	}
 	n := columnExpr(len(u.Keys)+at, policy.Int8, -1, where[0].pos)
 	t := &translator{env: v.b.env, params: v.b.params}

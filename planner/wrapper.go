@@ -11,15 +11,15 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// derived are the columns of a sub-query that is itself a projection of a leaf.
-type derived struct {
+// projection are the columns of a sub-query that is itself a projection of a leaf.
+type projection struct {
 	alias string
 	names []string
 	exprs []*expr // over the leaf's row
 	types []OutColumn
 }
 
-func (d *derived) column(fields []string, pos int) (*expr, *refuse.Refusal) {
+func (d *projection) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name := fields[len(fields)-1]
 	if words := fields[:len(fields)-1]; len(words) > 1 || len(words) == 1 && words[0] != d.alias {
 		return nil, unknownAlias.At(pos, strings.Join(words, "."))
@@ -55,7 +55,7 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refu
 	if cut && (sel.WhereClause != nil || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil) {
 		return nil, nil, nil
 	}
-	d := &derived{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
+	d := &projection{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
 	for _, c := range columns {
 		d.names = append(d.names, c.Name)
 	}
@@ -71,7 +71,7 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refu
 func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
 
 // compose writes the outer SELECT over the inner one's expressions.
-func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) compose(sel *pg.SelectStmt, d *projection, inner *Direct) (*Direct, []OutColumn, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, columns: d.column, place: "SELECT"}
 	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset, rest: inner.rest}
 	var columns []OutColumn

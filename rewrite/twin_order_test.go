@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -285,7 +286,7 @@ func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
 		}
 		for range size {
 			if some {
-				g.Runs = append(g.Runs, planner.ClassRun{Length: 1, Class: int32(r.IntN(g.Classes+1) - 1)})
+				g.Runs = append(g.Runs, derived.ClassRun{Length: 1, Class: int32(r.IntN(g.Classes+1) - 1)})
 			}
 		}
 		g.Partly = some

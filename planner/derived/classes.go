@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ type ClassRun struct {
 	Class  int32
 }
 
-// isIdentity tells whether each is a class of its own, in order.
-func isIdentity(class []int32) bool {
+// IsIdentity tells whether each is a class of its own, in order.
+func IsIdentity(class []int32) bool {
 	for i, c := range class {
 		if int(c) != i {
 			return false
@@ -28,7 +28,7 @@ func encodeRuns(b []byte, runs []ClassRun) []byte {
 		for i, r := range runs {
 			class[i] = r.Class
 		}
-		if isIdentity(class) {
+		if IsIdentity(class) {
 			return append(b, 'i')
 		}
 	}

@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"encoding/binary"
@@ -25,8 +25,8 @@ type Match struct{ Combination, Row int32 }
 
 // mostMatches is how many public rows one private row may match; mostPairs, how many matches are told to the database.
 const (
-	mostMatches = 1 << 10
-	mostPairs   = 1 << 14
+	MaxMatches = 1 << 10
+	MaxPairs   = 1 << 14
 )
 
 func (m *Matched) Inputs() []*policy.Table { return []*policy.Table{m.From} }
@@ -51,8 +51,8 @@ func (m *Matched) Meaning() []byte {
 	return b
 }
 
-// most is the largest number of allowed matches of one combination.
-func (m *Matched) most(allowed func(row int32) bool) int64 {
+// Most is the largest number of allowed matches of one combination.
+func (m *Matched) Most(allowed func(row int32) bool) int64 {
 	most, here := int64(0), int64(0)
 	for i, match := range m.Matches {
 		if i > 0 && match.Combination != m.Matches[i-1].Combination {
@@ -69,11 +69,11 @@ func (m *Matched) most(allowed func(row int32) bool) int64 {
 	return most
 }
 
-// matched makes the table of a Matched: the columns and keys of From, then the public row. It is nil where a unit could have
+// NewMatched makes the table of a Matched: the columns and keys of From, then the public row. It is nil where a unit could have
 // too many rows.
-func matched(m *Matched, public string) *policy.Table {
-	times := max(m.most(func(int32) bool { return true }), 1)
-	if times > mostMatches || m.From.MaxRowsPerUnit > mostDerivedRows/times {
+func NewMatched(m *Matched, public string) *policy.Table {
+	times := max(m.Most(func(int32) bool { return true }), 1)
+	if times > MaxMatches || m.From.MaxRowsPerUnit > MaxRows/times {
 		return nil
 	}
 	t := newDerived(m, m.From.MaxRowsPerUnit*times)
@@ -94,16 +94,16 @@ func matched(m *Matched, public string) *policy.Table {
 	return t
 }
 
-// row is the position of the column that says which public row it is.
-func (m *Matched) row() int { return len(m.From.Columns) }
+// Row is the position of the column that says which public row it is.
+func (m *Matched) Row() int { return len(m.From.Columns) }
 
-// matchedIn is the Matched whose rows a table has, with further columns or without; nil: none.
-func matchedIn(t *policy.Table) *Matched {
+// MatchedIn is the Matched whose rows a table has, with further columns or without; nil: none.
+func MatchedIn(t *policy.Table) *Matched {
 	switch d := t.Derived.(type) {
 	case *Matched:
 		return d
 	case *Computed:
-		return matchedIn(d.From)
+		return MatchedIn(d.From)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"math"
@@ -7,11 +7,11 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostTermMagnitude is the largest whole number on the way to a sum of columns.
-const mostTermMagnitude = 1 << 60
+// MaxMagnitude is the largest whole number on the way to a sum of columns.
+const MaxMagnitude = 1 << 60
 
-// ratOf is a number as a fraction; false for what is none.
-func ratOf(v policy.Value) (*big.Rat, bool) {
+// RatOf is a number as a fraction; false for what is none.
+func RatOf(v policy.Value) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case int64:
 		return new(big.Rat).SetInt64(v), true
@@ -29,8 +29,8 @@ func ratOf(v policy.Value) (*big.Rat, bool) {
 	return nil, false
 }
 
-// spanOf are the least and the largest product of numbers of two ranges.
-func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
+// SpanOf are the least and the largest product of numbers of two ranges.
+func SpanOf(a, b, c, d *big.Int) (least, most *big.Int) {
 	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
 	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
 		if p.Cmp(least) < 0 {
@@ -43,38 +43,40 @@ func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
 	return least, most
 }
 
-// unitsOf is a value in units of 10^−scale, of numbers, days or microseconds.
-func unitsOf(v policy.Value, scale int32) (*big.Int, bool) {
+// UnitsOf is a value in units of 10^−scale, of numbers, days or microseconds.
+func UnitsOf(v policy.Value, scale int32) (*big.Int, bool) {
 	switch v := v.(type) {
 	case policy.Timestamp:
-		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
+		return new(big.Int).Mul(big.NewInt(int64(v)), Tens(scale)), true
 	case policy.Timestamptz:
-		return new(big.Int).Mul(big.NewInt(int64(v)), tens(scale)), true
+		return new(big.Int).Mul(big.NewInt(int64(v)), Tens(scale)), true
 	case float64:
 		return nil, false
 	}
-	x, ok := ratOf(v)
+	x, ok := RatOf(v)
 	if !ok {
 		return nil, false
 	}
-	x.Mul(x, new(big.Rat).SetInt(tens(scale)))
+	x.Mul(x, new(big.Rat).SetInt(Tens(scale)))
 	return x.Num(), x.IsInt()
 }
 
-func tens(scale int32) *big.Int {
+// Tens is 10^scale.
+func Tens(scale int32) *big.Int {
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 }
 
-func maxAbs(a, b *big.Int) *big.Int {
+// MaxAbs is the larger size of two numbers.
+func MaxAbs(a, b *big.Int) *big.Int {
 	if a.CmpAbs(b) < 0 {
 		a = b
 	}
 	return new(big.Int).Abs(a)
 }
 
-// domainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of a column
+// DomainDigits is how many digits after the point the ends of a domain, its step and its values have, but for values of a column
 // without a number of digits of its own.
-func domainDigits(d *policy.Domain) int32 {
+func DomainDigits(d *policy.Domain) int32 {
 	least, _ := d.Min.(policy.Numeric)
 	most, _ := d.Max.(policy.Numeric)
 	return max(d.Scale, least.Scale, most.Scale, d.Step.Decimal.Scale, 0)

@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"slices"
@@ -73,7 +73,7 @@ func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]U
 		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
 	case *PerUnit:
 		of := inputsOf(t, keys, func(at int) *policy.Column { return t.Keys[at] })
-		alone := len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, keyOf(t, d, k)) })
+		alone := len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, KeyOf(t, d, k)) })
 		return nil, alone
 	case *Paired:
 		return d.single(t, keys, base)

@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"encoding/binary"
@@ -25,7 +25,7 @@ import (
 // Proof: an operand is a normalised value, which is NULL or between the ends of its domain (rewrite/column.go). So the product
 // with a whole number t lies between the products with both ends, and a sum of such between the sums of the lesser and of the
 // greater ones: sumSpan. Partial sums are not larger than the sum of all products' sizes, which is held against 2^60
-// (mostTermMagnitude) before there is such a column. Where no operand can be NULL in a row that is counted, no sum is.
+// (MaxMagnitude) before there is such a column. Where no operand can be NULL in a row that is counted, no sum is.
 // Exactness: values are added up and not cells, so that operands may have steps of any lengths: the sum's own cells, of the
 // greatest step that all operands' steps are multiples of, only say where releases can be read; what compares inside of one
 // is compared with the value itself (Compare), as it is of a column of the policy.
@@ -112,23 +112,23 @@ func (c ComputedColumn) scale() int32 {
 func (c ComputedColumn) domain() *policy.Domain {
 	digits := int32(0)
 	for _, t := range c {
-		digits = max(digits, domainDigits(t.Column.Domain))
+		digits = max(digits, DomainDigits(t.Column.Domain))
 	}
 	low, high, size, step := new(big.Int), new(big.Int), new(big.Int), new(big.Int)
 	nulls, single := policy.NullExclude, true
 	for _, t := range c {
 		d := t.Column.Domain
-		least, ok := unitsOf(d.Min, digits)
-		most, also := unitsOf(d.Max, digits)
+		least, ok := UnitsOf(d.Min, digits)
+		most, also := UnitsOf(d.Max, digits)
 		if !ok || !also {
 			return nil
 		}
 		times := big.NewInt(t.Times)
-		from, to := spanOf(least, most, times, times)
+		from, to := SpanOf(least, most, times, times)
 		low.Add(low, from)
 		high.Add(high, to)
-		size.Add(size, maxAbs(from, to))
-		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), tens(digits))
+		size.Add(size, MaxAbs(from, to))
+		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
 		if d.Type == policy.NumericType {
 			own = d.Step.Decimal.At(digits)
 		}
@@ -138,7 +138,7 @@ func (c ComputedColumn) domain() *policy.Domain {
 			nulls = policy.NullCell
 		}
 	}
-	if size.Cmp(big.NewInt(mostTermMagnitude)) > 0 {
+	if size.Cmp(big.NewInt(MaxMagnitude)) > 0 {
 		return nil
 	}
 	if single || step.Sign() == 0 {
@@ -167,8 +167,8 @@ func (c ComputedColumn) domain() *policy.Domain {
 	return domain
 }
 
-// computed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
-func computed(c *Computed) *policy.Table {
+// NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
+func NewComputed(c *Computed) *policy.Table {
 	t := newDerived(c, c.From.MaxRowsPerUnit)
 	t.Name = c.From.Name
 	addAll(t, c.From)
@@ -186,8 +186,8 @@ func computed(c *Computed) *policy.Table {
 	return t
 }
 
-// computedIn finds the column that a sum of t's columns is already.
-func computedIn(t *policy.Table, terms ComputedColumn) int {
+// ComputedIn finds the column that a sum of t's columns is already.
+func ComputedIn(t *policy.Table, terms ComputedColumn) int {
 	for from := t; from != nil; {
 		switch d := from.Derived.(type) {
 		case *Computed:
@@ -210,8 +210,8 @@ func computedIn(t *policy.Table, terms ComputedColumn) int {
 	return -1
 }
 
-// operandsOf are the columns of inputs that a computed column is made of; none of any other.
-func operandsOf(c *policy.Column) (list []*policy.Column) {
+// OperandsOf are the columns of inputs that a computed column is made of; none of any other.
+func OperandsOf(c *policy.Column) (list []*policy.Column) {
 	if c.Table == nil {
 		return nil
 	}

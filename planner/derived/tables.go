@@ -1,4 +1,4 @@
-package planner
+package derived
 
 import (
 	"math/big"
@@ -25,13 +25,13 @@ func newDerived(d policy.Derivation, rows int64) *policy.Table {
 		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
 }
 
-// mostDerivedRows is the largest bound of rows per unit that a derived table may have.
-const mostDerivedRows = 1 << 20
+// MaxRows is the largest bound of rows per unit that a derived table may have.
+const MaxRows = 1 << 20
 
-// paired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
-func paired(p *Paired) *policy.Table {
+// NewPaired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
+func NewPaired(p *Paired) *policy.Table {
 	rows, relied := p.rows()
-	if p.Unique = relied; rows > mostDerivedRows {
+	if p.Unique = relied; rows > MaxRows {
 		return nil
 	}
 	t := newDerived(p, rows)
@@ -64,8 +64,8 @@ func truths() *policy.Domain {
 	return d
 }
 
-// marked makes the table of a Marked.
-func marked(m *Marked) *policy.Table {
+// NewMarked makes the table of a Marked.
+func NewMarked(m *Marked) *policy.Table {
 	t := newDerived(m, m.From.MaxRowsPerUnit)
 	t.Name = m.From.Name
 	addAll(t, m.From)
@@ -73,8 +73,8 @@ func marked(m *Marked) *policy.Table {
 	return t
 }
 
-// perUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
-func perUnit(u *PerUnit) *policy.Table {
+// NewPerUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
+func NewPerUnit(u *PerUnit) *policy.Table {
 	rows := u.From.MaxRowsPerUnit
 	if len(u.Keys)+len(u.JoinKeys) == 0 {
 		rows = 1
@@ -85,7 +85,7 @@ func perUnit(u *PerUnit) *policy.Table {
 		addColumn(t, k.Column, u.From, k.Column.Domain)
 	}
 	for _, a := range u.Aggregates {
-		c, domain := a.column(u.From.MaxRowsPerUnit)
+		c, domain := a.Shown(u.From.MaxRowsPerUnit)
 		if domain == nil {
 			return nil
 		}
@@ -102,8 +102,8 @@ func perUnit(u *PerUnit) *policy.Table {
 	return t
 }
 
-// column is the column of an aggregate over at most so many rows, and its domain.
-func (a UnitAggregate) column(rows int64) (*policy.Column, *policy.Domain) {
+// Shown is the column of an aggregate over at most so many rows, and its domain.
+func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
 	if a.Kind == UnitMin || a.Kind == UnitMax {
 		word := map[UnitAggregateKind]string{UnitMin: "min ", UnitMax: "max "}[a.Kind]
 		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
@@ -221,8 +221,8 @@ func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
 	}
 }
 
-// keyOf is the key of the derived table that an input's key became.
-func keyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
+// KeyOf is the key of the derived table that an input's key became.
+func KeyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
 	at := 0
 	for _, have := range u.From.Keys {
 		if have == k {

@@ -7,7 +7,7 @@
 // the leaf counts the rows of a PerUnit of visits, whose one column has the numbers from 0 to the most visits of a person. Each says
 // how many rows a unit has in it at most, what domains its columns have, and, canonically, what it means. Which of them a statement
 // needs is the planner's; how they are written in SQL is package rewrite's.
-package planner
+package derived
 
 import (
 	"encoding/binary"
@@ -97,7 +97,7 @@ func (u *PerUnit) Inputs() []*policy.Table { return []*policy.Table{u.From} }
 // Meaning is canonical, as are those below: names of inputs' columns, predicates in their canonical order.
 func (p *Paired) Meaning() []byte {
 	b := encodeInputs([]byte("paired"), p)
-	b = encodeEquals(b, p.On)
+	b = EncodeEquals(b, p.On)
 	b = predicate.Encode(predicate.Encode(b, p.Where), p.Only)
 	for _, u := range p.Unique { // of rows that share a key one is taken
 		b = predicate.EncodeText(append(b, 'u'), string(u.Table.Fingerprint()))
@@ -113,7 +113,7 @@ func (p *Paired) Meaning() []byte {
 
 // Meaning: see Paired.
 func (m *Marked) Meaning() []byte {
-	return predicate.Encode(encodeEquals(encodeInputs([]byte("marked"), m), m.On), m.Where)
+	return predicate.Encode(EncodeEquals(encodeInputs([]byte("marked"), m), m.On), m.Where)
 }
 
 // Meaning: see Paired.
@@ -148,7 +148,8 @@ func encodeInputs(b []byte, d policy.Derivation) []byte {
 	return b
 }
 
-func encodeEquals(b []byte, on []Equal) []byte {
+// EncodeEquals writes which keys are equated.
+func EncodeEquals(b []byte, on []Equal) []byte {
 	b = binary.AppendUvarint(b, uint64(len(on)))
 	for _, e := range on {
 		b = predicate.EncodeText(predicate.EncodeText(b, e.Left.Name), e.Right.Name)
