@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
@@ -138,7 +139,7 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // Dialect is described at Backend.
-func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 // Close frees the embedded database, and removes what it left in files.
 func (b *DuckDB) Close() error {
@@ -268,7 +269,7 @@ func folded(schema, table, column string) place {
 
 // ReadPublic is described at Backend.
 func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
-	return copyTable(t, rewrite.DuckDB, func(text string, add func([]*string) error) error {
+	return copyTable(t, dialect.DuckDB, func(text string, add func([]*string) error) error {
 		return b.eachRow(ctx, text, add)
 	})
 }
@@ -303,7 +304,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
 func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
-	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
+	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
@@ -318,7 +319,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		if t.Analysed() {
 			continue
 		}
-		found := compareTable(t, have, rewrite.DuckDB)
+		found := compareTable(t, have, dialect.DuckDB)
 		for _, l := range b.leftOut {
 			if l.source == t.Source && t.File != "" {
 				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
@@ -338,5 +339,5 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	return append(append(findings, overlaps...), numberFindings(d, have, rewrite.DuckDB)...), nil
+	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
 }

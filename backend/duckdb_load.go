@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Files are read once, at the start, with the policy's declared types: every CSV field as text, then TRY_CAST. Nothing is
@@ -53,7 +54,7 @@ func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	if err != nil {
 		return err
 	}
-	schema, name := rewrite.Relation(s, rewrite.DuckDB)
+	schema, name := rewrite.Relation(s, dialect.DuckDB)
 	within := rewrite.Catalog + "." + quoteName(schema)
 	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strings"
@@ -8,16 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// lastName is the last name of a list, in which stars and subscripts are none.
-func lastName(nodes []*pg.Node) string {
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if s := nodes[i].GetString_(); s != nil {
-			return s.GetSval()
-		}
-	}
-	return ""
-}
 
 // sqlValue binds CURRENT_USER, CURRENT_DATE and their like.
 func (b *binder) sqlValue(n *pg.SQLValueFunction) expr {
