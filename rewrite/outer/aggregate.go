@@ -8,6 +8,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Aggregates are bound to those of DuckDB where they mean the same, and computed exactly in Go where not: PostgreSQL's sum of
+// bigint is numeric, and its average of integers the quotient of two numerics. num_in reads a numeric, pg_call calls package
+// scalar (scalar.go).
+//
+//	SELECT avg(n) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT pg_call('{"f":"/","a":[{"t":1700,"m":-1},{"t":20,"m":-1}]}', num_in(CAST(sum("t1"."n")
+//	  AS VARCHAR)), CAST(count("t1"."n") AS VARCHAR)) AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
 // aggregates are the aggregate functions of PostgreSQL that are known by name; some of them are then refused.
 var aggregates = func() map[string]bool {
 	m := map[string]bool{}

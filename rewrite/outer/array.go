@@ -8,6 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// PostgreSQL's arrays are DuckDB's lists. Where the two differ (subscripts below 1, bounds that are NULL, the vectors of the
+// catalogs, which count from 0) the text says what PostgreSQL would do.
+//
+//	SELECT (ARRAY[1, g])[2] FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT (CASE WHEN CAST(2 AS INTEGER) < 1 THEN NULL ELSE ([CAST(1 AS INTEGER),
+//	  "t1"."g"])[CAST(2 AS INTEGER)] END) AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
 func (b *binder) arrayExpr(nodes []*pg.Node, sc *scope) expr {
 	if len(nodes) == 0 {
 		return expr{sql: "[]", typed: of(typeTextArr)}

@@ -11,6 +11,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// A query is bound from the inside out. Each becomes a relation, a text whose columns have generated names (c1, c2, …), and each
+// table of a FROM clause an entry under a generated alias (t1, t2, …). A scope says what the client's names mean at one place;
+// they do not occur in the text.
+//
+//	SELECT a.k AS key FROM leaf_1 AS a
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
 // typed is the type of an expression.
 type typed struct {
 	oid    policy.Type

@@ -9,6 +9,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// A cast is DuckDB's own where both databases do the same, and a call of package scalar where it rounds, is checked, or reads or
+// writes a text that the two write differently.
+//
+//	SELECT n::text, n::smallint FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT CAST("t1"."n" AS VARCHAR) AS "c1",
+//	  CAST(pg_call('{"to":21,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)) AS SMALLINT) AS "c2" FROM "leaf_1"
+//	  AS "t1") AS "q2"
+
 // typeOids are the type names of SQL that are understood, as PostgreSQL spells them.
 var typeOids = map[string]policy.Type{
 	"bool": policy.Bool, "boolean": policy.Bool, "int2": policy.Int2, "smallint": policy.Int2, "int4": policy.Int4, "int": policy.Int4,

@@ -8,6 +8,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Two operands of a comparison are brought to one type by PostgreSQL's rules before DuckDB compares them. Numerics are compared
+// by the first part of their text, whose order is theirs.
+//
+//	SELECT k FROM leaf_1 WHERE n = 2.5
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE
+//	  (split_part(pg_call('{"to":1700,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)), '|', 1) =
+//	  split_part(num_in('2.5'), '|', 1))) AS "q2"
+
 // matched brings two operands of a comparison to one comparable form.
 func (b *binder) matched(l, r expr) (expr, expr) {
 	if l.oid == policy.Unknown && r.oid == policy.Unknown {

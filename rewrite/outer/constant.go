@@ -15,6 +15,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
+// Constants get PostgreSQL's type: a number by its size, a quoted literal the type of what stands beside it, or text. A literal
+// that is no value of its type is refused with PostgreSQL's error.
+//
+//	SELECT 1.50, g = '7' FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT num_in('1.50') AS "c1", ("t1"."g" = CAST(7 AS INTEGER)) AS "c2" FROM
+//	  "leaf_1" AS "t1") AS "q2"
+
 // FaultMark stands around the SQLSTATE, a bar and the message of an error that a rewritten query raises by itself.
 const FaultMark = "\x02dp\x03"
 

@@ -8,6 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Expressions are bound node by node. Each has the text for DuckDB and the type that it would have in PostgreSQL, from which
+// what stands around it is resolved.
+//
+//	SELECT CASE WHEN n > 5 THEN 'many' END FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT (CASE WHEN ("t1"."n" > CAST(5 AS INTEGER)) THEN CAST('many' AS VARCHAR) END) AS "c1"
+//	  FROM "leaf_1" AS "t1") AS "q2"
+
 var (
 	boolType = typed{oid: policy.Bool, mod: -1}
 	textType = typed{oid: policy.Text, mod: -1}

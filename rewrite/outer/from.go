@@ -11,6 +11,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
+// Tables of a FROM clause are those of WITH, released leaves, public tables and the catalogs, looked for in this order; each gets
+// an alias of its own, and columns that USING merges come first.
+//
+//	SELECT k, a.n FROM leaf_1 AS a LEFT JOIN leaf_1 AS b USING (k)
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."k" AS "c1", "t1"."n" AS "c2" FROM ("leaf_1" AS "t1" LEFT JOIN
+//	  "leaf_1" AS "t2" ON (("t1"."k" = "t2"."k")))) AS "q3"
+
 // item is a bound item of a FROM clause.
 type item struct {
 	sql     string

@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
+// A function is an aggregate, one that returns rows, one of the tables here and in builtin.go, or else left to package scalar,
+// which knows PostgreSQL's overloads and refuses what it does not compute.
+//
+//	SELECT concat(k, n), upper(k) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT (coalesce("t1"."k", '') || coalesce(CAST("t1"."n" AS VARCHAR), '') ||
+//	  '') AS "c1", pg_call('{"f":"upper","a":[{"t":25,"m":-1}]}', "t1"."k") AS "c2" FROM "leaf_1" AS "t1") AS "q2"
+
 // function binds a function call.
 func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
 	names := identifiers(n.GetFuncname())

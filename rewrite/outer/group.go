@@ -6,6 +6,13 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
+// GROUP BY names columns, output columns or their numbers, alone or in grouping sets. Values that are equal without looking alike
+// (numerics of several scales) cannot be grouped by their stored form and are refused.
+//
+//	SELECT g, count(*) FROM leaf_1 GROUP BY ROLLUP (1)
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."g" AS "c1", count(*) AS "c2" FROM "leaf_1" AS "t1" GROUP BY ROLLUP
+//	  ("t1"."g")) AS "q2"
+
 // groupBy binds GROUP BY.
 func (b *binder) groupBy(s *pg.SelectStmt, sc *scope, targets []target) string {
 	if s.GetGroupDistinct() {

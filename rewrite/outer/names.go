@@ -7,6 +7,13 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
+// A name is looked up from the inside out, as PostgreSQL does: first among the columns of the query's own FROM, then of the
+// queries around it; the name of a table that no column has is its whole row.
+//
+//	SELECT n, (SELECT max(b.n) FROM leaf_1 AS b WHERE b.k = a.k) FROM leaf_1 AS a
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."n" AS "c1", (SELECT max("t2"."n") AS "c1" FROM "leaf_1" AS "t2"
+//	  WHERE ("t2"."k" = "t1"."k")) AS "c2" FROM "leaf_1" AS "t1") AS "q3"
+
 // column resolves a column reference.
 func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
 	names := identifiers(ref.GetFields())

@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
+// Types as regclass and regtype are numbers that are shown as names. Here they are numbers until the outermost SELECT shows them,
+// so that they sort and compare as PostgreSQL's do. A name in the text is looked up when it is bound, where the catalog is the
+// same for everybody.
+//
+//	SELECT 'pg_class'::regclass
+//	⇒ SELECT pg_class_name("c1") AS "c1" FROM (SELECT CAST(1259 AS BIGINT) AS "c1") AS "q1"
+
 // isNamed tells whether values of t are numbers that are shown as names.
 func isNamed(t policy.Type) bool {
 	switch t {

@@ -8,6 +8,14 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Arithmetic on integers is DuckDB's, which raises an error where PostgreSQL would, but for division by zero; that on numerics,
+// floats and dates is left to package scalar.
+//
+//	SELECT n + 1, n * 1.5 FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT ("t1"."n" + CAST(1 AS INTEGER)) AS "c1",
+//	  pg_call('{"f":"*","a":[{"t":20,"m":-1},{"t":1700,"m":-1}]}', CAST("t1"."n" AS VARCHAR), num_in('1.5')) AS "c2" FROM
+//	  "leaf_1" AS "t1") AS "q2"
+
 // operatorExpr binds an operator.
 func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
 	names := identifiers(n.GetName())

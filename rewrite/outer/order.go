@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Sort keys are hidden columns (s1, s2, …), because the order may be by what is not in the answer. NULL is larger than everything,
+// as in PostgreSQL.
+//
+//	SELECT k FROM leaf_1 ORDER BY n DESC LIMIT 3
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1", "t1"."n" AS "s1" FROM "leaf_1" AS "t1") AS "q2" ORDER BY "s1" DESC
+//	  NULLS FIRST LIMIT CAST(CAST(3 AS INTEGER) AS BIGINT)
+
 // sorted puts ORDER BY and LIMIT around a finished query: its sort keys may only be columns of the answer, or, where a
 // set-returning function stands in the select list, nothing else either.
 func (b *binder) sorted(s *pg.SelectStmt, q relation, sc *scope) relation {

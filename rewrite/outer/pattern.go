@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
+// LIKE and ILIKE are DuckDB's, with PostgreSQL's escape. Regular expressions are DuckDB's where both read the pattern alike, and
+// refused where they do not or where the pattern is not a constant.
+//
+//	SELECT k FROM leaf_1 WHERE k LIKE 'a%' OR k ~ '^b'
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE (("t1"."k" LIKE CAST('a%' AS VARCHAR)
+//	  ESCAPE '\') OR regexp_matches("t1"."k", '^b', 's'))) AS "q2"
+
 // like binds LIKE and ILIKE, with ESCAPE where one is given.
 func (b *binder) like(op string, l expr, pattern *pg.Node, sc *scope) expr {
 	if f := pattern.GetFuncCall(); f != nil {

@@ -16,8 +16,11 @@ import (
 
 // forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
 // everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
-// relations that pgcatalog.Overlaid names are read from table expressions that the sandbox puts in front, functions of the session
-// and of the cluster are answered from the session's parameters.
+// relations that pgcatalog.Overlaid names are read from table expressions that the sandbox puts in front, functions of the
+// session and of the cluster are answered from the session's parameters.
+//
+//	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
+//	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
 func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
 	t := &twin{}
 	for _, r := range p.Outer.Relations {

@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
+// Columns that PostgreSQL keeps for itself tell of the sandbox's own transactions and pages. They are replaced by what they would
+// say of a table whose rows never change, and refused where it cannot be told which table is meant.
+//
+//	SELECT c.xmin, c.tableoid FROM pg_catalog.pg_class AS c
+//	⇒ SELECT '2'::pg_catalog.xid AS xmin, '"pg_catalog"."pg_class"'::pg_catalog.regclass::pg_catalog.oid AS tableoid FROM
+//	  "pg_catalog.pg_class" c
+
 // systemColumns are those that PostgreSQL keeps of each row for itself. In a twin they tell of its own transactions and
 // pages, which the whole server counts.
 var systemColumns = map[string]bool{"xmin": true, "xmax": true, "cmin": true, "cmax": true, "ctid": true, "tableoid": true}

@@ -9,6 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
+// What means something else in DuckDB than in PostgreSQL is computed by package scalar, which the engine calls back through
+// pg_call: which function on which types travels as JSON, the arguments as texts.
+//
+//	SELECT sqrt(n) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT CAST(pg_call('{"f":"sqrt","a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)) AS
+//	  DOUBLE) AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
 // ScalarCall is a function, operator or cast that the embedded engine leaves to package scalar, because its own version
 // would mean something else than PostgreSQL's. It travels in the query's text as JSON; Expr makes it computable.
 type ScalarCall struct {

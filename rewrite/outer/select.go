@@ -10,6 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// A plain SELECT: FROM, WHERE, the select list, GROUP BY and HAVING, DISTINCT. Columns get the names that PostgreSQL gives them,
+// which travel beside the text (Query.Columns).
+//
+//	SELECT DISTINCT k FROM leaf_1 WHERE n > 0
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT DISTINCT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE ("t1"."n" > CAST(0 AS INTEGER)))
+//	  AS "q2"
+
 // target is an item of a select list.
 type target struct {
 	name string

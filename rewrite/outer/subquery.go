@@ -6,6 +6,13 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
+// A query within an expression sees the columns around it; IN and its like compare its column as PostgreSQL would compare the two
+// types.
+//
+//	SELECT k FROM leaf_1 WHERE n IN (SELECT max(n) FROM leaf_1)
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE ("t1"."n" IN (SELECT "q3"."c1" AS "c1"
+//	  FROM (SELECT max("t2"."n") AS "c1" FROM "leaf_1" AS "t2") AS "q3"))) AS "q4"
+
 // subLink binds a sub-query in an expression.
 func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
 	q := b.nested(n.GetSubselect().GetSelectStmt(), sc)

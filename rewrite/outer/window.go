@@ -8,6 +8,13 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// Windows are DuckDB's, with PostgreSQL's order of NULLs and its frames written out.
+//
+//	SELECT sum(n) OVER (PARTITION BY k ORDER BY g ROWS 1 PRECEDING) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT num_in(CAST(sum("t1"."n") OVER (PARTITION BY "t1"."k" ORDER BY "t1"."g" ASC NULLS LAST
+//	  ROWS BETWEEN CAST(CAST(1 AS INTEGER) AS BIGINT) PRECEDING AND CURRENT ROW) AS VARCHAR)) AS "c1" FROM "leaf_1" AS "t1")
+//	  AS "q2"
+
 // windowFunction binds the functions that need OVER.
 func (b *binder) windowFunction(name string, args []expr, tail string) expr {
 	plain := func(t typed, count int) expr {

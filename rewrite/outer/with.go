@@ -8,6 +8,13 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 )
 
+// Table expressions keep their place before the SELECT under generated names. Of a recursive one the first part decides the types.
+//
+//	WITH RECURSIVE r (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < 9) SELECT i FROM r
+//	⇒ SELECT "c1" AS "c1" FROM (WITH RECURSIVE "w1"("c1") AS ((SELECT CAST(1 AS INTEGER) AS "c1") UNION ALL (SELECT
+//	  ("t2"."c1" + CAST(1 AS INTEGER)) AS "c1" FROM "w1" AS "t2" WHERE ("t2"."c1" < CAST(9 AS INTEGER)))) SELECT "t3"."c1" AS
+//	  "c1" FROM "w1" AS "t3") AS "q4"
+
 // withClause binds the table expressions of a WITH clause into the scope and returns the text before the SELECT.
 func (b *binder) withClause(w *pg.WithClause, sc *scope) string {
 	if w == nil {
