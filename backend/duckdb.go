@@ -47,7 +47,7 @@ var _ Backend = (*DuckDB)(nil)
 func settled(directory string) []string {
 	return []string{
 		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
-		"SET GLOBAL temp_directory = " + quoteText(directory),
+		"SET GLOBAL temp_directory = " + dialect.QuoteText(directory),
 		"SET GLOBAL force_mbedtls_unsafe = true",
 		"SET GLOBAL temp_file_encryption = true",
 		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
@@ -133,14 +133,11 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+quoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
 		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil
 }
-
-// quoteText writes a text literal of DuckDB, which knows no escapes in it.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
 // Dialect is described at Backend.
 func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
