@@ -7,7 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
@@ -18,7 +19,7 @@ func TestDescribe(t *testing.T) {
 	for i := range tables {
 		tables[i].Rows = privacy.Published(sandbox.Rows{Columns: tables[i].Rows.Value().Columns})
 	}
-	q, refusal := rewrite.Outer(sandboxtest.Parse(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), rewrite.DuckDB)
+	q, refusal := outer.Render(sandboxtest.Parse(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -11,7 +11,8 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -21,7 +22,7 @@ type Table struct {
 	Rows sandbox.Rows
 }
 
-// OwnerOid is the number of the role that owns everything, whose name is rewrite.OwnerName.
+// OwnerOid is the number of the role that owns everything, whose name is pgcatalog.OwnerName.
 const OwnerOid = int64(10)
 
 // Oids of PostgreSQL's own objects.
@@ -34,7 +35,7 @@ const (
 	oidTablespace = int64(1663)
 	oidHeap       = int64(2)
 	firstUserOid  = int64(16384)
-	ownerName     = rewrite.OwnerName
+	ownerName     = pgcatalog.OwnerName
 )
 
 // record is a row of a catalog relation by column names; columns that it leaves out are NULL, or the zero of their type
@@ -43,7 +44,7 @@ type record map[string]policy.Value
 
 // newTable makes a table of a catalog relation from records.
 func newTable(schema, name string, records ...record) Table {
-	rel := rewrite.LookupCatalog(schema, name)
+	rel := pgcatalog.Lookup(schema, name)
 	t := Table{Name: schema + "." + name}
 	for _, c := range rel.Columns {
 		t.Rows.Columns = append(t.Rows.Columns, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: -1})
@@ -64,7 +65,7 @@ func newTable(schema, name string, records ...record) Table {
 
 // zeroOf is the zero of a type's stored form.
 func zeroOf(t policy.Type) policy.Value {
-	storage := rewrite.Storage(t)
+	storage := outer.Storage(t)
 	switch {
 	case strings.HasSuffix(storage, "[]"):
 		return []policy.Value{}

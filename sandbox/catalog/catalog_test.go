@@ -11,7 +11,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
@@ -38,7 +40,7 @@ func TestCatalogShape(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			q, refusal := rewrite.Outer(sandboxtest.Parse(t, text), rewrite.DuckDB)
+			q, refusal := outer.Render(sandboxtest.Parse(t, text), dialect.DuckDB)
 			if refusal != nil {
 				continue
 			}
@@ -60,7 +62,7 @@ func TestCatalogShape(t *testing.T) {
 
 // TestEveryCatalogRelation: each relation of PostgreSQL 15 can be read whole, and says nothing of sizes.
 func TestEveryCatalogRelation(t *testing.T) {
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if _, err := sandboxtest.Ask(t, sandboxtest.Embedded(t), fmt.Sprintf(`SELECT r.* FROM %s."%s" r`, rel.Schema, rel.Name)); err != nil {
 			t.Errorf("%s.%s: %v", rel.Schema, rel.Name, err)
 		}

@@ -2,12 +2,12 @@ package catalog
 
 import (
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // How one relation is described: a table orders(id int4, paid numeric) is a row of pg_class, two of pg_attribute, one of
 // pg_tables, and rows of information_schema.tables, columns and table_privileges. Which columns a relation of the catalogs has
-// is package rewrite's to say.
+// is package pgcatalog's to say.
 
 // relation is a table or view as the catalogs describe it.
 type relation struct {
@@ -40,7 +40,7 @@ func (d *description) put(schema, name string, r record) {
 // tables returns what was collected.
 func (d *description) tables() []Table {
 	var all []Table
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if records := d.rows[rel.Schema+"."+rel.Name]; records != nil {
 			all = append(all, newTable(rel.Schema, rel.Name, records...))
 		}

@@ -2,7 +2,7 @@ package catalog
 
 import (
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -13,7 +13,7 @@ import (
 // of tables and columns are made here.
 func DPTables() map[string][]sandbox.Column {
 	all := map[string][]sandbox.Column{}
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if rel.Schema == "dp" {
 			all[rel.Name] = newTable(rel.Schema, rel.Name).Rows.Columns
 		}

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -29,7 +29,7 @@ func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
 	if name == "pg_catalog.pg_tablespace" {
 		return newTable(schema, relation, tablespaces()...).Rows
 	}
-	if rewrite.LookupCatalog(schema, relation) == nil {
+	if pgcatalog.Lookup(schema, relation) == nil {
 		return sandbox.Rows{}
 	}
 	return newTable(schema, relation).Rows

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -31,7 +32,7 @@ func Static(database string) ([]Table, error) {
 		procNumbers[row[1].(string)] = row[0].(int64)
 	}
 	var all []Table
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		all = append(all, newTable(rel.Schema, rel.Name))
 	}
 	for _, name := range []string{"pg_type", "pg_range", "pg_am", "pg_language", "pg_collation", "pg_proc"} {
@@ -56,7 +57,7 @@ func Static(database string) ([]Table, error) {
 func ownSchema(database string) []Table {
 	namespaces := map[string]int64{"pg_catalog": oidPgCatalog, "information_schema": oidInfoSchema, "dp": oidDP}
 	var d description
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		r := relation{database: database, schema: rel.Schema, namespace: namespaces[rel.Schema], name: rel.Name, oid: rel.Oid, kind: rel.Kind}
 		for _, c := range rel.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: -1, notNull: c.NotNull})
@@ -84,7 +85,7 @@ func readRows(name string, procs map[string]int64) ([][]policy.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel := rewrite.LookupCatalog("pg_catalog", name)
+	rel := pgcatalog.Lookup("pg_catalog", name)
 	var rows [][]policy.Value
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -109,7 +110,7 @@ func readValue(t policy.Type, field string, procs map[string]int64) (policy.Valu
 	if field == `\N` {
 		return nil, nil
 	}
-	if element, ok := rewrite.ArrayElement(t); ok {
+	if element, ok := outer.ArrayElement(t); ok {
 		list := []policy.Value{}
 		separator := func(r rune) bool { return r == ' ' || r == ',' || r == '{' || r == '}' }
 		for _, part := range strings.FieldsFunc(field, separator) {
@@ -124,7 +125,7 @@ func readValue(t policy.Type, field string, procs map[string]int64) (policy.Valu
 	if t == regproc {
 		return procs[field], nil
 	}
-	switch rewrite.Storage(t) {
+	switch outer.Storage(t) {
 	case "BOOLEAN":
 		return field == "t", nil
 	case "SMALLINT", "INTEGER", "BIGINT":

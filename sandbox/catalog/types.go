@@ -6,7 +6,8 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // Built-in types: their names, their rows of pg_type, and what information_schema.columns says of columns of them.
@@ -41,7 +42,7 @@ func typeNameRows() map[policy.Type]string {
 
 // dataType is information_schema's name of a type.
 func dataType(t policy.Type) string {
-	if _, ok := rewrite.ArrayElement(t); ok && t != 22 && t != 30 {
+	if _, ok := outer.ArrayElement(t); ok && t != 22 && t != 30 {
 		return "ARRAY"
 	}
 	return typeNames()[t]
@@ -97,7 +98,7 @@ var typeRecords = sync.OnceValue(func() map[int64]record {
 	if err != nil {
 		panic(err) // the file is part of the program
 	}
-	rel := rewrite.LookupCatalog("pg_catalog", "pg_type")
+	rel := pgcatalog.Lookup("pg_catalog", "pg_type")
 	all := map[int64]record{}
 	for _, row := range rows {
 		r := record{}

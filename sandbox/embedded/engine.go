@@ -19,7 +19,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -59,7 +60,7 @@ func Start(ctx context.Context, options sandbox.Options) (sandbox.Engine, error)
 
 func (e *engine) Places() int { return e.options.Children }
 
-func (e *engine) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+func (e *engine) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 func (e *engine) Catalog(_ context.Context, p *policy.Policy) error {
 	e.mu.Lock()
@@ -83,7 +84,7 @@ func (e *engine) Load(_ context.Context, dataset string, t sandbox.Table) error 
 	return nil
 }
 
-func (e *engine) Query(ctx context.Context, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (e *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
 	rows, err := e.ask(ctx, askQuery, s, q, tables)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -92,7 +93,7 @@ func (e *engine) Query(ctx context.Context, s sandbox.Session, q rewrite.OuterQu
 	return privacy.Published(rows), nil
 }
 
-func (e *engine) Describe(ctx context.Context, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) ([]sandbox.Column, error) {
+func (e *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) ([]sandbox.Column, error) {
 	if _, err := e.ask(ctx, askDescribe, s, q, tables); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (e *engine) Describe(ctx context.Context, s sandbox.Session, q rewrite.Oute
 }
 
 // ask sends one query to a free child and waits for its answer, until it has taken its processor time.
-func (e *engine) ask(ctx context.Context, what kind, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) (sandbox.Rows, error) {
+func (e *engine) ask(ctx context.Context, what kind, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	var c *child
 	select {
 	case c = <-e.idle:
@@ -121,7 +122,7 @@ func (e *engine) ask(ctx context.Context, what kind, s sandbox.Session, q rewrit
 }
 
 // askChild has one child run a query.
-func (e *engine) askChild(ctx context.Context, c *child, what kind, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) (sandbox.Rows, error) {
+func (e *engine) askChild(ctx context.Context, c *child, what kind, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	open, version, limits, err := e.open(c, s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
@@ -271,7 +272,7 @@ func (e *engine) Close() error {
 
 // sessionTables are the tables of this query alone: the leaves and dp.* rows that came with it, and what the catalogs
 // show of this session.
-func (e *engine) sessionTables(s sandbox.Session, q rewrite.OuterQuery, given []sandbox.Table) []table {
+func (e *engine) sessionTables(s sandbox.Session, q outer.Query, given []sandbox.Table) []table {
 	e.mu.Lock()
 	p := e.policy
 	e.mu.Unlock()
@@ -290,7 +291,7 @@ func (e *engine) sessionTables(s sandbox.Session, q rewrite.OuterQuery, given []
 	return tables
 }
 
-func outerColumns(q rewrite.OuterQuery) []sandbox.Column {
+func outerColumns(q outer.Query) []sandbox.Column {
 	columns := make([]sandbox.Column, len(q.Columns))
 	for i, c := range q.Columns {
 		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}

@@ -7,7 +7,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -16,7 +16,7 @@ import (
 
 // faultMark begins the text of an error that a function of ours, or a macro, raises inside the engine: then SQLSTATE,
 // a bar, the message, and the mark again. It is how such an error is told from the engine's own.
-const faultMark = rewrite.FaultMark
+const faultMark = outer.FaultMark
 
 func marked(err error) error {
 	var fault *scalar.Error

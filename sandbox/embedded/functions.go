@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -82,7 +82,7 @@ func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 
 // resolved is a scalar call made computable, with room for one row.
 type resolved struct {
-	call rewrite.ScalarCall
+	call outer.ScalarCall
 	expr scalar.Expr
 	row  scalar.Row
 }
@@ -92,7 +92,7 @@ func (i *instance) call(args []driver.Value) (any, error) {
 	text, _ := args[0].(string)
 	r := i.calls[text]
 	if r == nil {
-		call, err := rewrite.ParseScalarCall(text)
+		call, err := outer.ParseScalarCall(text)
 		if err != nil {
 			return nil, err
 		}

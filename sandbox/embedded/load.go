@@ -9,11 +9,12 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
-// How rows get into DuckDB: a CREATE TABLE by the storage types of package rewrite, then its appender.
+// How rows get into DuckDB: a CREATE TABLE by the storage types of package outer, then its appender.
 
 // load creates a table and fills it.
 func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
@@ -22,12 +23,12 @@ func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
 	if temporary {
 		ddl.WriteString("TEMP ")
 	}
-	ddl.WriteString("TABLE " + rewrite.QuoteName(t.name) + " (")
+	ddl.WriteString("TABLE " + dialect.QuoteName(t.name) + " (")
 	for k, c := range t.rows.Columns {
 		if k > 0 {
 			ddl.WriteString(", ")
 		}
-		ddl.WriteString(rewrite.QuoteName(c.Name) + " " + rewrite.Storage(c.Type))
+		ddl.WriteString(dialect.QuoteName(c.Name) + " " + outer.Storage(c.Type))
 	}
 	if len(t.rows.Columns) == 0 {
 		// DuckDB has no table without columns; a leaf without any is only ever counted.

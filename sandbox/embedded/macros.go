@@ -3,7 +3,8 @@ package embedded
 import (
 	"strings"
 
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
@@ -15,7 +16,7 @@ import (
 func macros() []string {
 	keywords := "'" + strings.Join(catalog.Keywords(), "', '") + "'"
 	missing := func(state, what string) string {
-		return "CAST(error('" + rewrite.FaultMark + state + "|" + what + rewrite.FaultMark + "') AS BIGINT)"
+		return "CAST(error('" + outer.FaultMark + state + "|" + what + outer.FaultMark + "') AS BIGINT)"
 	}
 	name := func(macro, relation, column, id string) string {
 		return "CREATE MACRO " + macro + `(o) AS CASE WHEN o = 0 THEN '-' ELSE coalesce((SELECT m_1."` + column + `" FROM "` + relation +
@@ -42,7 +43,7 @@ func macros() []string {
 		`CREATE MACRO pg_find_class_of(n) AS CASE WHEN n IS NULL THEN NULL WHEN regexp_full_match(n, '[0-9]+') THEN CAST(n AS BIGINT)
 			ELSE coalesce(pg_class_or_null(n), ` + missing("42P01", "relation does not exist") + `) END`,
 		`CREATE MACRO pg_find_class(s, n) AS pg_find_class_of(CASE WHEN s = '' THEN n ELSE s || '.' || n END)`,
-		`CREATE MACRO pg_role_name(o, u) AS CASE o WHEN 10 THEN '` + rewrite.OwnerName + `' WHEN 0 THEN 'unknown (OID=0)' ELSE u END`,
+		`CREATE MACRO pg_role_name(o, u) AS CASE o WHEN 10 THEN '` + pgcatalog.OwnerName + `' WHEN 0 THEN 'unknown (OID=0)' ELSE u END`,
 		`CREATE MACRO pg_format_type(o, m) AS CASE WHEN o IS NULL THEN NULL WHEN o = 0 THEN '-'
 			WHEN o = 1043 AND m >= 4 THEN 'character varying(' || (m - 4) || ')'
 			WHEN o = 1042 AND m >= 4 THEN 'character(' || (m - 4) || ')'
@@ -63,7 +64,7 @@ func macros() []string {
 		`CREATE MACRO pg_allowed(p) AS regexp_matches(p, 'select|usage|connect|execute', 'i')`,
 		`CREATE MACRO pg_setting(n, lenient) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(
 			(SELECT m_s.setting FROM "pg_catalog.pg_settings" AS m_s WHERE m_s.name = lower(n) LIMIT 1),
-			CASE WHEN lenient THEN NULL ELSE CAST(error('` + rewrite.FaultMark + `42704|unrecognized configuration parameter` + rewrite.FaultMark + `') AS VARCHAR) END) END`,
+			CASE WHEN lenient THEN NULL ELSE CAST(error('` + outer.FaultMark + `42704|unrecognized configuration parameter` + outer.FaultMark + `') AS VARCHAR) END) END`,
 		name("pg_proc_name", "pg_catalog.pg_proc", "proname", "oid"),
 		name("pg_namespace_name", "pg_catalog.pg_namespace", "nspname", "oid"),
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
@@ -35,7 +36,7 @@ func TestPublicTables(t *testing.T) {
 	}
 	plan := sandboxtest.Parse(t, "SELECT count(*), count(r.name) FROM public.regions r JOIN pg_class c ON c.relname = 'regions'")
 	plan.Outer.Relations = []planner.Relation{{Schema: "public", Name: "regions", Public: regions}}
-	q, refusal := rewrite.Outer(plan, rewrite.DuckDB)
+	q, refusal := outer.Render(plan, dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

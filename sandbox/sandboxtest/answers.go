@@ -14,7 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -55,7 +55,7 @@ func OnPostgreSQL(conn *pgx.Conn, query string) string {
 // Answered writes an engine's answer, or the SQLSTATE of its error, as OnPostgreSQL does.
 func Answered(t testing.TB, e sandbox.Engine, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
 	t.Helper()
-	q, no := rewrite.Outer(Parse(t, query, leaves...), e.Dialect())
+	q, no := outer.Render(Parse(t, query, leaves...), e.Dialect())
 	if no != nil && no.SQLState == "DP002" {
 		return "", no.Message
 	}
@@ -97,7 +97,7 @@ func Shown(t policy.Type, v policy.Value) string {
 	case nil:
 		return "∅"
 	case []policy.Value:
-		element, _ := rewrite.ArrayElement(t)
+		element, _ := outer.ArrayElement(t)
 		var parts []string
 		for _, one := range v {
 			if one == nil {

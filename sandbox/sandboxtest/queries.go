@@ -13,7 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -30,7 +30,7 @@ func Parse(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
 // Ask rewrites and runs a catalog query.
 func Ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 	t.Helper()
-	q, refusal := rewrite.Outer(Parse(t, text), e.Dialect())
+	q, refusal := outer.Render(Parse(t, text), e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}
@@ -67,7 +67,7 @@ func Planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 		}
 		return rows.Value(), nil
 	}
-	q, refusal := rewrite.Outer(plan, e.Dialect())
+	q, refusal := outer.Render(plan, e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
@@ -38,7 +38,7 @@ func (s *step) table(ctx context.Context, want *table) error {
 		if i < len(have.columns) && have.columns[i].comment == c.comment {
 			continue
 		}
-		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), rewrite.QuoteName(c.name), literal(c.comment)); err != nil {
+		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), dialect.QuoteName(c.name), literal(c.comment)); err != nil {
 			return err
 		}
 	}
@@ -49,10 +49,10 @@ func (s *step) create(ctx context.Context, t *table) error {
 	var items []string
 	for _, c := range t.columns {
 		if t.kind == "v" {
-			items = append(items, "CAST(NULL AS "+c.text+") AS "+rewrite.QuoteName(c.name))
+			items = append(items, "CAST(NULL AS "+c.text+") AS "+dialect.QuoteName(c.name))
 			continue
 		}
-		items = append(items, rewrite.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
+		items = append(items, dialect.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
 	}
 	if t.kind == "v" {
 		return s.exec(ctx, "CREATE VIEW %s AS SELECT %s WHERE false", t.full(), strings.Join(items, ", "))
@@ -106,7 +106,7 @@ func (s *step) alter(ctx context.Context, have, want *table) error {
 	var steps []string
 	var now []field
 	for _, c := range have.columns {
-		k, quoted := fieldIndex(want, c.name), rewrite.QuoteName(c.name)
+		k, quoted := fieldIndex(want, c.name), dialect.QuoteName(c.name)
 		if k < 0 {
 			steps = append(steps, "DROP COLUMN "+quoted)
 			continue
@@ -121,7 +121,7 @@ func (s *step) alter(ctx context.Context, have, want *table) error {
 		now = append(now, c)
 	}
 	for _, w := range want.columns[len(now):] {
-		steps = append(steps, "ADD COLUMN "+rewrite.QuoteName(w.name)+" "+w.text+map[bool]string{true: " NOT NULL"}[w.notNull])
+		steps = append(steps, "ADD COLUMN "+dialect.QuoteName(w.name)+" "+w.text+map[bool]string{true: " NOT NULL"}[w.notNull])
 		now = append(now, field{name: w.name})
 	}
 	have.columns = now

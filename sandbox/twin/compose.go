@@ -7,7 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -38,7 +40,7 @@ type composer struct {
 }
 
 // compose returns the whole text; args are its parameters.
-func (c *composer) compose(q rewrite.OuterQuery, tables []sandbox.Table) string {
+func (c *composer) compose(q outer.Query, tables []sandbox.Table) string {
 	now := time.Now().UnixMicro()
 	for _, p := range q.Params {
 		c.args = append(c.args, []byte(catalog.Parameter(c.session, p, now)))
@@ -51,11 +53,11 @@ func (c *composer) compose(q rewrite.OuterQuery, tables []sandbox.Table) string 
 	}
 	for _, name := range q.Relations {
 		schema, relation, _ := strings.Cut(name, ".")
-		if given[name] || !rewrite.Overlaid(schema, relation) {
+		if given[name] || !pgcatalog.Overlaid(schema, relation) {
 			continue
 		}
 		given[name] = true
-		if rewrite.Replaced(schema, relation) {
+		if pgcatalog.Replaced(schema, relation) {
 			c.table(name, c.shaped(name, catalog.Overlay(c.policy, c.session, name)))
 		} else {
 			c.masked(schema, relation)
@@ -96,7 +98,7 @@ func (c *composer) shaped(name string, rows sandbox.Rows) sandbox.Rows {
 
 // table writes a table expression that reads arrays.
 func (c *composer) table(name string, rows sandbox.Rows) {
-	head := rewrite.QuoteName(name)
+	head := dialect.QuoteName(name)
 	if len(rows.Columns) == 0 {
 		c.parts = append(c.parts, head+" AS (SELECT FROM pg_catalog.generate_series(1, "+strconv.Itoa(len(rows.Data))+"))")
 		return
@@ -121,7 +123,7 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 		} else {
 			c.args = append(c.args, arrayText(env, col.Type, rows.Data, k))
 		}
-		items = append(items, item+" AS "+rewrite.QuoteName(col.Name))
+		items = append(items, item+" AS "+dialect.QuoteName(col.Name))
 		arrays = append(arrays, "pg_catalog.unnest(CAST($"+strconv.Itoa(len(c.args))+" AS "+array+"))")
 		names = append(names, u)
 	}
@@ -133,18 +135,18 @@ func (c *composer) table(name string, rows sandbox.Rows) {
 func (c *composer) masked(schema, relation string) {
 	var items []string
 	for _, col := range c.catalog[schema+"."+relation] {
-		name := rewrite.QuoteName(col.name)
+		name := dialect.QuoteName(col.name)
 		item := name
 		switch {
 		case schema == "information_schema":
 			item = c.ownName(col, name)
-		case rewrite.Masked(col.name, col.oid):
+		case pgcatalog.Masked(col.name, col.oid):
 			item = maskedValue(col)
 		}
 		items = append(items, item+" AS "+name)
 	}
-	c.parts = append(c.parts, rewrite.QuoteName(schema+"."+relation)+" AS NOT MATERIALIZED (SELECT "+strings.Join(items, ", ")+" FROM "+
-		schema+"."+rewrite.QuoteName(relation)+")")
+	c.parts = append(c.parts, dialect.QuoteName(schema+"."+relation)+" AS NOT MATERIALIZED (SELECT "+strings.Join(items, ", ")+" FROM "+
+		schema+"."+dialect.QuoteName(relation)+")")
 }
 
 // ownName replaces the names of the database and of its roles in a column of information_schema.
@@ -157,7 +159,7 @@ func (c *composer) ownName(col column, name string) string {
 	case strings.HasSuffix(col.name, "_catalog") || col.name == "catalog_name":
 		return as(text(c.session.Database))
 	case col.name == "grantor" || strings.HasSuffix(col.name, "_owner"):
-		return as(text(rewrite.OwnerName))
+		return as(text(pgcatalog.OwnerName))
 	case col.name == "grantee" || col.name == "role_name" || col.name == "authorization_identifier":
 		return as("CASE WHEN " + name + " = 'PUBLIC' THEN 'PUBLIC' ELSE " + text(c.session.User) + " END")
 	}
@@ -173,7 +175,7 @@ func maskedValue(col column) string {
 	case strings.HasSuffix(col.name, "owner") && col.oid == 26:
 		value = strconv.FormatInt(catalog.OwnerOid, 10)
 	case strings.HasSuffix(col.name, "owner"):
-		value = "'" + rewrite.OwnerName + "'"
+		value = "'" + pgcatalog.OwnerName + "'"
 	case col.oid == 28:
 		value = "'2'"
 	case strings.HasPrefix(col.name, "rel") && col.oid != 1034:

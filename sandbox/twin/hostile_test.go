@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
@@ -66,7 +66,7 @@ func TestTwinHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func() string {
-		rows, err := e.Query(context.Background(), sandboxtest.Session, rewrite.OuterQuery{SQL: twinState}, nil)
+		rows, err := e.Query(context.Background(), sandboxtest.Session, outer.Query{SQL: twinState}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,9 +75,9 @@ func TestTwinHostileTexts(t *testing.T) {
 	before := look()
 	for _, c := range hostileTexts {
 		start := time.Now()
-		q := rewrite.OuterQuery{SQL: c.sql}
+		q := outer.Query{SQL: c.sql}
 		if rest, found := strings.CutPrefix(c.sql, "WITH RECURSIVE "); found {
-			q = rewrite.OuterQuery{With: "WITH RECURSIVE ", SQL: rest}
+			q = outer.Query{With: "WITH RECURSIVE ", SQL: rest}
 		}
 		_, err := e.Query(context.Background(), sandboxtest.Session, q, nil)
 		state := "ok"
@@ -123,7 +123,7 @@ func TestTwinServesOthersMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		_, err := e.Query(ctx, sandboxtest.Session, rewrite.OuterQuery{SQL: "SELECT count(*) FROM generate_series(1, 10000000000)"}, nil)
+		_, err := e.Query(ctx, sandboxtest.Session, outer.Query{SQL: "SELECT count(*) FROM generate_series(1, 10000000000)"}, nil)
 		done <- err
 	}()
 	for range 20 {

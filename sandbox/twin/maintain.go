@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -202,7 +202,7 @@ func columnNames(r sandbox.Rows) string {
 	}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = rewrite.QuoteName(c.Name)
+		names[i] = dialect.QuoteName(c.Name)
 	}
 	return " (" + strings.Join(names, ", ") + ")"
 }

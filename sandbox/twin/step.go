@@ -10,7 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
@@ -62,7 +63,7 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 		schemas[t.schema] = true
 	}
 	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
-		quoted := rewrite.QuoteName(schema)
+		quoted := dialect.QuoteName(schema)
 		if err := s.exec(ctx, "CREATE SCHEMA IF NOT EXISTS %s", quoted); err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) er
 }
 
 func (t *table) full() string {
-	return rewrite.QuoteName(t.schema) + "." + rewrite.QuoteName(t.name)
+	return dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.name)
 }
 
 // wantedTables are those of the policy, and the views of schema dp, whose rows come with each query.
@@ -96,7 +97,7 @@ func wantedTables(d *policy.Dataset) []*table {
 		}
 		wanted = append(wanted, w)
 	}
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if rel.Schema != "dp" {
 			continue
 		}
@@ -189,7 +190,7 @@ func (s *step) dropSchemas(ctx context.Context, keep map[string]bool) error {
 	}
 	for _, name := range names {
 		if !keep[name] {
-			if err := s.exec(ctx, "DROP SCHEMA %s", rewrite.QuoteName(name)); err != nil {
+			if err := s.exec(ctx, "DROP SCHEMA %s", dialect.QuoteName(name)); err != nil {
 				return err
 			}
 		}

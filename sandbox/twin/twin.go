@@ -22,7 +22,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
@@ -67,7 +68,7 @@ func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
 
 func (t *engine) Places() int { return connections }
 
-func (t *engine) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
+func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 
 // Catalog makes the twin of each dataset, or brings it in step with the policy.
 func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
@@ -129,7 +130,7 @@ func (t *engine) Load(ctx context.Context, dataset string, public sandbox.Table)
 	return t.copyIn(ctx, db.name, public)
 }
 
-func (t *engine) Query(ctx context.Context, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
 	rows, err := t.ask(ctx, false, s, q, tables)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -138,13 +139,13 @@ func (t *engine) Query(ctx context.Context, s sandbox.Session, q rewrite.OuterQu
 	return privacy.Published(rows), nil
 }
 
-func (t *engine) Describe(ctx context.Context, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) ([]sandbox.Column, error) {
+func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) ([]sandbox.Column, error) {
 	rows, err := t.ask(ctx, true, s, q, tables)
 	return rows.Columns, err
 }
 
 // ask runs or binds one query on a connection of the dataset's twin, at most to the deadline.
-func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q rewrite.OuterQuery, tables []sandbox.Table) (sandbox.Rows, error) {
+func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return sandbox.Rows{}, err
