@@ -15,10 +15,12 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/internal/scratch"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
@@ -29,7 +31,8 @@ type DuckDB struct {
 	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor  executor
 	log       *slog.Logger
-	directory string      // of what does not fit in memory
+	directory string // of what does not fit in memory
+	remove    func() error
 	leftOut   []leftOut   // of the files
 	unique    []uniqueKey // what constraints prove; the schema cannot change any more
 }
@@ -37,14 +40,14 @@ type DuckDB struct {
 var _ Backend = (*DuckDB)(nil)
 
 // settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
-// directory of this process's own, which is gone with it: without one, a unit with enough rows would decide whether a query
+// directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
 // ends (privacy rule 24). The files are encrypted with a key that nobody keeps; DuckDB calls the randomness of the module that
 // is built in unsafe, so this is no more than a help against what a crash leaves behind. The other values are DuckDB's own
 // defaults: nothing but a new version of it could change them.
 func settled(directory string) []string {
 	return []string{
 		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
-		"SET GLOBAL temp_directory = " + quoteText(directory),
+		"SET GLOBAL temp_directory = " + dialect.QuoteText(directory),
 		"SET GLOBAL force_mbedtls_unsafe = true",
 		"SET GLOBAL temp_file_encryption = true",
 		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
@@ -68,11 +71,13 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	if err != nil {
 		return nil, errors.New("the embedded DuckDB does not start")
 	}
-	directory, err := os.MkdirTemp("", "dpproxy-sorts-")
+	const prefix = "dpproxy-sorts-"
+	scratch.Sweep(os.TempDir(), prefix)
+	directory, remove, err := scratch.New(os.TempDir(), prefix)
 	if err != nil {
 		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
 	}
-	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory}
+	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory, remove: remove}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	if err := b.run(ctx, settled(directory)); err != nil {
 		b.Close()
@@ -128,24 +133,21 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+quoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
 		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil
 }
 
-// quoteText writes a text literal of DuckDB, which knows no escapes in it.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
 // Dialect is described at Backend.
-func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 // Close frees the embedded database, and removes what it left in files.
 func (b *DuckDB) Close() error {
 	if b.aside != nil {
 		_ = b.aside.Close() // closed before, or for good
 	}
-	return errors.Join(b.db.Close(), os.RemoveAll(b.directory))
+	return errors.Join(b.db.Close(), b.remove())
 }
 
 // Admit is described at Backend.
@@ -268,7 +270,7 @@ func folded(schema, table, column string) place {
 
 // ReadPublic is described at Backend.
 func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
-	return copyTable(t, rewrite.DuckDB, func(text string, add func([]*string) error) error {
+	return copyTable(t, dialect.DuckDB, func(text string, add func([]*string) error) error {
 		return b.eachRow(ctx, text, add)
 	})
 }
@@ -303,7 +305,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
 func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
-	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
+	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
@@ -318,7 +320,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		if t.Analysed() {
 			continue
 		}
-		found := compareTable(t, have, rewrite.DuckDB)
+		found := compareTable(t, have, dialect.DuckDB)
 		for _, l := range b.leftOut {
 			if l.source == t.Source && t.File != "" {
 				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
@@ -338,5 +340,5 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	return append(append(findings, overlaps...), numberFindings(d, have, rewrite.DuckDB)...), nil
+	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
 }

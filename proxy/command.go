@@ -6,6 +6,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // command is a statement with what a session must know to run it itself.
@@ -116,5 +117,5 @@ func quoteName(s string) string {
 	if plain {
 		return s
 	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	return dialect.QuoteName(s)
 }

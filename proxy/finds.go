@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -43,7 +44,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 type readied struct {
 	plan    *planner.Plan
 	queries []rewrite.Query
-	outer   rewrite.OuterQuery
+	outer   outer.Query
 	errors  []string // how exact it will be
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // derived writes the rows of a derived table: the unit u, what is used of its columns and keys.
@@ -118,7 +119,7 @@ func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 	if m.Where != nil {
 		where = " WHERE " + b.predicate(m.Where)
 	}
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		for i := range own {
 			own[i], others[i] = w.cast(own[i], "text"), w.cast(others[i], "text")
 		}
@@ -260,7 +261,7 @@ func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string
 		switch {
 		case c.Type != policy.NumericType:
 			return w.cast(sum, "int8")
-		case w.dialect == DuckDB:
+		case w.dialect == dialect.DuckDB:
 			kind, err := ColumnType(c)
 			if err != nil {
 				w.fail("%v", err)
