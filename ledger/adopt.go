@@ -48,7 +48,7 @@ func (a *adoption) adopt(p Terms) error {
 		same = same && a.book.active[ds]
 	}
 	if !same {
-		var e encoder
+		e := written()
 		e.digest(p.PolicyDigest)
 		e.i64(int64(len(active)))
 		for _, ds := range active {
@@ -122,7 +122,7 @@ func (a *adoption) identify(t DatasetTerms) (int64, error) {
 	case b.sets[old].id != t.RenamedFrom:
 		return 0, refusal{errBoundBy("dataset %s was renamed to %s already", t.RenamedFrom, b.sets[old].id)}
 	}
-	var e encoder
+	e := written()
 	e.str(t.ID)
 	return old, a.note(rowRename, old, e.b)
 }

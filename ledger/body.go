@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"encoding/binary"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -23,7 +21,7 @@ type chargeBody struct {
 }
 
 func (c *chargeBody) encode() []byte {
-	var e encoder
+	e := written()
 	e.digest(c.statement)
 	e.digest(c.policy)
 	e.digest(c.digest)
@@ -34,18 +32,16 @@ func (c *chargeBody) encode() []byte {
 	e.boolean(c.capped)
 	e.i64(c.joins)
 	e.ladder(c.ladder)
-	e.pool(c.pool, c.cost)
+	e.cost(c.pool)
 	return e.b
 }
 
 func decodeCharge(b []byte) (c chargeBody, err error) {
-	d := decoder{b: b}
+	d := kept(b)
 	c.statement, c.policy, c.digest = d.digest(), d.digest(), d.digest()
 	c.kind, c.name, c.table = d.str(), d.str(), d.str()
 	c.cost, c.capped, c.joins = d.cost(), d.boolean(), d.i64()
-	if c.ladder, c.pool = d.ladder(), c.cost; d.marked(bodyPool) {
-		c.pool = d.cost()
-	}
+	c.ladder, c.pool = d.ladder(), d.cost()
 	return c, d.end()
 }
 
@@ -61,7 +57,7 @@ type saveBody struct {
 }
 
 func (s *saveBody) encode() []byte {
-	var e encoder
+	e := written()
 	e.i64(s.charge)
 	e.i64(s.at)
 	e.digest(Digest(s.key))
@@ -76,30 +72,29 @@ func (s *saveBody) encode() []byte {
 	e.bytes(s.item.Described)
 	e.i64(int64(s.item.Refresh))
 	e.ladder(s.item.Ladder)
-	e.family(s.family, s.of)
+	e.digest(s.family)
+	e.i64(s.of)
 	return e.b
 }
 
 func decodeSave(b []byte) (s saveBody, err error) {
-	d := decoder{b: b}
+	d := kept(b)
 	s.charge, s.at, s.key, s.noisy = d.i64(), d.i64(), flightKey(d.digest()), d.digest()
 	s.item = Item{Digest: d.digest(), Kind: d.str(), Name: d.str(), Table: d.str(), Shared: d.boolean(), Cost: d.cost(), Spec: d.spec(),
 		Described: d.bytes(), Refresh: time.Duration(d.i64()), Ladder: d.ladder()}
-	if d.marked(bodyFamily) {
-		s.family, s.of = d.digest(), d.i64()
-	}
+	s.family, s.of = d.digest(), d.i64()
 	return s, d.end()
 }
 
 // encodeTerms gives equal terms equal bytes, whatever the order of maps and lists. RenamedFrom and the policy's digest
 // have rows of their own.
 func encodeTerms(t DatasetTerms) []byte {
-	var e encoder
+	e := written()
 	e.str(t.ID)
 	e.i64(int64(t.Accountant))
 	e.i64(int64(t.Neighbors))
 	e.str(t.Unit)
-	e.b = append(e.b, encodeRelations(t.Relations)...)
+	e.relations(t.Relations)
 	e.cost(t.Cap)
 	e.i64(int64(len(t.Budgets)))
 	for _, user := range slices.Sorted(maps.Keys(t.Budgets)) {
@@ -113,7 +108,7 @@ func encodeTerms(t DatasetTerms) []byte {
 }
 
 func decodeTerms(b []byte) (t DatasetTerms, err error) {
-	d := decoder{b: b}
+	d := kept(b)
 	t.ID = d.str()
 	t.Accountant, t.Neighbors = privacy.Accountant(d.i64()), privacy.Neighbors(d.i64())
 	t.Unit = d.str()
@@ -129,13 +124,17 @@ func decodeTerms(b []byte) (t DatasetTerms, err error) {
 }
 
 func encodeRelations(relations []string) []byte {
+	e := written()
+	e.relations(relations)
+	return e.b
+}
+
+func (e *encoder) relations(relations []string) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(relations)))
-	var e encoder
 	e.i64(int64(len(sorted)))
 	for _, r := range sorted {
 		e.str(r)
 	}
-	return e.b
 }
 
 func (d *decoder) relations() []string {
@@ -146,45 +145,12 @@ func (d *decoder) relations() []string {
 	return out
 }
 
-// encodeNoisy and decodeNoisy store observations as zigzag varints, and after them the keys.
-func encodeNoisy(n mechanisms.Noisy) []byte {
-	b := make([]byte, 0, 2*len(n.Observations)+8)
-	b = binary.AppendUvarint(b, uint64(len(n.Observations)))
-	for _, v := range n.Observations {
-		b = binary.AppendVarint(b, v)
-	}
-	for _, k := range n.Keys {
-		b = append(binary.AppendUvarint(b, uint64(len(k))), k...)
-	}
-	return b
+func (e *encoder) ladder(l Ladder) {
+	e.i64(l.Finest.Micro())
+	e.i64(l.Level.Micro())
+	e.i64(l.From)
 }
 
-func decodeNoisy(b []byte) (mechanisms.Noisy, error) {
-	count, n := binary.Uvarint(b)
-	if n <= 0 || count > uint64(len(b)-n) {
-		return mechanisms.Noisy{}, errBody
-	}
-	b = b[n:]
-	out := make([]int64, count)
-	for i := range out {
-		if out[i], n = binary.Varint(b); n <= 0 {
-			return mechanisms.Noisy{}, errBody
-		}
-		b = b[n:]
-	}
-	if len(b) == 0 {
-		return mechanisms.Noisy{Observations: out}, nil
-	}
-	keys := make([]string, count) // none, or one for each observation
-	for i := range keys {
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return mechanisms.Noisy{}, errBody
-		}
-		keys[i], b = string(b[n:n+int(size)]), b[n+int(size):]
-	}
-	if len(b) != 0 {
-		return mechanisms.Noisy{}, errBody
-	}
-	return mechanisms.Noisy{Observations: out, Keys: keys}, nil
+func (d *decoder) ladder() Ladder {
+	return Ladder{privacy.MicroEpsilon(d.i64()), privacy.MicroEpsilon(d.i64()), d.i64()}
 }

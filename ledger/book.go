@@ -122,7 +122,7 @@ func (b *book) apply(r row) error {
 	var err error
 	switch r.kind {
 	case rowGenesis:
-		d := decoder{b: r.body}
+		d := kept(r.body)
 		b.name = d.digest()
 		err = d.end()
 	case rowPolicy:
@@ -142,6 +142,8 @@ func (b *book) apply(r row) error {
 	case rowForfeit:
 		err = b.applyForfeit(r)
 	case rowVouch:
+		d := kept(r.body)
+		err = d.end()
 	case rowStep:
 		err = b.applyStep(r)
 	case rowGrow:
@@ -158,7 +160,7 @@ func (b *book) apply(r row) error {
 }
 
 func (b *book) applyPolicy(r row) error {
-	d := decoder{b: r.body}
+	d := kept(r.body)
 	digest := d.digest()
 	active := map[int64]bool{}
 	for range d.count() {
@@ -176,7 +178,7 @@ func (b *book) applyPolicy(r row) error {
 }
 
 func (b *book) applyBind(r row) error {
-	d := decoder{b: r.body}
+	d := kept(r.body)
 	relations := d.relations()
 	if err := d.end(); err != nil {
 		return err
@@ -287,7 +289,7 @@ func (b *book) pay(user string, id int64, at int64) error {
 }
 
 func (b *book) applyRevoke(r row) error {
-	d := decoder{b: r.body}
+	d := kept(r.body)
 	id := d.i64()
 	if err := d.end(); err != nil {
 		return err

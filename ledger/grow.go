@@ -140,7 +140,7 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	if rec.through() != r.step.From {
 		return 0, refusal{errors.New("ledger: the release has grown by another step")}
 	}
-	var e encoder
+	e := written()
 	e.i64(r.grows)
 	e.i64(int64(r.step.From))
 	e.i64(int64(r.step.To))
@@ -153,7 +153,7 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 }
 
 func decodeGrowth(b []byte) (id int64, p mechanisms.Step, blob []byte, err error) {
-	d := decoder{b: b}
+	d := kept(b)
 	id, p.From, p.To, blob = d.i64(), int(d.i64()), int(d.i64()), d.bytes()
 	return id, p, blob, d.end()
 }
@@ -168,8 +168,8 @@ func (b *book) checkGrowth(ds int64, body []byte) error {
 	if rec == nil || rec.Revoked || rec.ds != ds || rec.through() != p.From || p.To <= p.From || p.To > rec.Item.Spec.Cells {
 		return errBody
 	}
-	noisy, err := decodeNoisy(blob)
-	if spec := rec.Item.Spec; err != nil || !spec.Grows() || len(noisy.Keys) > 0 || len(noisy.Observations) != spec.Known(p.To)-spec.Known(p.From) {
+	noisy, sealed, err := decodeNoisy(blob)
+	if spec := rec.Item.Spec; err != nil || !spec.Grows() || len(noisy.Keys)+len(sealed) > 0 || len(noisy.Observations) != spec.Known(p.To)-spec.Known(p.From) {
 		return errBody
 	}
 	return nil
@@ -228,7 +228,7 @@ func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Rele
 		if err != nil || sha256.Sum256(blob) != g.noisy {
 			return none, fmt.Errorf("ledger: %w: row %d of release %d is not what was saved", ErrCorrupt, g.seq, rec.ID)
 		}
-		noisy, err := decodeNoisy(blob)
+		noisy, _, err := decodeNoisy(blob)
 		if err != nil {
 			return none, fmt.Errorf("ledger: %w: row %d of release %d: %w", ErrCorrupt, g.seq, rec.ID, err)
 		}

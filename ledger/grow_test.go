@@ -172,11 +172,11 @@ func TestGrowthIsChecked(t *testing.T) {
 	id := buy(t, f, "alice", growing(1))
 	grow(t, f, "alice", id, 2, 10)
 	body := func(id int64, from, to int, values ...int64) []byte {
-		var e encoder
+		e := written()
 		e.i64(id)
 		e.i64(int64(from))
 		e.i64(int64(to))
-		e.bytes(encodeNoisy(mechanisms.Noisy{Observations: values}))
+		e.bytes(encodeNoisy(mechanisms.Noisy{Observations: values}, nil))
 		return e.b
 	}
 	ds := f.book.releases[id].ds

@@ -59,43 +59,6 @@ func (it *Item) family() Digest {
 	return sha256.Sum256(e.b)
 }
 
-// bodyPool marks behind a charge what the cap pays for it, bodyFamily behind a release the levels that it was drawn with.
-// Numbers are on disk: never change one.
-const (
-	bodyPool   int64 = 2
-	bodyFamily int64 = 3
-)
-
-// pool writes what the cap pays where that is not what the user pays.
-func (e *encoder) pool(pool, own privacy.Cost) {
-	if pool != own && !pool.IsZero() {
-		e.i64(bodyPool)
-		e.cost(pool)
-	}
-}
-
-// family writes the levels that a release was drawn with, and on whose save.
-func (e *encoder) family(family Digest, of int64) {
-	if family != (Digest{}) {
-		e.i64(bodyFamily)
-		e.digest(family)
-		e.i64(of)
-	}
-}
-
-// marked tells whether what is left of a row begins with a mark, and reads that.
-func (d *decoder) marked(mark int64) bool {
-	if d.err != nil || len(d.b) == 0 {
-		return false
-	}
-	ahead := *d
-	if ahead.i64() != mark || ahead.err != nil {
-		return false
-	}
-	*d = ahead
-	return true
-}
-
 // SaveLevels is Ledger's.
 func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	if r == nil || r.state.Load() == 0 || r.flight == nil {
@@ -116,7 +79,7 @@ func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Re
 func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	own := r.item.level()
 	body := func(i int) (saveBody, []byte) {
-		blob := encodeNoisy(levels[i].Value())
+		blob := encodeNoisy(levels[i].Value(), nil)
 		item := r.item
 		item.Cost, item.Spec = item.Levels[i].Cost, item.Levels[i].Spec
 		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: item, family: item.family()}

@@ -152,9 +152,9 @@ func TestHeadIsLocked(t *testing.T) {
 		}
 		return err
 	})
-	r := row{seq: last.seq + 1, kind: rowVouch, at: last.at}
+	r := row{seq: last.seq + 1, kind: rowVouch, at: last.at, body: written().b}
 	r.hash = r.link(last.hash)
-	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', '', $4, 'by hand')", r.seq, r.kind, r.at, r.hash[:])
+	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', $4, $5, 'by hand')", r.seq, r.kind, r.at, r.body, r.hash[:])
 	exec(pgAhead, r.seq, r.hash[:])
 	exec("COMMIT")
 	all.Wait()

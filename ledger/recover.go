@@ -125,7 +125,9 @@ func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
 func (f *keeper) genesis() error {
 	var name Digest
 	rand.Read(name[:])
-	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: name[:]}
+	e := written()
+	e.digest(name)
+	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: e.b}
 	r.hash = r.link(Digest{})
 	return f.store.create(r)
 }
@@ -136,7 +138,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 	if news, err := f.store.begin(b.last); err != nil || news != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
-	var e encoder
+	e := written()
 	kind := rowVouch
 	if f.opts.AcceptRollback {
 		kind = rowForfeit

@@ -31,7 +31,11 @@ func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[me
 	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != finest.Valid() {
 		return 0, errors.New("ledger: a finest level where no ladder begins, or none where one does")
 	}
-	blob := encodeStored(noisy.Value(), finest)
+	var sealed []byte
+	if finest.Valid() {
+		sealed = finest.AppendTo(nil)
+	}
+	blob := encodeNoisy(noisy.Value(), sealed)
 	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
 	return f.stored(ctx, r, noisy, func(t *batch) (int64, error) {
 		if r.grows != 0 {
@@ -139,11 +143,7 @@ func (f *keeper) fetch(ctx context.Context, rec *record) (none privacy.Released[
 }
 
 func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.Noisy], _ error) {
-	plain, _, err := split(blob)
-	if err != nil {
-		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
-	}
-	noisy, err := decodeNoisy(plain)
+	noisy, _, err := decodeNoisy(blob)
 	if err != nil {
 		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
 	}
@@ -188,7 +188,7 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		if rec == nil || rec.Revoked {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		var e encoder
+		e := written()
 		e.i64(id)
 		if _, err := t.add(rowRevoke, rec.ds, "", e.b); err != nil {
 			return err

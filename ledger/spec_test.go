@@ -2,34 +2,33 @@ package ledger
 
 import (
 	"encoding/hex"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/mechanisms/ranges"
 )
 
-// firstForm is a tree of 2·3 branches over 6 cells with discrete Gaussian noise 5/2, as the first version wrote it.
-const firstForm = "0000000000000001" + "0000000000000006" + "0000000000000002" +
-	"0000000000000002" + "0000000000000002" + "0000000000000003" +
-	"0000000000000002" + "0000000000000005" + "0000000000000002"
-
-var firstSpec = mechanisms.Spec{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}},
+// tree is a tree of 2·3 branches over 6 cells with discrete Gaussian noise 5/2.
+var tree = mechanisms.Spec{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Tree, Radices: []int{2, 3}},
 	Noise: mechanisms.Noise{Kind: mechanisms.DiscreteGaussian, Num: 5, Den: 2}}
 
-// TestSpecsOfTheFirstForm: what was saved by the first version is read, and what it could have saved is written the same.
-func TestSpecsOfTheFirstForm(t *testing.T) {
-	b, err := hex.DecodeString(firstForm)
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := decoder{b: b}
-	if got := d.spec(); d.end() != nil || !reflect.DeepEqual(got, firstSpec) {
-		t.Errorf("read %+v (%v), want %+v", got, d.end(), firstSpec)
-	}
-	e := encoder{}
-	if e.spec(firstSpec); hex.EncodeToString(e.b) != firstForm {
-		t.Errorf("wrote %x, want %s", e.b, firstForm)
+// treeBytes are its bytes: what is written today is read by whatever comes later.
+const treeBytes = "0000000000000001" + // counts
+	"0000000000000001" + // of one counter
+	"0000000000000002" + "0000000000000006" + // a tree over 6 cells
+	"0000000000000002" + "0000000000000002" + "0000000000000003" + // of 2·3 branches
+	"0000000000000000" + "0000000000000000" + "0000000000000000" + "0000000000000000" + "0000000000000000" + "0000000000000000" + // and no more
+	"0000000000000002" + "0000000000000005" + "0000000000000002" + "0000000000000000" + // its noise
+	"0000000000000000" // no sums
+
+func TestSpecsBytes(t *testing.T) {
+	var e encoder
+	if e.spec(tree); hex.EncodeToString(e.b) != treeBytes {
+		t.Errorf("wrote %x, want %s", e.b, treeBytes)
 	}
 }
 
@@ -37,8 +36,8 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 	laplace := mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3}
 	count := mechanisms.Bound{Low: 0, High: 1}
 	specs := []mechanisms.Spec{
-		firstSpec,
-		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: firstSpec.Noise}}},
+		tree,
+		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: tree.Noise}}},
 		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace}, {Bound: count, Noise: laplace, Values: 12}}},
 		{Counters: 2, Cells: 9, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Sums: []mechanisms.Sum{{Bound: count, Noise: laplace},
 			{Bound: mechanisms.Bound{Low: -5, High: 1 << 40}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 7, Den: 3, Step: 127}}}},
@@ -46,6 +45,8 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 64, Strategy: mechanisms.Strategy{Kind: mechanisms.Sine, Bits: 20, Version: 1}, Noise: laplace},
 		{Counters: 1, Cells: 2, Strategy: mechanisms.Strategy{Kind: mechanisms.Matrix, Matrix: []int64{1, -2, 3, 4}}, Noise: laplace},
+		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Marginals, Radices: []int{2, 3}, Marginals: []ranges.Marginal{{Attributes: 2, Residual: true, Weight: 4}, {Weight: 1}}}, Noise: laplace},
+		{Counters: 1, Cells: 6, Strategy: mechanisms.Strategy{Kind: mechanisms.Product, Factors: []ranges.Description{{Kind: mechanisms.Identity, Cells: 2}, {Kind: mechanisms.Tree, Cells: 3, Radices: []int{3}}}}, Noise: laplace},
 		{Counters: 1, Cells: 9, Choice: &mechanisms.Choice{Kind: mechanisms.Quantiles, Blocks: []mechanisms.Block{{Groups: 2, Cells: 3}, {Groups: 1, Cells: 3}}, Shares: []mechanisms.Share{{Num: 0, Den: 1}, {Num: 1, Den: 2}},
 			Each: mechanisms.Contribution{Rows: 2, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(5)}}},
 		{Counters: 3, Cells: 1, Choice: &mechanisms.Choice{Kind: mechanisms.Popular, Blocks: []mechanisms.Block{{Groups: 1, Cells: 3}}, Most: 2,
@@ -75,12 +76,12 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 			}
 		}
 	}
-	for _, first := range []int64{0, -1, -4, -5} {
-		e := encoder{}
-		e.i64(first)
-		d := decoder{b: append(e.b, make([]byte, 64)...)}
-		if d.spec(); d.end() == nil {
-			t.Errorf("form %d is read", first)
+	for _, kind := range []int64{-2, 0, specSynthetic + 1} {
+		var e encoder
+		e.i64(kind)
+		d := decoder{b: append(e.b, make([]byte, 256)...)}
+		if d.spec(); d.end() == nil || !strings.Contains(d.end().Error(), fmt.Sprintf("kind %d is not known", kind)) {
+			t.Errorf("kind %d: %v", kind, d.end())
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (b *book) payers(ds int64, user string, capped bool) []accountKey {
 }
 
 func (b *book) applyRename(r row) error {
-	d := decoder{b: r.body}
+	d := kept(r.body)
 	id := d.str()
 	if err := d.end(); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (d *dataset) change(t DatasetTerms) error {
 }
 
 func (b *book) applyForfeit(r row) error {
-	d := decoder{b: r.body}
+	d := kept(r.body)
 	lost := d.cost()
 	all := d.boolean()
 	if err := d.end(); err != nil {
