@@ -2,12 +2,12 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -15,9 +15,9 @@ import (
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
-	var e encoder
-	e.spec(s)
-	return string(e.b)
+	var e chain.Encoder
+	e.Spec(s)
+	return string(e.Bytes())
 }
 
 // part is one item of a request on its way through Charge.
@@ -125,7 +125,7 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 	if f.flights.closed {
 		return nil, 0, nil, ErrClosed
 	}
-	now := max(f.tick(), f.book.last.at) // as the writer dates rows, or it would find this look outdated again and again
+	now := max(f.tick(), f.book.last.At) // as the writer dates rows, or it would find this look outdated again and again
 	if ds, err = f.book.lookup(r); err != nil {
 		return nil, 0, nil, err
 	}
@@ -199,25 +199,25 @@ func (b *book) part(ds int64, user string, it *Item, now int64) part {
 	if family != (Digest{}) { // of its levels one is drawn at a time: it is drawn for all
 		spec = string(family[:])
 	}
-	var e encoder
-	e.i64(ds)
-	e.str(holder)
-	e.digest(it.Digest)
-	e.str(spec)
-	e.i64(int64(it.Refresh))
+	var e chain.Encoder
+	e.Int(ds)
+	e.Text(holder)
+	e.Digest(it.Digest)
+	e.Text(spec)
+	e.Int(int64(it.Refresh))
 	if it.Refresh > 0 {
-		e.i64(now / int64(it.Refresh))
+		e.Int(now / int64(it.Refresh))
 	}
 	if p.joins != 0 {
-		e.i64(p.joins)
-		e.str(user)
+		e.Int(p.joins)
+		e.Text(user)
 	}
 	if it.Ladder.From != 0 { // of one release one level is drawn at a time
-		e = encoder{}
-		e.str("refine")
-		e.i64(it.Ladder.From)
+		e = chain.Encoder{}
+		e.Text("refine")
+		e.Int(it.Ladder.From)
 	}
-	p.key = sha256.Sum256(e.b)
+	p.key = e.Hash()
 	return p
 }
 
@@ -358,11 +358,11 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 		}
 		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
 			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, pool: p.item.pool(), joins: p.joins, ladder: p.item.Ladder}
-		row, err := t.add(rowCharge, ds, r.User, body.encode())
+		row, err := t.add(chain.RowCharge, ds, r.User, body.encode())
 		if err != nil {
 			return err
 		}
-		p.charge = row.seq
+		p.charge = row.Seq
 	}
 	return nil
 }
@@ -382,6 +382,6 @@ func (f *keeper) bind(t *batch, ds int64) error {
 	if len(free) == 0 {
 		return nil
 	}
-	_, err := t.add(rowBind, ds, "", encodeRelations(free))
+	_, err := t.add(chain.RowBind, ds, "", encodeRelations(free))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -150,7 +151,7 @@ func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.
 	if err != nil {
 		return mechanisms.Finest{}, err
 	}
-	_, sealed, err := decodeNoisy(blob)
+	_, sealed, err := chain.ReadRelease(blob)
 	if err != nil || len(sealed) == 0 {
 		return mechanisms.Finest{}, fmt.Errorf("ledger: %w: release %d has no finest level", ErrCorrupt, first.ID)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -230,7 +231,7 @@ func TestBodies(t *testing.T) {
 		if decode[name](append(bytes.Clone(b), 0)) == nil {
 			t.Errorf("a %s with a byte more passed", name)
 		}
-		for _, other := range []byte{0, form + 1, 255} {
+		for _, other := range []byte{0, chain.Form + 1, 255} {
 			b[0] = other
 			if err := decode[name](b); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("form %d is not known", other)) {
 				t.Errorf("form %d of a %s: %v", other, name, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -51,12 +52,12 @@ func (it *Item) family() Digest {
 	if len(it.Levels) == 0 {
 		return Digest{}
 	}
-	var e encoder
+	var e chain.Encoder
 	for _, l := range it.Levels {
-		e.cost(l.Cost)
-		e.spec(l.Spec)
+		e.Cost(l.Cost)
+		e.Spec(l.Spec)
 	}
-	return sha256.Sum256(e.b)
+	return e.Hash()
 }
 
 // SaveLevels is Ledger's.
@@ -79,16 +80,16 @@ func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Re
 func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	own := r.item.level()
 	body := func(i int) (saveBody, []byte) {
-		blob := encodeNoisy(levels[i].Value(), nil)
+		blob := chain.Release(levels[i].Value(), nil)
 		item := r.item
 		item.Cost, item.Spec = item.Levels[i].Cost, item.Levels[i].Spec
 		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: item, family: item.family()}
 		if i != own {
-			var e encoder
-			e.str("level")
-			e.digest(Digest(r.key))
-			e.i64(int64(i))
-			b.key = sha256.Sum256(e.b)
+			var e chain.Encoder
+			e.Text("level")
+			e.Digest(Digest(r.key))
+			e.Int(int64(i))
+			b.key = e.Hash()
 		}
 		return b, blob
 	}
@@ -104,11 +105,11 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		}
 		b, blob := body(i)
 		b.of = id
-		row, err := t.add(rowSave, r.ds, "", b.encode())
+		row, err := t.add(chain.RowSave, r.ds, "", b.encode())
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.keepRelease(keptRelease{id: row.seq, charge: -row.seq, key: b.key[:], noisy: blob}); err != nil {
+		if err := t.store.keepRelease(keptRelease{id: row.Seq, charge: -row.Seq, key: b.key[:], noisy: blob}); err != nil {
 			return 0, err
 		}
 	}
@@ -116,10 +117,10 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 }
 
 // applyLevel folds the save of a level that was not the one first paid for.
-func (b *book) applyLevel(r row, s saveBody) error {
+func (b *book) applyLevel(r chain.Row, s saveBody) error {
 	first := b.releases[s.of]
-	if first == nil || first.Revoked || first.of != 0 || first.ds != r.ds || first.family != s.family || first.Item.Digest != s.item.Digest ||
-		b.byCharge[s.charge] != s.of || !s.item.Shared || r.holder != "" || s.at != first.Release.At.UnixNano() {
+	if first == nil || first.Revoked || first.of != 0 || first.ds != r.DS || first.family != s.family || first.Item.Digest != s.item.Digest ||
+		b.byCharge[s.charge] != s.of || !s.item.Shared || r.Holder != "" || s.at != first.Release.At.UnixNano() {
 		return fmt.Errorf("a level without its draw")
 	}
 	b.keep(r, s)

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // Options say how a ledger is opened. The zero value is the usual way.
@@ -198,7 +199,7 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		return nil, err
 	}
 	f.book = b
-	f.seen.Store(b.last.at)
+	f.seen.Store(b.last.At)
 	close(f.stopped)
 	return f, nil
 }
@@ -231,11 +232,11 @@ func (f *keeper) Policy() (Digest, bool) {
 func (f *keeper) Secret(purpose string) Digest {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	var e encoder
-	e.str("secret")
-	e.str(purpose)
-	e.digest(f.book.name)
-	return sha256.Sum256(e.b)
+	var e chain.Encoder
+	e.Text("secret")
+	e.Text(purpose)
+	e.Digest(f.book.name)
+	return e.Hash()
 }
 
 // Close ends the writer after the work in hand and closes the file.

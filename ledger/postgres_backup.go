@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // backup copies the ledger, as it is in one snapshot, into an SQLite file: a backup of either kind can be restored into
@@ -40,8 +42,8 @@ func (p *postgresSite) backup(ctx context.Context, path string) error {
 }
 
 // copyRows copies all that one store holds into another, whose transaction has begun, and returns the chain's last row.
-func copyRows(ctx context.Context, from, to store) (last row, err error) {
-	err = from.rows(ctx, 0, func(r row) error {
+func copyRows(ctx context.Context, from, to store) (last chain.Row, err error) {
+	err = from.rows(ctx, 0, func(r chain.Row) error {
 		last = r
 		return to.insert(r)
 	})
@@ -97,7 +99,7 @@ func (p *postgresSite) restore(ctx context.Context, backup string) error {
 		if err != nil {
 			return err
 		}
-		s.later(pgAhead, nil, last.seq, last.hash[:])
+		s.later(pgAhead, nil, last.Seq, last.Hash[:])
 		return s.flush()
 	})
 }

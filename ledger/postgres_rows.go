@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // What the keeper reads of a ledger in PostgreSQL.
@@ -17,12 +19,12 @@ func (s *postgresStore) snapshot() error {
 // sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
 func (s *postgresStore) sound() error { return nil }
 
-func (s *postgresStore) end() (r row, err error) {
+func (s *postgresStore) end() (r chain.Row, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
 	var hash []byte
-	err = s.conn.QueryRow(ctx, pgHead).Scan(&r.seq, &hash)
-	copy(r.hash[:], hash)
+	err = s.conn.QueryRow(ctx, pgHead).Scan(&r.Seq, &hash)
+	copy(r.Hash[:], hash)
 	return r, err
 }
 
@@ -44,12 +46,12 @@ func (s *postgresStore) query(ctx context.Context, sql string, do func(pgx.Rows)
 	return rows.Err()
 }
 
-func (s *postgresStore) rows(ctx context.Context, after int64, do func(row) error) error {
+func (s *postgresStore) rows(ctx context.Context, after int64, do func(chain.Row) error) error {
 	return s.query(ctx, pgRows, func(rows pgx.Rows) error { return scanRow(rows, do) }, after)
 }
 
 // walk walks the rows of a chain.
-func walk(rows pgx.Rows, do func(row) error) error {
+func walk(rows pgx.Rows, do func(chain.Row) error) error {
 	for rows.Next() {
 		if err := scanRow(rows, do); err != nil {
 			return err
@@ -58,13 +60,13 @@ func walk(rows pgx.Rows, do func(row) error) error {
 	return rows.Err()
 }
 
-func scanRow(rows pgx.Rows, do func(row) error) error {
-	var r row
+func scanRow(rows pgx.Rows, do func(chain.Row) error) error {
+	var r chain.Row
 	var hash []byte
-	if err := rows.Scan(&r.seq, &r.kind, &r.at, &r.ds, &r.holder, &r.body, &hash); err != nil {
+	if err := rows.Scan(&r.Seq, &r.Kind, &r.At, &r.DS, &r.Holder, &r.Body, &hash); err != nil {
 		return err
 	}
-	copy(r.hash[:], hash)
+	copy(r.Hash[:], hash)
 	return do(r)
 }
 
@@ -105,12 +107,12 @@ func (s *postgresStore) blob(sql string, id int64) (blob []byte, err error) {
 	return blob, err
 }
 
-func (s *postgresStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
+func (s *postgresStore) charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
 	ctx, cancel := s.limit()
 	defer cancel()
 	return s.query(ctx, pgCharges, func(rows pgx.Rows) error {
-		r := row{kind: rowCharge, ds: ds}
-		if err := rows.Scan(&r.seq, &r.at, &r.holder, &r.body); err != nil {
+		r := chain.Row{Kind: chain.RowCharge, DS: ds}
+		if err := rows.Scan(&r.Seq, &r.At, &r.Holder, &r.Body); err != nil {
 			return err
 		}
 		return do(r)

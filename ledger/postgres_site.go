@@ -13,6 +13,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // postgresSite is a PostgreSQL database, which many proxies write. What one of them knows of the ledger is the chain up to
@@ -220,7 +222,7 @@ func (s *postgresStore) empty() (bool, error) {
 }
 
 // create makes the ledger, unless another proxy has been faster.
-func (s *postgresStore) create(first row) error {
+func (s *postgresStore) create(first chain.Row) error {
 	ctx, cancel := s.limit()
 	defer cancel()
 	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
@@ -232,10 +234,10 @@ func (s *postgresStore) create(first row) error {
 			return err
 		}
 		s.renew()
-		if _, err := tx.Exec(ctx, pgInsert, s.args([]row{first})...); err != nil {
+		if _, err := tx.Exec(ctx, pgInsert, s.args([]chain.Row{first})...); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, pgAhead, first.seq, first.hash[:])
+		_, err := tx.Exec(ctx, pgAhead, first.Seq, first.Hash[:])
 		return err
 	})
 	if err != nil {

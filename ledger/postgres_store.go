@@ -12,6 +12,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // postgresStore is one connection to a ledger in PostgreSQL. What needs no answer at once is sent with what does, so that
@@ -39,7 +41,7 @@ type held struct {
 	moves   []move // which are all of one time
 	claims  []flightKey
 	dropped []claimed
-	rows    []row
+	rows    []chain.Row
 }
 
 // unknownCommit is the error of a commit of which nobody has told how it went.
@@ -86,30 +88,30 @@ func (s *postgresStore) renew() {
 // begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the lock
 // sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name. The turn
 // is for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
-func (s *postgresStore) begin(last row) (news []row, err error) {
+func (s *postgresStore) begin(last chain.Row) (news []chain.Row, err error) {
 	s.renew()
-	var end row
+	var end chain.Row
 	var now int64
 	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
 	s.later(pgTurn, nil, lockTurn)
 	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
 		var hash []byte
-		err := r.Scan(&end.seq, &hash, &now, &s.fence)
-		copy(end.hash[:], hash)
+		err := r.Scan(&end.Seq, &hash, &now, &s.fence)
+		copy(end.Hash[:], hash)
 		return err
 	})
-	s.waiting.Queue(pgRows, last.seq-1).Query(func(rows pgx.Rows) error {
-		return walk(rows, func(r row) error { news = append(news, r); return nil })
+	s.waiting.Queue(pgRows, last.Seq-1).Query(func(rows pgx.Rows) error {
+		return walk(rows, func(r chain.Row) error { news = append(news, r); return nil })
 	})
 	if err := s.flush(); err != nil {
 		return nil, err
 	}
 	s.site.told(now)
 	switch {
-	case end.seq == last.seq && end.hash == last.hash:
+	case end.Seq == last.Seq && end.Hash == last.Hash:
 		return nil, nil
 	case news == nil:
-		news = []row{}
+		news = []chain.Row{}
 	}
 	return news, nil
 }
@@ -174,10 +176,10 @@ func (s *postgresStore) refuted(err error) error {
 
 // commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
 // known how it went.
-func (s *postgresStore) commit(rows []row) error {
+func (s *postgresStore) commit(rows []chain.Row) error {
 	s.release()
 	if n := len(rows); n > 0 {
-		s.later(pgAhead, nil, rows[n-1].seq, rows[n-1].hash[:])
+		s.later(pgAhead, nil, rows[n-1].Seq, rows[n-1].Hash[:])
 	}
 	s.later("COMMIT", func(tag pgconn.CommandTag) error {
 		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
@@ -220,24 +222,24 @@ func (s *postgresStore) settle() error { return nil }
 func (s *postgresStore) finish() error { return nil }
 
 // args are the columns of rows.
-func (s *postgresStore) args(rows []row) []any {
+func (s *postgresStore) args(rows []chain.Row) []any {
 	n := len(rows)
 	seq, kind, at, ds := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	holder, body, hash, name := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
 	for i := range rows {
 		r := &rows[i]
 		s.parts++
-		seq[i], kind[i], at[i], ds[i], holder[i] = r.seq, r.kind, r.at, r.ds, r.holder
-		body[i], hash[i], name[i] = append([]byte{}, r.body...), r.hash[:], rowName(s.name, s.parts)
+		seq[i], kind[i], at[i], ds[i], holder[i] = r.Seq, int64(r.Kind), r.At, r.DS, r.Holder
+		body[i], hash[i], name[i] = append([]byte{}, r.Body...), r.Hash[:], rowName(s.name, s.parts)
 	}
 	return []any{seq, kind, at, ds, holder, body, hash, name}
 }
 
-func (s *postgresStore) insert(r row) error {
+func (s *postgresStore) insert(r chain.Row) error {
 	if s.presumes {
 		s.held.rows = append(s.held.rows, r)
 	} else {
-		s.later(pgInsert, nil, s.args([]row{r})...)
+		s.later(pgInsert, nil, s.args([]chain.Row{r})...)
 	}
 	return nil
 }

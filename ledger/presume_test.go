@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // numbered is an item of its own for each number.
@@ -141,7 +143,7 @@ func TestHeadIsLocked(t *testing.T) {
 	last := f.book.last
 	var all sync.WaitGroup
 	all.Go(func() {
-		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.seq+2 {
+		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.Seq+2 {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
@@ -152,10 +154,11 @@ func TestHeadIsLocked(t *testing.T) {
 		}
 		return err
 	})
-	r := row{seq: last.seq + 1, kind: rowVouch, at: last.at, body: written().b}
-	r.hash = r.link(last.hash)
-	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', $4, $5, 'by hand')", r.seq, r.kind, r.at, r.body, r.hash[:])
-	exec(pgAhead, r.seq, r.hash[:])
+	body := chain.Body()
+	r := chain.Row{Seq: last.Seq + 1, Kind: chain.RowVouch, At: last.At, Body: body.Bytes()}
+	r.Hash = r.Link(last.Hash)
+	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', $4, $5, 'by hand')", r.Seq, r.Kind, r.At, r.Body, r.Hash[:])
+	exec(pgAhead, r.Seq, r.Hash[:])
 	exec("COMMIT")
 	all.Wait()
 	verify(t, f)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -118,7 +119,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
 	f.mu.RLock()
 	ds, ok := f.book.find(dataset)
-	upTo := f.book.last.seq
+	upTo := f.book.last.Seq
 	f.mu.RUnlock()
 	if !ok {
 		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
@@ -129,12 +130,12 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 	}
 	defer f.reading.Unlock()
 	var out []Charge
-	err = s.charges(ds, user, upTo, int64(max(0, limit)), func(r row) error {
-		c, err := decodeCharge(r.body)
+	err = s.charges(ds, user, upTo, int64(max(0, limit)), func(r chain.Row) error {
+		c, err := decodeCharge(r.Body)
 		if err != nil {
-			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.seq, err)
+			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
 		}
-		out = append(out, Charge{Seq: r.seq, At: time.Unix(0, r.at).UTC(), User: r.holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
 			Policy: c.policy})
 		return ctx.Err()
 	})

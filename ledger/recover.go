@@ -9,6 +9,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
@@ -40,7 +41,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	switch {
 	case known.seq > 0 && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.last.seq > 1 && !(f.shared() && err == nil && !present):
+	case lostWitness && b.last.Seq > 1 && !(f.shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}
@@ -73,16 +74,16 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	f.mu.Lock()
 	f.book = b
 	f.mu.Unlock()
-	f.seen.Store(max(f.seen.Load(), b.last.at))
-	if behind := b.last.at - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
+	f.seen.Store(max(f.seen.Load(), b.last.At))
+	if behind := b.last.At - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
 		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open", "rows", b.last.seq, "charges", b.charges, "took", time.Since(began))
+	f.log.Info("ledger open", "rows", b.last.Seq, "charges", b.charges, "took", time.Since(began))
 	return nil
 }
 
-func markOf(b *book) mark { return mark{b.name, b.last.seq, b.last.hash, b.total} }
+func markOf(b *book) mark { return mark{b.name, b.last.Seq, b.last.Hash, b.total} }
 
 // load folds the chain of the open store, making a new one if there is none.
 func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
@@ -125,27 +126,27 @@ func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
 func (f *keeper) genesis() error {
 	var name Digest
 	rand.Read(name[:])
-	e := written()
-	e.digest(name)
-	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: e.b}
-	r.hash = r.link(Digest{})
+	e := chain.Body()
+	e.Digest(name)
+	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, At: f.tick(), Body: e.Bytes()}
+	r.Hash = r.Link(Digest{})
 	return f.store.create(r)
 }
 
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
-	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
+	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.At)}
 	if news, err := f.store.begin(b.last); err != nil || news != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
-	e := written()
-	kind := rowVouch
+	e := chain.Body()
+	kind := chain.RowVouch
 	if f.opts.AcceptRollback {
-		kind = rowForfeit
-		e.cost(accounting.Less(seen.total, b.total))
-		e.boolean(lost || seen.name != b.name)
+		kind = chain.RowForfeit
+		e.Cost(accounting.Less(seen.total, b.total))
+		e.Bool(lost || seen.name != b.name)
 	}
-	r, err := t.add(kind, 0, "", e.b)
+	r, err := t.add(kind, 0, "", e.Bytes())
 	if err == nil {
 		err = b.apply(r)
 	}
@@ -163,19 +164,19 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
-	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == rowForfeit)
+	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == chain.RowForfeit)
 	return nil
 }
 
 // replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
 func replay(ctx context.Context, s store, marks []mark) (*book, error) {
 	b := newBook()
-	err := s.rows(ctx, 0, func(r row) error {
+	err := s.rows(ctx, 0, func(r chain.Row) error {
 		if err := b.take(r); err != nil {
 			return err
 		}
 		for _, m := range marks {
-			if m.seq == r.seq && m.hash == r.hash && m.name == b.name {
+			if m.seq == r.Seq && m.hash == r.Hash && m.name == b.name {
 				b.passed = append(b.passed, m.seq)
 			}
 		}
@@ -184,7 +185,7 @@ func replay(ctx context.Context, s store, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, openFailed(err)
 	}
-	if b.last.seq == 0 {
+	if b.last.Seq == 0 {
 		return nil, fmt.Errorf("%w: the chain is empty", ErrCorrupt)
 	}
 	return b, nil
@@ -200,7 +201,7 @@ func errBehind(b *book, m mark) error {
 	if m.name != b.name {
 		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)
 	}
-	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.seq, m.seq)
+	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.Seq, m.seq)
 }
 
 // openFailed names the error of opening or reading the file.

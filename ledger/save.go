@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -35,7 +36,7 @@ func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[me
 	if finest.Valid() {
 		sealed = finest.AppendTo(nil)
 	}
-	blob := encodeNoisy(noisy.Value(), sealed)
+	blob := chain.Release(noisy.Value(), sealed)
 	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
 	return f.stored(ctx, r, noisy, func(t *batch) (int64, error) {
 		if r.grows != 0 {
@@ -84,16 +85,16 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 	if r.item.Shared {
 		holder = ""
 	}
-	row, err := t.add(rowSave, r.ds, holder, body.encode())
+	row, err := t.add(chain.RowSave, r.ds, holder, body.encode())
 	if err != nil {
 		return 0, err
 	}
 	if goesOn(r.item.Spec) { // it lives here from now on
-		if err := f.lease(t, row.seq); err != nil {
+		if err := f.lease(t, row.Seq); err != nil {
 			return 0, err
 		}
 	}
-	return row.seq, t.store.keepRelease(keptRelease{id: row.seq, charge: r.charge, key: body.key[:], noisy: blob})
+	return row.Seq, t.store.keepRelease(keptRelease{id: row.Seq, charge: r.charge, key: body.key[:], noisy: blob})
 }
 
 // Abandon gives a receipt up.
@@ -143,7 +144,7 @@ func (f *keeper) fetch(ctx context.Context, rec *record) (none privacy.Released[
 }
 
 func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.Noisy], _ error) {
-	noisy, _, err := decodeNoisy(blob)
+	noisy, _, err := chain.ReadRelease(blob)
 	if err != nil {
 		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
 	}
@@ -188,9 +189,9 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		if rec == nil || rec.Revoked {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		e := written()
-		e.i64(id)
-		if _, err := t.add(rowRevoke, rec.ds, "", e.b); err != nil {
+		e := chain.Body()
+		e.Int(id)
+		if _, err := t.add(chain.RowRevoke, rec.ds, "", e.Bytes()); err != nil {
 			return err
 		}
 		for _, level := range f.book.levelsOf(rec) {

@@ -2,12 +2,13 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // Several proxies may keep one ledger. What each knows of it, its book, follows the chain: a batch first takes in what
@@ -91,7 +92,7 @@ func (f *keeper) followOnce(r *round) {
 	}
 	f.reading.Unlock()
 	f.mu.RLock()
-	current := f.book.last.seq == end.seq && f.book.last.hash == end.hash
+	current := f.book.last.Seq == end.Seq && f.book.last.Hash == end.Hash
 	f.mu.RUnlock()
 	if !current || f.fault.Load() != nil {
 		r.err = f.do(context.Background(), &job{follows: true, run: func(*batch) error { return nil }})
@@ -100,8 +101,8 @@ func (f *keeper) followOnce(r *round) {
 
 // catchUp takes in what others have written after the book's last row.
 func (f *keeper) catchUp(s store) error {
-	var news []row
-	err := s.rows(context.Background(), f.book.last.seq-1, func(r row) error { news = append(news, r); return nil })
+	var news []chain.Row
+	err := s.rows(context.Background(), f.book.last.Seq-1, func(r chain.Row) error { news = append(news, r); return nil })
 	if err != nil {
 		return err
 	}
@@ -110,13 +111,13 @@ func (f *keeper) catchUp(s store) error {
 
 // learn takes in the rows of the chain from the book's last one on. What that row no longer is, or what follows it without
 // its hash, is another ledger's.
-func (f *keeper) learn(news []row) error {
+func (f *keeper) learn(news []chain.Row) error {
 	last := f.book.last
 	switch {
 	case len(news) == 0:
-		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.seq)
-	case news[0].seq != last.seq || news[0].hash != last.hash:
-		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
+		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.Seq)
+	case news[0].Seq != last.Seq || news[0].Hash != last.Hash:
+		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.Seq)
 	case len(news) == 1:
 		return nil
 	}
@@ -257,10 +258,10 @@ func (f *keeper) settleClaims(t *batch, committed bool) {
 
 // leaseKey names the claim of an online release that lives.
 func leaseKey(id int64) flightKey {
-	var e encoder
-	e.str("lease")
-	e.i64(id)
-	return sha256.Sum256(e.b)
+	var e chain.Encoder
+	e.Text("lease")
+	e.Int(id)
+	return e.Hash()
 }
 
 // lease makes a release that goes on this process's own, as part of a batch. One that was begun here is so already; what
@@ -359,13 +360,13 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 		err = look(s)
 	}
 	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
-		err = s.commit([]row{f.book.last})
+		err = s.commit([]chain.Row{f.book.last})
 	}
 	if err != nil {
 		return openFailed(err)
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open again", "rows", f.book.last.seq)
+	f.log.Info("ledger open again", "rows", f.book.last.Seq)
 	return nil
 }
 

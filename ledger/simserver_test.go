@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions one
@@ -24,7 +26,7 @@ type simServer struct {
 }
 
 type simState struct {
-	rows     []row
+	rows     []chain.Row
 	accounts map[accountKey]account
 	releases map[int64]keptRelease
 	claims   map[flightKey]simClaim
@@ -159,7 +161,7 @@ func (s *simStore) empty() (none bool, err error) {
 	return none, err
 }
 
-func (s *simStore) create(first row) error {
+func (s *simStore) create(first chain.Row) error {
 	return s.on(func(x *simState) {
 		if len(x.rows) == 0 {
 			x.rows = append(x.rows, first)
@@ -167,7 +169,7 @@ func (s *simStore) create(first row) error {
 	})
 }
 
-func (s *simStore) begin(last row) (news []row, err error) {
+func (s *simStore) begin(last chain.Row) (news []chain.Row, err error) {
 	rand.Read(s.name[:])
 	s.presumes, s.refuted = false, false
 	if err := s.turn(); err != nil {
@@ -184,8 +186,8 @@ func (s *simStore) begin(last row) (news []row, err error) {
 	}
 	state := v.state.clone()
 	s.tx = &state
-	if end := state.rows[len(state.rows)-1]; end.seq != last.seq || end.hash != last.hash {
-		news = append([]row{}, state.rows[min(last.seq-1, int64(len(state.rows))):]...)
+	if end := state.rows[len(state.rows)-1]; end.Seq != last.Seq || end.Hash != last.Hash {
+		news = append([]chain.Row{}, state.rows[min(last.Seq-1, int64(len(state.rows))):]...)
 	}
 	return news, nil
 }
@@ -221,7 +223,7 @@ func (s *simStore) rollback() error {
 }
 
 // commit may be lost on its way to the server, or its answer on the way back.
-func (s *simStore) commit([]row) error {
+func (s *simStore) commit([]chain.Row) error {
 	if err := s.turn(); err != nil {
 		v := s.site.server
 		v.mu.Lock()
@@ -257,7 +259,7 @@ func (s *simStore) finish() error   { return nil }
 func (s *simStore) snapshot() error { return nil }
 func (s *simStore) sound() error    { return nil }
 
-func (s *simStore) insert(r row) error {
+func (s *simStore) insert(r chain.Row) error {
 	return s.on(func(x *simState) { x.rows = append(x.rows, r) })
 }
 
@@ -308,8 +310,8 @@ func (s *simStore) withdrawRelease(id int64) error {
 	})
 }
 
-func (s *simStore) rows(_ context.Context, after int64, do func(row) error) error {
-	var list []row
+func (s *simStore) rows(_ context.Context, after int64, do func(chain.Row) error) error {
+	var list []chain.Row
 	err := s.on(func(x *simState) { list = x.rows[min(max(0, after), int64(len(x.rows))):] })
 	for _, r := range list {
 		if err == nil {
@@ -337,7 +339,7 @@ func (s *simStore) releases(do func(keptRelease) error) error {
 }
 
 func (s *simStore) body(seq int64) (p []byte, err error) {
-	err = s.on(func(x *simState) { p = x.rows[seq-1].body })
+	err = s.on(func(x *simState) { p = x.rows[seq-1].Body })
 	return p, err
 }
 
@@ -346,11 +348,11 @@ func (s *simStore) noisy(id int64) (p []byte, err error) {
 	return p, err
 }
 
-func (s *simStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
-	var list []row
+func (s *simStore) charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
+	var list []chain.Row
 	err := s.on(func(x *simState) { list = slices.Clone(x.rows[:min(upTo, int64(len(x.rows)))]) })
 	for _, r := range slices.Backward(list) {
-		if err == nil && r.kind == rowCharge && r.ds == ds && (user == "" || r.holder == user) && limit > 0 {
+		if err == nil && r.Kind == chain.RowCharge && r.DS == ds && (user == "" || r.Holder == user) && limit > 0 {
 			limit--
 			err = do(r)
 		}
@@ -367,7 +369,7 @@ func (s *simStore) close() error {
 	return nil
 }
 
-func (s *simStore) end() (r row, err error) {
+func (s *simStore) end() (r chain.Row, err error) {
 	err = s.on(func(x *simState) { r = x.rows[len(x.rows)-1] })
 	return r, err
 }

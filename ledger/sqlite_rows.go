@@ -6,11 +6,13 @@ import (
 	"fmt"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // What the keeper asks of a store, in SQLite's words.
 
-func (s *sqliteStore) create(first row) error {
+func (s *sqliteStore) create(first chain.Row) error {
 	if err := s.conn.Exec("BEGIN IMMEDIATE;" + schema); err != nil {
 		return err
 	}
@@ -31,17 +33,17 @@ func (s *sqliteStore) settle() (err error) {
 	return err
 }
 
-func (s *sqliteStore) begin(row) (news []row, err error) {
+func (s *sqliteStore) begin(chain.Row) (news []chain.Row, err error) {
 	if data, err := s.dataVersion(); err != nil || data != s.data {
 		return nil, errors.Join(err, errors.New("the file was changed by another program"))
 	}
 	return nil, s.run("BEGIN IMMEDIATE", nil)
 }
 
-func (s *sqliteStore) savepoint() error   { return s.run("SAVEPOINT job", nil) }
-func (s *sqliteStore) keep() error        { return s.run("RELEASE job", nil) }
-func (s *sqliteStore) commit([]row) error { return s.run("COMMIT", nil) }
-func (s *sqliteStore) rollback() error    { return s.run("ROLLBACK", nil) }
+func (s *sqliteStore) savepoint() error         { return s.run("SAVEPOINT job", nil) }
+func (s *sqliteStore) keep() error              { return s.run("RELEASE job", nil) }
+func (s *sqliteStore) commit([]chain.Row) error { return s.run("COMMIT", nil) }
+func (s *sqliteStore) rollback() error          { return s.run("ROLLBACK", nil) }
 
 func (s *sqliteStore) undo() error {
 	if err := s.run("ROLLBACK TO job", nil); err != nil {
@@ -69,9 +71,9 @@ func (s *sqliteStore) finish() error {
 	return err
 }
 
-func (s *sqliteStore) insert(r row) error {
+func (s *sqliteStore) insert(r chain.Row) error {
 	return s.run("INSERT INTO chain (seq, kind, at, ds, holder, body, hash) VALUES (?, ?, ?, ?, ?, ?, ?)", nil,
-		r.seq, r.kind, r.at, r.ds, r.holder, r.body, r.hash[:])
+		r.Seq, int64(r.Kind), r.At, r.DS, r.Holder, r.Body, r.Hash[:])
 }
 
 func (s *sqliteStore) keepRelease(r keptRelease) error {
@@ -96,15 +98,15 @@ func (s *sqliteStore) sound() error {
 	return err
 }
 
-func (s *sqliteStore) rows(ctx context.Context, after int64, do func(row) error) error {
+func (s *sqliteStore) rows(ctx context.Context, after int64, do func(chain.Row) error) error {
 	n := 0
 	return s.run("SELECT seq, kind, at, ds, holder, body, hash FROM chain WHERE seq > ? ORDER BY seq", func(st *sqlite3.Stmt) error {
 		if n++; n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		r := row{seq: st.ColumnInt64(0), kind: st.ColumnInt64(1), at: st.ColumnInt64(2), ds: st.ColumnInt64(3), holder: st.ColumnText(4),
-			body: st.ColumnBlob(5, nil)}
-		copy(r.hash[:], st.ColumnRawBlob(6))
+		r := chain.Row{Seq: st.ColumnInt64(0), Kind: chain.Kind(st.ColumnInt64(1)), At: st.ColumnInt64(2), DS: st.ColumnInt64(3), Holder: st.ColumnText(4),
+			Body: st.ColumnBlob(5, nil)}
+		copy(r.Hash[:], st.ColumnRawBlob(6))
 		return do(r)
 	}, after)
 }
@@ -128,12 +130,12 @@ func (s *sqliteStore) blob(sql string, id int64) (blob []byte, err error) {
 	return blob, err
 }
 
-func (s *sqliteStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
+func (s *sqliteStore) charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
 	sql, args := "SELECT seq, at, holder, body FROM chain WHERE kind = 6 AND ds = ? AND seq <= ?", []any{ds, upTo}
 	if user != "" {
 		sql, args = sql+" AND holder = ?", append(args, user)
 	}
 	return s.run(sql+" ORDER BY seq DESC LIMIT ?", func(st *sqlite3.Stmt) error {
-		return do(row{seq: st.ColumnInt64(0), kind: rowCharge, at: st.ColumnInt64(1), ds: ds, holder: st.ColumnText(2), body: st.ColumnRawBlob(3)})
+		return do(chain.Row{Seq: st.ColumnInt64(0), Kind: chain.RowCharge, At: st.ColumnInt64(1), DS: ds, Holder: st.ColumnText(2), Body: st.ColumnRawBlob(3)})
 	}, append(args, limit)...)
 }

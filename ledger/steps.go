@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
@@ -18,22 +19,22 @@ const mostStep = 1 << 24
 func goesOn(s mechanisms.Spec) bool { return s.Online != nil || s.Alarm != nil }
 
 func encodeStep(id int64, step []byte) []byte {
-	e := written()
-	e.i64(id)
-	e.bytes(step)
-	return e.b
+	e := chain.Body()
+	e.Int(id)
+	e.Blob(step)
+	return e.Bytes()
 }
 
 // applyStep folds a step into its release.
-func (b *book) applyStep(r row) error {
-	d := kept(r.body)
-	id, step := d.i64(), d.bytes()
-	if err := d.end(); err != nil {
+func (b *book) applyStep(r chain.Row) error {
+	d := chain.Read(r.Body)
+	id, step := d.Int(), d.Blob()
+	if err := d.End(); err != nil {
 		return err
 	}
 	old := b.releases[id]
-	if old == nil || !goesOn(old.Item.Spec) || old.ds != r.ds || old.holder != r.holder {
-		return errBody
+	if old == nil || !goesOn(old.Item.Spec) || old.ds != r.DS || old.holder != r.Holder {
+		return chain.ErrMalformed
 	}
 	rec := *old
 	rec.Steps = append(rec.Steps[:len(rec.Steps):len(rec.Steps)], step)
@@ -71,7 +72,7 @@ func (f *keeper) extend(ctx context.Context, user string, id int64, step []byte)
 		if err := f.lease(t, id); err != nil {
 			return err
 		}
-		_, err := t.add(rowStep, rec.ds, user, encodeStep(id, step))
+		_, err := t.add(chain.RowStep, rec.ds, user, encodeStep(id, step))
 		return err
 	}})
 	return rec, err

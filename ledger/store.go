@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
@@ -34,26 +35,26 @@ type store interface {
 	// empty tells whether there is no ledger yet, and checks that it is one of a known version otherwise.
 	empty() (bool, error)
 	// create makes a ledger of its first row.
-	create(first row) error
+	create(first chain.Row) error
 	// settle makes what was read at the opening durable, as far as the site needs it.
 	settle() error
 
 	// begin opens the transaction of a batch: until its end nobody else writes. Where the chain no longer ends with last,
 	// because others have written since, news are its rows from last on; they are nil otherwise.
-	begin(last row) (news []row, err error)
+	begin(last chain.Row) (news []chain.Row, err error)
 	// savepoint begins one job within it, keep ends the job, undo takes back what it wrote and ends it.
 	savepoint() error
 	keep() error
 	undo() error
 	// commit makes the batch durable, with the rows that it has added in the end.
-	commit(rows []row) error
+	commit(rows []chain.Row) error
 	rollback() error
 	// tidy is done after a commit, finish before the last close.
 	tidy() error
 	finish() error
 
 	// insert writes the next row of the chain.
-	insert(r row) error
+	insert(r chain.Row) error
 	// charge moves all of the accounts if the cost fits each, and otherwise says which one refused, by its place in moves;
 	// the job is then to be undone. refused is −1 when all have moved.
 	charge(now int64, moves []move) (refused int, err error)
@@ -68,14 +69,14 @@ type store interface {
 	// sound has the database look itself over.
 	sound() error
 	// rows walks the chain after a number, in order.
-	rows(ctx context.Context, after int64, do func(row) error) error
+	rows(ctx context.Context, after int64, do func(chain.Row) error) error
 	accounts() (map[accountKey]account, error)
 	releases(do func(keptRelease) error) error
 	// body is that of one row of the chain, noisy the stored form of one release.
 	body(seq int64) ([]byte, error)
 	noisy(id int64) ([]byte, error)
 	// charges walks the charge rows of a user (empty: of all) in a dataset up to a row, newest first.
-	charges(ds int64, user string, upTo, limit int64, do func(row) error) error
+	charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error
 
 	close() error
 }
@@ -92,7 +93,7 @@ type move struct {
 type sharedStore interface {
 	store
 	// end is the chain's last row as it is now, of which only number and hash are set.
-	end() (row, error)
+	end() (chain.Row, error)
 	// wrote tells whether the batch of a name is durable, which is certain while the transaction of another batch is open.
 	wrote(request Digest) (bool, error)
 	// claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -79,55 +80,55 @@ func (b *book) payers(ds int64, user string, capped bool) []accountKey {
 	return keys
 }
 
-func (b *book) applyRename(r row) error {
-	d := kept(r.body)
-	id := d.str()
-	if err := d.end(); err != nil {
+func (b *book) applyRename(r chain.Row) error {
+	d := chain.Read(r.Body)
+	id := d.Text()
+	if err := d.End(); err != nil {
 		return err
 	}
-	set := b.sets[r.ds]
+	set := b.sets[r.DS]
 	if _, used := b.ids[id]; used || set == nil {
 		return ErrBound
 	}
 	next := *set
 	next.id = id
 	next.terms.ID = id
-	b.sets[r.ds], b.ids[id] = &next, r.ds
+	b.sets[r.DS], b.ids[id] = &next, r.DS
 	return nil
 }
 
 // applyTerms gives a dataset its terms. Spending already done is re-priced where the accountant or the neighbours change
 // in the allowed direction; the other direction never gets a row.
-func (b *book) applyTerms(r row) error {
-	t, err := decodeTerms(r.body)
+func (b *book) applyTerms(r chain.Row) error {
+	t, err := decodeTerms(r.Body)
 	if err != nil {
 		return err
 	}
-	set := b.sets[r.ds]
+	set := b.sets[r.DS]
 	if set == nil {
-		if _, used := b.ids[t.ID]; used || r.ds != r.seq {
+		if _, used := b.ids[t.ID]; used || r.DS != r.Seq {
 			return ErrBound
 		}
-		b.ids[t.ID] = r.ds
+		b.ids[t.ID] = r.DS
 		set = &dataset{id: t.ID, terms: t}
 	}
 	if set.id != t.ID {
-		return errBody
+		return chain.ErrMalformed
 	}
 	if err := set.change(t); err != nil {
 		return err
 	}
 	next := *set
-	next.terms, next.encoded = t, string(r.body)
-	b.sets[r.ds] = &next
+	next.terms, next.encoded = t, string(r.Body)
+	b.sets[r.DS] = &next
 	for key, a := range b.accounts {
-		if key.ds == r.ds {
-			b.regrant(key, a, set.terms, r.at)
+		if key.ds == r.DS {
+			b.regrant(key, a, set.terms, r.At)
 		}
 	}
-	key := accountKey{r.ds, scopeCap, ""}
+	key := accountKey{r.DS, scopeCap, ""}
 	if _, ok := b.accounts[key]; !ok {
-		b.accounts[key] = b.opening(key, r.at)
+		b.accounts[key] = b.opening(key, r.At)
 	}
 	return nil
 }
@@ -166,18 +167,18 @@ func (d *dataset) change(t DatasetTerms) error {
 	return nil
 }
 
-func (b *book) applyForfeit(r row) error {
-	d := kept(r.body)
-	lost := d.cost()
-	all := d.boolean()
-	if err := d.end(); err != nil {
+func (b *book) applyForfeit(r chain.Row) error {
+	d := chain.Read(r.Body)
+	lost := d.Cost()
+	all := d.Bool()
+	if err := d.End(); err != nil {
 		return err
 	}
 	if negative(lost) {
-		return errBody
+		return chain.ErrMalformed
 	}
 	for key, a := range b.accounts {
-		a = a.rolled(r.at, b.ends(key, r.at))
+		a = a.rolled(r.At, b.ends(key, r.At))
 		b.accounts[key] = a.forfeited(lost, all, b.sets[key.ds].terms)
 	}
 	for ds, set := range b.sets {

@@ -28,7 +28,7 @@ func (f *keeper) Verify(ctx context.Context) (int64, error) {
 			return 0, fmt.Errorf("ledger: %w", err)
 		}
 	}
-	return b.last.seq, nil
+	return b.last.Seq, nil
 }
 
 // verifyFile verifies a ledger in an SQLite file.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -36,19 +37,20 @@ type mark struct {
 }
 
 const (
-	witnessMagic = "dpproxy ledger witness 1"
+	witnessMagic = "dpproxy ledger witness"
 	witnessPlace = 4096 // a place of its own block, so that a torn write cannot reach the other one
 )
 
 func (m mark) encode(turn int64) []byte {
-	e := encoder{b: []byte(witnessMagic)}
-	e.i64(turn)
-	e.digest(m.name)
-	e.i64(m.seq)
-	e.digest(m.hash)
-	e.cost(m.total)
-	sum := sha256.Sum256(e.b)
-	return append(e.b, sum[:]...)
+	e := chain.Body()
+	e.Int(turn)
+	e.Digest(m.name)
+	e.Int(m.seq)
+	e.Digest(m.hash)
+	e.Cost(m.total)
+	b := append([]byte(witnessMagic), e.Bytes()...)
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
 }
 
 func decodeMark(p []byte) (m mark, turn int64, ok bool) {
@@ -60,9 +62,9 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	if want := sha256.Sum256(body); string(sum) != string(want[:]) {
 		return mark{}, 0, false
 	}
-	d := decoder{b: body[len(witnessMagic):]}
-	turn, m.name, m.seq, m.hash, m.total = d.i64(), d.digest(), d.i64(), d.digest(), d.cost()
-	return m, turn, d.end() == nil
+	d := chain.Read(body[len(witnessMagic):])
+	turn, m.name, m.seq, m.hash, m.total = d.Int(), d.Digest(), d.Int(), d.Digest(), d.Cost()
+	return m, turn, d.End() == nil
 }
 
 // readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length

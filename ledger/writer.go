@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 const (
@@ -42,9 +44,9 @@ func (r refusal) Unwrap() error { return r.error }
 // batch is one transaction in the making.
 type batch struct {
 	store store
-	last  row
+	last  chain.Row
 	now   int64
-	rows  []row
+	rows  []chain.Row
 
 	// of a shared ledger
 	presumed map[accountKey]account // of a batch that presumes: the accounts as its charges will leave them
@@ -57,11 +59,11 @@ type batch struct {
 }
 
 // add writes the next row of the chain.
-func (t *batch) add(kind, ds int64, holder string, body []byte) (row, error) {
-	r := row{seq: t.last.seq + 1, kind: kind, at: t.now, ds: ds, holder: holder, body: body}
-	r.hash = r.link(t.last.hash)
+func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
+	r := chain.Row{Seq: t.last.Seq + 1, Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
+	r.Hash = r.Link(t.last.Hash)
 	if err := t.store.insert(r); err != nil {
-		return row{}, err
+		return chain.Row{}, err
 	}
 	t.last = r
 	t.rows = append(t.rows, r)
@@ -324,7 +326,7 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	if err := f.dropAll(t); err != nil {
 		return err
 	}
-	now := max(f.tick(), t.last.at) // of all jobs, none of which looked at the book later
+	now := max(f.tick(), t.last.At) // of all jobs, none of which looked at the book later
 	for _, j := range jobs {
 		if err := t.attempt(j, now); err != nil {
 			return err

@@ -1,6 +1,7 @@
-package ledger
+package chain
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"reflect"
@@ -26,8 +27,8 @@ const treeBytes = "0000000000000001" + // counts
 	"0000000000000000" // no sums
 
 func TestSpecsBytes(t *testing.T) {
-	var e encoder
-	if e.spec(tree); hex.EncodeToString(e.b) != treeBytes {
+	var e Encoder
+	if e.Spec(tree); hex.EncodeToString(e.b) != treeBytes {
 		t.Errorf("wrote %x, want %s", e.b, treeBytes)
 	}
 }
@@ -59,29 +60,54 @@ func TestSpecsKeepAllOfThem(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, s := range specs {
-		e := encoder{}
-		e.spec(s)
-		d := decoder{b: e.b}
-		if got := d.spec(); d.end() != nil || !reflect.DeepEqual(got, s) {
-			t.Errorf("read %+v (%v), want %+v", got, d.end(), s)
+		e := Encoder{}
+		e.Spec(s)
+		d := Decoder{b: e.b}
+		if got := d.Spec(); d.End() != nil || !reflect.DeepEqual(got, s) {
+			t.Errorf("read %+v (%v), want %+v", got, d.End(), s)
 		}
 		if seen[string(e.b)] {
 			t.Errorf("%+v is written as another", s)
 		}
 		seen[string(e.b)] = true
 		for cut := range len(e.b) {
-			d := decoder{b: e.b[:cut]}
-			if d.spec(); d.end() == nil {
+			d := Decoder{b: e.b[:cut]}
+			if d.Spec(); d.End() == nil {
 				t.Errorf("%+v, cut after %d bytes, is read", s, cut)
 			}
 		}
 	}
 	for _, kind := range []int64{-2, 0, specSynthetic + 1} {
-		var e encoder
-		e.i64(kind)
-		d := decoder{b: append(e.b, make([]byte, 256)...)}
-		if d.spec(); d.end() == nil || !strings.Contains(d.end().Error(), fmt.Sprintf("kind %d is not known", kind)) {
-			t.Errorf("kind %d: %v", kind, d.end())
+		var e Encoder
+		e.Int(kind)
+		d := Decoder{b: append(e.b, make([]byte, 256)...)}
+		if d.Spec(); d.End() == nil || !strings.Contains(d.End().Error(), fmt.Sprintf("kind %d is not known", kind)) {
+			t.Errorf("kind %d: %v", kind, d.End())
+		}
+	}
+}
+
+// TestSpecsOfInstancesRoundTrip: what a synthetic or online release was measured by is read back equal, and equal specs have
+// equal bytes.
+func TestSpecsOfInstancesRoundTrip(t *testing.T) {
+	made := mechanisms.Spec{Counters: 1, Cells: 12, Synthetic: &mechanisms.Synthetic{Rule: mechanisms.SmallDatabase, Sizes: []int{3, 4}, Total: 77, Drawn: 9,
+		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, Cost: privacy.Cost{Rho: privacy.PicoRho(5)}}}
+	online := mechanisms.Spec{Counters: 1, Cells: 8, Online: &mechanisms.Online{Rule: mechanisms.MultiplicativeWeights, Rows: 1000, Spare: 1000, Updates: 5,
+		Contribution: privacy.Contribution{Rows: 2, Groups: 2, PerGroup: 1, Neighbors: privacy.AddRemove}, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1e6)}}}
+	for _, s := range []mechanisms.Spec{made, online} {
+		var e, again Encoder
+		e.Spec(s)
+		again.Spec(s)
+		d := Decoder{b: e.b}
+		if got := d.Spec(); d.End() != nil || !reflect.DeepEqual(got, s) || !bytes.Equal(e.b, again.b) {
+			t.Errorf("%+v (%v), want %+v", got, d.err, s)
+		}
+		for cut := range e.b {
+			d := Decoder{b: e.b[:cut]}
+			d.Spec()
+			if d.End() == nil {
+				t.Fatalf("cut at %d passes", cut)
+			}
 		}
 	}
 }

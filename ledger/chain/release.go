@@ -1,4 +1,4 @@
-package ledger
+package chain
 
 import (
 	"encoding/binary"
@@ -6,11 +6,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
-// encodeNoisy is the stored form of a drawn release: its observations as zigzag varints, its keys, and what is sealed behind
+// Release is the stored form of a drawn release: its observations as zigzag varints, its keys, and what is sealed behind
 // them, which of most releases is nothing.
-func encodeNoisy(n mechanisms.Noisy, sealed []byte) []byte {
+func Release(n mechanisms.Noisy, sealed []byte) []byte {
 	b := make([]byte, 0, 2*len(n.Observations)+len(sealed)+16)
-	b = append(b, form)
+	b = append(b, Form)
 	b = binary.AppendUvarint(b, uint64(len(n.Observations)))
 	for _, v := range n.Observations {
 		b = binary.AppendVarint(b, v)
@@ -22,8 +22,9 @@ func encodeNoisy(n mechanisms.Noisy, sealed []byte) []byte {
 	return append(b, sealed...)
 }
 
-func decodeNoisy(b []byte) (n mechanisms.Noisy, sealed []byte, err error) {
-	d := kept(b)
+// ReadRelease reads what Release wrote.
+func ReadRelease(b []byte) (n mechanisms.Noisy, sealed []byte, err error) {
+	d := Read(b)
 	n.Observations = make([]int64, d.length())
 	for i := range n.Observations {
 		v, size := binary.Varint(d.b)
@@ -48,7 +49,7 @@ func decodeNoisy(b []byte) (n mechanisms.Noisy, sealed []byte, err error) {
 }
 
 // length reads a varint length of things that take at least a byte each.
-func (d *decoder) length() int {
+func (d *Decoder) length() int {
 	n, size := binary.Uvarint(d.b)
 	if d.take(size); size <= 0 || n > uint64(len(d.b)) {
 		d.fail()
