@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -50,7 +51,7 @@ func decodeCharge(b []byte) (c chargeBody, err error) {
 type saveBody struct {
 	charge int64
 	at     int64 // of the charge: no row of the private database that is younger was left out
-	key    flightKey
+	key    store.Key
 	noisy  Digest // SHA-256 of the stored observations
 	item   Item
 	family Digest // of a draw for several levels: which
@@ -80,7 +81,7 @@ func (s *saveBody) encode() []byte {
 
 func decodeSave(b []byte) (s saveBody, err error) {
 	d := chain.Read(b)
-	s.charge, s.at, s.key, s.noisy = d.Int(), d.Int(), flightKey(d.Digest()), d.Digest()
+	s.charge, s.at, s.key, s.noisy = d.Int(), d.Int(), store.Key(d.Digest()), d.Digest()
 	s.item = Item{Digest: d.Digest(), Kind: d.Text(), Name: d.Text(), Table: d.Text(), Shared: d.Bool(), Cost: d.Cost(), Spec: d.Spec(),
 		Described: d.Blob(), Refresh: time.Duration(d.Int()), Ladder: readLadder(&d)}
 	s.family, s.of = d.Digest(), d.Int()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -26,7 +27,7 @@ type book struct {
 	lost    privacy.Cost     // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
 	lostAll bool             // … or nobody knows how much
 
-	accounts  map[accountKey]account
+	accounts  map[store.AccountKey]store.Account
 	open      map[int64]openCharge // charges whose draw is not saved
 	releases  map[int64]*record
 	byCharge  map[int64]int64
@@ -72,7 +73,7 @@ type (
 		Release
 		ds     int64
 		holder string
-		key    flightKey
+		key    store.Key
 		spec   string
 		noisy  Digest
 		family Digest   // the levels that it was drawn with; zero: it has none
@@ -86,7 +87,7 @@ type (
 func newBook() *book {
 	return &book{
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
-		accounts: map[accountKey]account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
+		accounts: map[store.AccountKey]store.Account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
 	}
 }
@@ -211,10 +212,10 @@ func (b *book) applyCharge(r chain.Row) error {
 			a = b.opening(key, r.At)
 		}
 		paid := c.cost
-		if key.scope == scopeCap {
+		if key.Scope == store.ScopeCap {
 			paid = c.pool
 		}
-		a, held := a.rolled(r.At, b.ends(key, r.At)).charged(c.ladder.price(paid))
+		a, held := a.Rolled(r.At, b.ends(key, r.At)).Charged(c.ladder.price(paid))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}

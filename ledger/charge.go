@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -27,7 +28,7 @@ type part struct {
 	pool   privacy.Cost // what a draw of it costs the cap
 	free   int64        // the saved release that the user has paid for
 	joins  int64        // the saved shared release that she pays her share of
-	key    flightKey
+	key    store.Key
 	flight *flight
 	charge int64
 	fence  int64 // of the claim on the draw
@@ -130,7 +131,7 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 		return nil, 0, nil, err
 	}
 	parts = make([]part, len(r.Items))
-	started := map[flightKey]bool{}
+	started := map[store.Key]bool{}
 	for i := range r.Items {
 		p := &parts[i]
 		*p = f.book.part(ds, r.User, &r.Items[i], now)
@@ -301,28 +302,28 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 			drawn = drawn.Plus(p.item.Ladder.price(p.pool))
 		}
 	}
-	var moves []move
+	var moves []store.Move
 	for _, key := range b.payers(ds, r.User, !drawn.Cost.IsZero()) {
-		m := move{key: key, charge: all, ends: b.ends(key, t.now)}
-		if key.scope == scopeCap {
-			m.charge = drawn
+		m := store.Move{Key: key, Charge: all, Ends: b.ends(key, t.now)}
+		if key.Scope == store.ScopeCap {
+			m.Charge = drawn
 		}
-		if c := m.charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
+		if c := m.Charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
 			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
 		}
 		if _, ok := b.accounts[key]; !ok {
 			a := b.opening(key, t.now)
-			m.fresh = &a
+			m.Fresh = &a
 		}
 		moves = append(moves, m)
 	}
 	if err := t.foresee(b, moves); err != nil {
 		return err
 	}
-	if refused, err := t.store.charge(t.now, moves); err != nil {
+	if refused, err := t.store.Charge(t.now, moves); err != nil {
 		return err
 	} else if refused >= 0 {
-		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].key))}
+		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].Key))}
 	}
 	if whole != drawn.Cost && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
@@ -331,8 +332,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 }
 
 // spentOf is the error of an account that does not hold a cost.
-func spentOf(key accountKey) error {
-	if key.scope == scopeCap {
+func spentOf(key store.AccountKey) error {
+	if key.Scope == store.ScopeCap {
 		return ErrCap
 	}
 	return ErrExhausted
@@ -342,7 +343,7 @@ func spentOf(key accountKey) error {
 // costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
 // still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all privacy.Cost, now int64) bool {
-	key := accountKey{ds, scopeCap, ""}
+	key := store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}
 	a, ok := b.accounts[key]
 	if !ok {
 		a = b.opening(key, now)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -105,7 +106,7 @@ func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight
 	var e chain.Encoder
 	e.Text("growth")
 	e.Int(id)
-	key := flightKey(e.Hash())
+	key := store.Key(e.Hash())
 	if fl := f.flights.running[key]; fl != nil {
 		return nil, fl, nil
 	}
@@ -220,7 +221,7 @@ func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Rele
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		body, err := s.body(g.seq)
+		body, err := s.Body(g.seq)
 		if err != nil {
 			f.closeReader()
 			return none, fmt.Errorf("ledger: %w", openFailed(err))

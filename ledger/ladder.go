@@ -172,7 +172,7 @@ func (f *keeper) blob(ctx context.Context, rec *record) ([]byte, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	defer f.reading.Unlock()
-	blob, err := s.noisy(rec.ID)
+	blob, err := s.Noisy(rec.ID)
 	if err != nil {
 		f.closeReader()
 		return nil, fmt.Errorf("ledger: %w", openFailed(err))

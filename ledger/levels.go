@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -109,7 +110,7 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.keepRelease(keptRelease{id: row.Seq, charge: -row.Seq, key: b.key[:], noisy: blob}); err != nil {
+		if err := t.store.KeepRelease(store.Release{ID: row.Seq, Charge: -row.Seq, Key: b.key[:], Noisy: blob}); err != nil {
 			return 0, err
 		}
 	}

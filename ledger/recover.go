@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
@@ -23,7 +23,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	if err != nil && !accept && !vouch {
 		return err
 	}
-	if f.store, err = f.site.open(ctx, true); err != nil {
+	if f.store, err = f.site.Open(ctx, true); err != nil {
 		return openFailed(err)
 	}
 	marks := []mark{known}
@@ -61,12 +61,12 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 // settle makes what was loaded durable and current.
 func (f *keeper) settle(b *book, began time.Time) error {
 	// First the ledger, then what vouches for it: a power cut in between must not leave a witness of a file without a name.
-	err := f.store.settle()
+	err := f.store.Settle()
 	if err == nil {
 		err = f.witness.write(markOf(b))
 	}
 	if err == nil {
-		err = errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness))
+		err = errors.Join(f.witness.flush(), store.SyncDirs(f.disk, f.opts.Witness))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
@@ -87,7 +87,7 @@ func markOf(b *book) mark { return mark{b.name, b.last.Seq, b.last.Hash, b.total
 
 // load folds the chain of the open store, making a new one if there is none.
 func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
-	fresh, err := f.store.empty()
+	fresh, err := f.store.Empty()
 	if err != nil {
 		return nil, openFailed(err)
 	}
@@ -105,15 +105,15 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, f.store.rollback()
+	return b, f.store.Rollback()
 }
 
 // readAll folds the chain and holds the accounts against it, in one snapshot that stays open.
-func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
-	if err := s.snapshot(); err != nil {
+func readAll(ctx context.Context, s store.Store, marks []mark) (*book, error) {
+	if err := s.Snapshot(); err != nil {
 		return nil, openFailed(err)
 	}
-	if fresh, err := s.empty(); err != nil || fresh {
+	if fresh, err := s.Empty(); err != nil || fresh {
 		return nil, openFailed(errors.Join(err, fmt.Errorf("%w: not a ledger", ErrCorrupt)))
 	}
 	b, err := replay(ctx, s, marks)
@@ -130,13 +130,13 @@ func (f *keeper) genesis() error {
 	e.Digest(name)
 	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, At: f.tick(), Body: e.Bytes()}
 	r.Hash = r.Link(Digest{})
-	return f.store.create(r)
+	return f.store.Create(r)
 }
 
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
 	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.At)}
-	if news, err := f.store.begin(b.last); err != nil || news != nil {
+	if news, err := f.store.Begin(b.last); err != nil || news != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
 	e := chain.Body()
@@ -152,14 +152,14 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 	}
 	for id, rec := range b.releases {
 		if err == nil && rec.Revoked {
-			err = f.store.withdrawRelease(id)
+			err = f.store.WithdrawRelease(id)
 		}
 	}
 	if err == nil {
 		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.commit(t.rows)
+		err = f.store.Commit(t.rows)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
@@ -169,9 +169,9 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 }
 
 // replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
-func replay(ctx context.Context, s store, marks []mark) (*book, error) {
+func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	b := newBook()
-	err := s.rows(ctx, 0, func(r chain.Row) error {
+	err := s.Rows(ctx, 0, func(r chain.Row) error {
 		if err := b.take(r); err != nil {
 			return err
 		}
@@ -204,22 +204,20 @@ func errBehind(b *book, m mark) error {
 	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.Seq, m.seq)
 }
 
-// openFailed names the error of opening or reading the file.
+// openFailed names the error of opening or reading where the ledger lies.
 func openFailed(err error) error {
-	switch {
-	case errors.Is(err, ErrCorrupt) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
-	case errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.ERROR) || errors.Is(err, sqlite3.CONSTRAINT):
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, sqlite3.BUSY):
-		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	if named := sqlite.Fault(err); named != nil {
+		return fmt.Errorf("%w: %w", named, err)
 	}
 	return fmt.Errorf("%w: %w", unavailable(err), err)
 }
 
 // unavailable is ErrUnavailable, with ErrFull where the disk has no space.
 func unavailable(err error) error {
-	if diskFull(err) {
+	if sqlite.Full(err) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
 	}
 	return ErrUnavailable

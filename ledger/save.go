@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -94,7 +95,7 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 			return 0, err
 		}
 	}
-	return row.Seq, t.store.keepRelease(keptRelease{id: row.Seq, charge: r.charge, key: body.key[:], noisy: blob})
+	return row.Seq, t.store.KeepRelease(store.Release{ID: row.Seq, Charge: r.charge, Key: body.key[:], Noisy: blob})
 }
 
 // Abandon gives a receipt up.
@@ -152,7 +153,7 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 }
 
 // read returns the connection for reading, locked; the caller unlocks f.reading.
-func (f *keeper) read() (store, error) {
+func (f *keeper) read() (store.Store, error) {
 	f.reading.Lock()
 	select {
 	case <-f.closing:
@@ -161,7 +162,7 @@ func (f *keeper) read() (store, error) {
 	default:
 	}
 	if f.reader == nil {
-		s, err := f.site.open(context.Background(), false)
+		s, err := f.site.Open(context.Background(), false)
 		if err != nil {
 			f.reading.Unlock()
 			return nil, openFailed(err)
@@ -176,7 +177,7 @@ func (f *keeper) closeReader() error {
 	if f.reader == nil {
 		return nil
 	}
-	err := f.reader.close()
+	err := f.reader.Close()
 	f.reader = nil
 	return err
 }
@@ -196,7 +197,7 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		}
 		for _, level := range f.book.levelsOf(rec) {
 			gone = append(gone, level.ID)
-			if err := t.store.withdrawRelease(level.ID); err != nil {
+			if err := t.store.WithdrawRelease(level.ID); err != nil {
 				return err
 			}
 		}

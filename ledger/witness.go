@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -22,7 +23,7 @@ import (
 // power cut it may be a second behind. Behind is never an alarm: it only vouches for less.
 type witness struct {
 	path string
-	file DiskFile
+	file store.File
 	turn int64 // of the last mark written
 	sync bool  // flush each mark
 	dirt bool  // a mark is not flushed yet
@@ -70,7 +71,7 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 // readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length
 // of the first mark and not its bytes. A ledger that has rows is refused without a witness as well. Any other file without a
 // readable mark is ErrWitness.
-func readWitness(d Disk, path string) (mark, int64, bool, error) {
+func readWitness(d store.Disk, path string) (mark, int64, bool, error) {
 	p, err := d.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.Trim(p, "\x00")) == 0 {
 		return mark{}, 0, false, nil
@@ -90,7 +91,7 @@ func readWitness(d Disk, path string) (mark, int64, bool, error) {
 	return latest, turn, true, nil
 }
 
-func openWitness(d Disk, path string, turn int64, sync bool) (*witness, error) {
+func openWitness(d store.Disk, path string, turn int64, sync bool) (*witness, error) {
 	f, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

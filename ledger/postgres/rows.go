@@ -1,4 +1,4 @@
-package ledger
+package postgres
 
 import (
 	"context"
@@ -6,34 +6,35 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // What the keeper reads of a ledger in PostgreSQL.
 
-func (s *postgresStore) snapshot() error {
+func (s *Store) Snapshot() error {
 	s.later("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil)
 	s.later("SET LOCAL statement_timeout = 0", nil)
 	return s.flush()
 }
 
-// sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
-func (s *postgresStore) sound() error { return nil }
+// Sound leaves pages and indexes to PostgreSQL's own checksums; the chain's hashes cover each row.
+func (s *Store) Sound() error { return nil }
 
-func (s *postgresStore) end() (r chain.Row, err error) {
+func (s *Store) End() (r chain.Row, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
 	var hash []byte
-	err = s.conn.QueryRow(ctx, pgHead).Scan(&r.Seq, &hash)
+	err = s.Conn.QueryRow(ctx, pgHead).Scan(&r.Seq, &hash)
 	copy(r.Hash[:], hash)
 	return r, err
 }
 
 // query walks the rows of a statement.
-func (s *postgresStore) query(ctx context.Context, sql string, do func(pgx.Rows) error, args ...any) error {
+func (s *Store) query(ctx context.Context, sql string, do func(pgx.Rows) error, args ...any) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	rows, err := s.conn.Query(ctx, sql, args...)
+	rows, err := s.Conn.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func (s *postgresStore) query(ctx context.Context, sql string, do func(pgx.Rows)
 	return rows.Err()
 }
 
-func (s *postgresStore) rows(ctx context.Context, after int64, do func(chain.Row) error) error {
+func (s *Store) Rows(ctx context.Context, after int64, do func(chain.Row) error) error {
 	return s.query(ctx, pgRows, func(rows pgx.Rows) error { return scanRow(rows, do) }, after)
 }
 
@@ -70,44 +71,44 @@ func scanRow(rows pgx.Rows, do func(chain.Row) error) error {
 	return do(r)
 }
 
-func (s *postgresStore) releases(do func(keptRelease) error) error {
+func (s *Store) Releases(do func(store.Release) error) error {
 	return s.query(context.Background(), pgReleases, func(rows pgx.Rows) error {
-		var r keptRelease
-		if err := rows.Scan(&r.id, &r.charge, &r.key, &r.noisy); err != nil {
+		var r store.Release
+		if err := rows.Scan(&r.ID, &r.Charge, &r.Key, &r.Noisy); err != nil {
 			return err
 		}
-		r.withdrawn = r.key == nil
+		r.Withdrawn = r.Key == nil
 		return do(r)
 	})
 }
 
-func (s *postgresStore) accounts() (map[accountKey]account, error) {
-	out := map[accountKey]account{}
+func (s *Store) Accounts() (map[store.AccountKey]store.Account, error) {
+	out := map[store.AccountKey]store.Account{}
 	err := s.query(context.Background(), pgAccounts, func(rows pgx.Rows) error {
-		var key accountKey
-		var n stored
-		into := []any{&key.ds, &key.scope, &key.holder}
+		var key store.AccountKey
+		var n store.Numbers
+		into := []any{&key.DS, &key.Scope, &key.Holder}
 		for i := range n {
 			into = append(into, &n[i])
 		}
 		err := rows.Scan(into...)
-		out[key] = n.account()
+		out[key] = n.Account()
 		return err
 	})
 	return out, err
 }
 
-func (s *postgresStore) body(seq int64) ([]byte, error) { return s.blob(pgBody, seq) }
-func (s *postgresStore) noisy(id int64) ([]byte, error) { return s.blob(pgNoisy, id) }
+func (s *Store) Body(seq int64) ([]byte, error) { return s.blob(pgBody, seq) }
+func (s *Store) Noisy(id int64) ([]byte, error) { return s.blob(pgNoisy, id) }
 
-func (s *postgresStore) blob(sql string, id int64) (blob []byte, err error) {
+func (s *Store) blob(sql string, id int64) (blob []byte, err error) {
 	ctx, cancel := s.limit()
 	defer cancel()
 	err = s.query(ctx, sql, func(rows pgx.Rows) error { return rows.Scan(&blob) }, id)
 	return blob, err
 }
 
-func (s *postgresStore) charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
+func (s *Store) Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
 	ctx, cancel := s.limit()
 	defer cancel()
 	return s.query(ctx, pgCharges, func(rows pgx.Rows) error {
