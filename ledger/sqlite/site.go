@@ -68,7 +68,7 @@ func (p *Site) Probe() error {
 	return errors.Join(err, f.Sync(), f.Close(), p.disk.Remove(path))
 }
 
-// explain asks the disk where SQLite's own error has lost what the system said.
+// Explain asks the disk where SQLite's own error has lost what the system said.
 func (p *Site) Explain(err error) error {
 	if errors.Is(err, sqlite3.IOERR) && !Full(err) {
 		if disk := p.Probe(); Full(disk) {
