@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -66,7 +67,7 @@ func actColumns(acts []planner.Act, columns []sandbox.Column) []sandbox.Column {
 
 // assignOne runs one set_config, and returns the value that the variable has then.
 func (c *session) assignOne(a planner.Assignment) (policy.Value, error) {
-	f := (*Failure)(nil)
+	f := (*pgerror.Failure)(nil)
 	if a.Reset {
 		f = c.settings.reset(a.Name, a.Local)
 	} else {
@@ -100,7 +101,7 @@ func (c *session) actOne(ctx context.Context, kind planner.ActKind, argument pol
 // sleep waits, until the client, statement_timeout or the end of the server ends the wait.
 func (c *session) sleep(ctx context.Context, seconds float64) error {
 	if seconds > longestSleep.Seconds() {
-		return failure("22023", "pg_sleep waits at most an hour here")
+		return pgerror.New("22023", "pg_sleep waits at most an hour here")
 	}
 	ctx, stop := c.timed(ctx)
 	defer stop()
@@ -110,7 +111,7 @@ func (c *session) sleep(ctx context.Context, seconds float64) error {
 		case !(seconds > 0) || left <= 0:
 			return nil
 		case c.server.draining.Load():
-			return failure("57P01", errShutdown.Error()).fatal()
+			return pgerror.New("57P01", errShutdown.Error()).Fatal()
 		}
 		select {
 		case <-time.After(min(left, sleepStep)):
@@ -124,9 +125,9 @@ func (c *session) sleep(ctx context.Context, seconds float64) error {
 func (c *session) signal(pid int64, terminate bool) (bool, error) {
 	if pid == int64(c.pid) {
 		if terminate {
-			return false, failure("57P01", errShutdown.Error()).fatal()
+			return false, pgerror.New("57P01", errShutdown.Error()).Fatal()
 		}
-		return false, failure("57014", errCanceled.Error())
+		return false, pgerror.New("57014", errCanceled.Error())
 	}
 	return c.server.keys.signal(c.user, pid, terminate), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -107,10 +108,10 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 		}
 		a.log.Error("private database not ready", "error", err)
 		if errors.Is(err, backend.ErrUnplanned) {
-			return &Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
+			return &pgerror.Failure{SQLState: "DP004", Message: "the database does not accept the query that would answer this; " + kept,
 				Hint: "The operator's log names the cause. Another form of the question may be accepted: EXPLAIN shows each one's query, free of charge."}
 		}
-		return &Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
+		return &pgerror.Failure{SQLState: "DP004", Message: "the database cannot be reached; " + kept}
 	}
 	p.leave = leave
 	return nil
@@ -176,7 +177,7 @@ func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queri
 	if bytes <= 0 {
 		return nil
 	}
-	giveBack, err := a.workers.memory.reserve(ctx, bytes)
+	giveBack, err := a.workers.Reserve(ctx, bytes)
 	if err != nil {
 		return err
 	}

@@ -1,3 +1,11 @@
+// Package pipeline answers one statement: it plans, prices, charges, reads, draws, saves and post-processes, and says in notices
+// and EXPLAIN what that cost and how exact it is. It is where the packages meet, and knows nothing of the wire: a Session tells
+// it who asks, a Result is what the session encodes.
+//
+// An example: SELECT count(*) FROM people comes to Answerer.Answer, which finds no kept answer (answercache.go). answer plans
+// and renders it (ready), waits for its turn and the database's (admit.go), charges, draws and saves (drawAll, draw),
+// estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
+// "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
 package proxy
 
 import (
@@ -15,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -26,7 +35,7 @@ type Answerer struct {
 	engine    sandbox.Engine
 	random    io.Reader
 	log       *slog.Logger
-	metrics   *Metrics
+	charges   Charges
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
@@ -38,9 +47,14 @@ type Answerer struct {
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
 
+// Charges counts what was charged, for the operator.
+type Charges interface {
+	Charged(dataset, kind string)
+}
+
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
-func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, metrics *Metrics) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, metrics: metrics, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e), queriesOf(b)),
+func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e), queriesOf(b)),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
@@ -245,7 +259,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 	}
 	limits := s.Policy.Server.Limits
 	if first && len(wanted) > 0 && !a.turns.ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
-		return p, &Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
+		return p, &pgerror.Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
 	if err := a.turn(ctx, s); err != nil {
 		return p, err
@@ -308,7 +322,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		p.charged = p.charged.Plus(outcomes[k].Charged)
 		p.ids[i] = outcomes[k].ID
 		if !outcomes[k].Charged.IsZero() {
-			a.metrics.Charged(s.Dataset.ID, plan.Measures[i].Kind)
+			a.charges.Charged(s.Dataset.ID, plan.Measures[i].Kind)
 		}
 	}
 	for k, i := range wanted {
@@ -418,11 +432,11 @@ func item(m *planner.Measure) ledger.Item {
 }
 
 var (
-	errInternal  = &Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
-	errRefined   = &Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
-	errPolicy    = &Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
-	errElsewhere = &Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
-	errLedger    = &Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
+	errInternal  = &pgerror.Failure{SQLState: "58000", Message: "internal error; the details are in the operator's log"}
+	errRefined   = &pgerror.Failure{SQLState: "DP003", Message: "what you have was refined by other sessions again and again; nothing was charged", Hint: "Ask again."}
+	errPolicy    = &pgerror.Failure{SQLState: "DP003", Message: "the policy has just changed; nothing was charged", Hint: "Ask again."}
+	errElsewhere = &pgerror.Failure{SQLState: "55006", Message: "this session or run of alarms is open in another proxy; nothing was asked", Hint: "Ask through that proxy. When it has ended, the next question here goes on, at one update."}
+	errLedger    = &pgerror.Failure{SQLState: "DP003", Message: "the ledger is not available; nothing is answered without it", Hint: "Ask again later. What was charged stays charged, and a saved answer stays free."}
 )
 
 // chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
@@ -432,7 +446,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 	case errors.Is(err, ledger.ErrRefined):
 		return err // planned anew
 	case errors.Is(err, ledger.ErrExhausted):
-		f := &Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
+		f := &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
 			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost.In(b.Limit), b.Spent.In(b.Limit), b.Limit)
 		}
@@ -442,7 +456,7 @@ func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.
 		}
 		return f
 	case errors.Is(err, ledger.ErrCap):
-		return &Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
+		return &pgerror.Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
 	}
 	if errors.Is(err, ledger.ErrPolicy) {
 		return errPolicy

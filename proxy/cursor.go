@@ -9,6 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -46,7 +48,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 var inBinary = []int16{1}
 
 // cursorFormats are the formats in which a simple query sends the rows of a command.
-func (c *session) cursorFormats(k *command) ([]int16, objectNames) {
+func (c *session) cursorFormats(k *command) ([]int16, encoding.ObjectNames) {
 	if k.Kind == planner.KindFetch {
 		if p := c.portals[k.Fetch.Name]; p != nil && p.binary {
 			return inBinary, p.names
@@ -63,19 +65,19 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
 	}
 	if !p.run { // a portal that Bind opened
 		if p.stmt.command == nil || p.columns == nil {
-			return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+			return Result{}, pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
 		}
 		if err := c.draw(ctx, p); err != nil {
 			return Result{}, err
 		}
 	}
 	if !p.result.Rows.Valid() {
-		return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+		return Result{}, pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
 	}
 	step, ok := p.step(k.Fetch)
 	if !ok {
 		p.result = Result{} // as in PostgreSQL, it cannot be run any more
-		return Result{}, failure("55000", "cursor can only scan forward").withHint("Declare it with SCROLL option to enable backward scan.")
+		return Result{}, pgerror.New("55000", "cursor can only scan forward").WithHint("Declare it with SCROLL option to enable backward scan.")
 	}
 	p.at = step.to
 	count := strconv.Itoa(step.rows())
@@ -92,8 +94,8 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
 	return Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
 }
 
-func missingCursor(name string) *Failure {
-	return failure("34000", fmt.Sprintf("cursor %q does not exist", name))
+func missingCursor(name string) *pgerror.Failure {
+	return pgerror.New("34000", fmt.Sprintf("cursor %q does not exist", name))
 }
 
 func (c *session) closeCursor(name string) (string, error) {

@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -37,8 +38,8 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Pla
 				return released, err
 			}
 			if size += again.Value().Size(); most > 0 && size > most {
-				return released, failure("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
-					withHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
+				return released, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
+					WithHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
 			}
 			collect(samples, plan, again.Value())
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -136,7 +137,7 @@ func standardFixtures() map[string]fixture {
 		}},
 		"show dp.budget": {columns: []sandbox.Column{column("dp.budget", policy.Text)}, rows: [][]policy.Value{{"ε 0.9 of 1 left"}}},
 		"select too much": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
-			return nil, &Failure{SQLState: "DP001", Message: "budget spent", Detail: "It costs more than is left.", Hint: "Ask what is free."}
+			return nil, &pgerror.Failure{SQLState: "DP001", Message: "budget spent", Detail: "It costs more than is left.", Hint: "Ask what is free."}
 		}},
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 var (
@@ -58,7 +60,7 @@ func (l *lesson) failed(sql string, parsing bool) bool {
 				x.refusal = &planner.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
 			} else {
 				x.answer = func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
-					return nil, failure(e.C, e.M)
+					return nil, pgerror.New(e.C, e.M)
 				}
 			}
 		})
@@ -124,7 +126,7 @@ func (l *lesson) learn(m recorded, skipping bool) (failing bool) {
 		l.statements[v.Name] = l.asked(v.SQL)
 		l.change(l.asked(v.SQL), func(x *fixture) {
 			for _, oid := range v.OIDs {
-				x.params = append(x.params, onWire(policy.Type(oid)))
+				x.params = append(x.params, encoding.WireType(policy.Type(oid)))
 			}
 		})
 		l.take("ParseComplete")

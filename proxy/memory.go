@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // memory keeps the process below what it may have, before the system's killer would. While what is reachable is close to the
@@ -37,7 +39,7 @@ const (
 )
 
 // errMemory is the same for who waited in vain and for who was ended.
-var errMemory = &Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
+var errMemory = &pgerror.Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
 // Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT where

@@ -16,9 +16,9 @@ func TestResultsAreReserved(t *testing.T) {
 	if err != nil {
 		t.Fatalf("one result alone: %v", err)
 	}
-	short, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errTimeout)
+	short, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errPatience)
 	defer cancel()
-	if _, err := m.reserve(short, 1); !errors.Is(err, errTimeout) {
+	if _, err := m.reserve(short, 1); !errors.Is(err, errPatience) {
 		t.Errorf("beside one that takes everything: %v", err)
 	}
 	went := make(chan error, 1)

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -155,12 +156,12 @@ func (u *upstream) follow(ctx context.Context, s *Session) {
 }
 
 // shown is an error as the session shows it.
-func shown(err error, from int) *Failure {
+func shown(err error, from int) *pgerror.Failure {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return failure("58000", "the server behind the proxy: "+err.Error())
+		return pgerror.New("58000", "the server behind the proxy: "+err.Error())
 	}
-	f := &Failure{SQLState: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint}
+	f := &pgerror.Failure{SQLState: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint}
 	if e.Position > 0 {
 		f.Position = int(e.Position) + from
 	}
@@ -234,8 +235,7 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	values := make([][]byte, len(params))
 	for i, v := range params {
 		if v != nil {
-			e := &encoder{zone: time.UTC, floatDigits: 1}
-			if values[i], err = e.text([]byte{}, policy.Type(told.ParamOIDs[i]), v); err != nil {
+			if values[i], err = textOf(policy.Type(told.ParamOIDs[i]), v); err != nil {
 				return Result{}, err
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
@@ -94,7 +96,7 @@ const longText = 4 << 10
 // read parses the text of a message.
 func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	if !utf8.ValidString(text) {
-		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+		return nil, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
 	var refusal *planner.Refusal
@@ -139,7 +141,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 		return c.sendCopy(ctx, k.Copy, result)
 	}
 	formats, names := c.cursorFormats(k)
-	c.send(rowDescription(result.Columns, formats))
+	c.send(encoding.RowDescription(result.Columns, formats))
 	rows := len(result.Rows.Value().Data)
 	if err := c.sendRows(ctx, c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
@@ -164,34 +166,33 @@ func countedTag(tag string, rows int) string {
 }
 
 // encoder writes the rows of a result as the settings say.
-func (c *session) encoder(result Result, formats []int16, names objectNames) *encoder {
+func (c *session) encoder(result Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
 	digits, err := strconv.Atoi(c.settings.value("extra_float_digits"))
 	if err != nil {
 		digits = 1
 	}
-	e := newEncoder(result.Columns, formats, c.settings.current().Zone, digits)
-	e.names, e.intervals, e.charset = names, c.settings.value("intervalstyle"), c.charset()
-	return e
+	return encoding.NewEncoder(result.Columns, formats, encoding.Style{Zone: c.settings.current().Zone, FloatDigits: digits,
+		Intervals: c.settings.value("intervalstyle"), Charset: c.charset()}, names)
 }
 
 // unsent says why a value was not sent.
 func unsent(err error, otherwise string) error {
-	var f *Failure
+	var f *pgerror.Failure
 	if errors.As(err, &f) {
 		return f
 	}
-	return failure("42883", otherwise)
+	return pgerror.New("42883", otherwise)
 }
 
 // sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
 // paid for, and comes again for free.
-func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from, to int) error {
+func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; {
 		encode := func() {
 			for ; i < to && len(buffer) < flushAt && err == nil; i++ {
-				buffer, err = e.row(buffer, result.Rows, i)
+				buffer, err = e.Row(buffer, result.Rows, i)
 			}
 		}
 		if to-from < longRows {
@@ -200,11 +201,11 @@ func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from,
 			return interrupted(ctx)
 		}
 		if err != nil {
-			c.back.Send(encodedRows(buffer))
+			c.back.Send(encoding.EncodedRows(buffer))
 			return unsent(err, "a value cannot be sent in the format that was asked for")
 		}
 		if len(buffer) >= flushAt {
-			c.back.Send(encodedRows(buffer))
+			c.back.Send(encoding.EncodedRows(buffer))
 			if err := c.flushPart(ctx); err != nil {
 				return err
 			}
@@ -212,7 +213,7 @@ func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from,
 		}
 	}
 	if len(buffer) > 0 {
-		c.back.Send(encodedRows(buffer))
+		c.back.Send(encoding.EncodedRows(buffer))
 	}
 	if cap(buffer) <= 2*flushAt {
 		c.buffer = buffer

@@ -2,12 +2,15 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -67,8 +70,11 @@ func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params
 		return Result{}, f
 	}
 	result, err := c.ask(ctx, stmt, params)
+	if errors.Is(err, ErrUnknownName) {
+		err = notShown(stmt.Name)
+	}
 	if err == nil && !result.Rows.Valid() {
-		err = errEncode // nothing was released: there is nothing to show
+		err = encoding.ErrMismatch // nothing was released: there is nothing to show
 	}
 	if err != nil {
 		return result, err
@@ -76,12 +82,15 @@ func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params
 	return c.act(ctx, stmt, assigned, result)
 }
 
+// notShown says that SHOW knows no such name.
+func notShown(name string) error { return unknownSetting(name, Budget) }
+
 // assigned are the variables that a SELECT sets, checked before anything is charged.
-func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *Failure) {
+func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *pgerror.Failure) {
 	var list []planner.Assignment
 	for _, a := range stmt.Assignments {
 		if a.Name == "" {
-			return nil, failure("22004", "SET requires parameter name")
+			return nil, pgerror.New("22004", "SET requires parameter name")
 		}
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
@@ -148,7 +157,7 @@ func (c *session) control(k *command) (tag string, err error) {
 	if k.refusal != nil {
 		return "", k.refusal
 	}
-	return "", failure("0A000", "this statement is not available")
+	return "", pgerror.New("0A000", "this statement is not available")
 }
 
 // modes are those of the transaction that AND CHAIN ends.
@@ -193,7 +202,7 @@ func (c *session) assign(k *command) error {
 }
 
 // asError keeps a nil *Failure from becoming an error that is not nil.
-func asError(f *Failure) error {
+func asError(f *pgerror.Failure) error {
 	if f == nil {
 		return nil
 	}
@@ -205,9 +214,9 @@ func (c *session) discard(what string) (string, error) {
 	case "", "all":
 		switch {
 		case c.tx.block || c.several:
-			return "", failure("25001", "DISCARD ALL cannot run inside a transaction block")
+			return "", pgerror.New("25001", "DISCARD ALL cannot run inside a transaction block")
 		case c.tx.piped:
-			return "", failure("25001", "DISCARD ALL cannot be executed within a pipeline")
+			return "", pgerror.New("25001", "DISCARD ALL cannot be executed within a pipeline")
 		}
 		c.dropStatements()
 		c.closePortals()
@@ -232,11 +241,11 @@ func (c *session) deallocate(name string) (string, error) {
 	return "DEALLOCATE", nil
 }
 
-func missingStatement(name string) *Failure {
+func missingStatement(name string) *pgerror.Failure {
 	if name == "" {
-		return failure("26000", "unnamed prepared statement does not exist")
+		return pgerror.New("26000", "unnamed prepared statement does not exist")
 	}
-	return failure("26000", fmt.Sprintf("prepared statement %q does not exist", name))
+	return pgerror.New("26000", fmt.Sprintf("prepared statement %q does not exist", name))
 }
 
 // show answers SHOW of a variable, or of all.

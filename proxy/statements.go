@@ -3,11 +3,13 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -55,6 +57,20 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statem
 		d.Columns = withBoundColumns(d.Columns)
 	}
 	return d, nil
+}
+
+// worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
+func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *planner.Refusal) *planner.Refusal {
+	var refusal *planner.Refusal
+	err := a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
+		refusal = do(ctx)
+		return nil
+	})
+	if err != nil {
+		f := pgerror.Describe(err)
+		return planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+	}
+	return refusal
 }
 
 // withBoundColumns adds x_low and x_high behind each noisy column x.
@@ -106,12 +122,12 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
 	var columns []sandbox.Column
-	err := a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
+	err := a.workers.ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
 		columns, err = a.engine.Describe(ctx, session, outer, tables)
 		return err
 	})
 	if err != nil {
-		f := describe(err)
+		f := pgerror.Describe(err)
 		return nil, planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
 	}
 	return columns, nil
@@ -189,13 +205,19 @@ func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt planner.S
 	return textResult("QUERY PLAN", jsonType, "EXPLAIN", string(text)), nil
 }
 
+// Budget is what SHOW knows beside the settings.
+const Budget = "dp.budget"
+
+// ErrUnknownName is the answer to SHOW of a name that is neither a setting nor Budget.
+var ErrUnknownName = errors.New("no such name")
+
 // answerShow answers SHOW dp.budget, which is no setting: what is left, in one line.
 func (a *Answerer) answerShow(ctx context.Context, s *Session, name string) (Result, error) {
-	if name != "dp.budget" {
-		return Result{}, unknownSetting(name, "dp.budget")
+	if name != Budget {
+		return Result{}, ErrUnknownName
 	}
 	if s.Dataset == nil {
-		return Result{}, &Failure{SQLState: "3D000", Message: "no dataset"}
+		return Result{}, &pgerror.Failure{SQLState: "3D000", Message: "no dataset"}
 	}
 	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
 	if err != nil {

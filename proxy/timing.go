@@ -36,22 +36,6 @@ func newPace(t policy.Timing, stop <-chan struct{}) *pace {
 	return p
 }
 
-type paceKey struct{}
-
-// readsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
-func readsRows(ctx context.Context) {
-	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
-		p.reads.Store(true)
-	}
-}
-
-// apart is apart of what this context belongs to.
-func apart(ctx context.Context) {
-	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
-		p.apart()
-	}
-}
-
 // wait returns at the next point of the grid.
 func (p *pace) wait() {
 	if p.grid > 0 {
@@ -97,9 +81,14 @@ func (p *pace) over() {
 	}
 }
 
+// told is what a statement tells the grid.
+func (p *pace) told() Pace {
+	return Pace{Read: func() { p.reads.Store(true) }, Apart: p.apart}
+}
+
 // onGrid is a context that ends as its parent does, on the next point of the grid.
 func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
-	ctx := context.WithValue(parent, paceKey{}, p)
+	ctx := WithPace(parent, p.told())
 	if p.grid == 0 {
 		return ctx, func() {}
 	}

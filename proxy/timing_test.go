@@ -141,7 +141,7 @@ func TestReadingOnWaits(t *testing.T) {
 	}
 	p := newPace(policy.Timing{Grid: grid}, nil)
 	p.owed = true
-	readsRows(context.WithValue(t.Context(), paceKey{}, p))
+	readsRows(WithPace(t.Context(), p.told()))
 	if p.rest(); p.owed {
 		t.Error("what has waited once waits again")
 	}

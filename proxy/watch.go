@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -133,7 +134,7 @@ func alarmTold(m *planner.Measure, yes bool, left int) string {
 }
 
 // errEnded is what a question gets whose run has ended since it was planned: by another question of the same analyst.
-var errEnded = &Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
+var errEnded = &pgerror.Failure{SQLState: "40001", Message: "the run of alarms has just ended", Hint: "Ask again: a new run is bought then."}
 
 // askAlarm counts what a question is about and asks one run, which is restored first where it does not live.
 func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure, id int64, q *planner.AlarmQuestion) (yes bool, left int, err error) {

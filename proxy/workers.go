@@ -1,3 +1,10 @@
+// Package admission decides when a statement may take what all share: processors, memory, places of the sandbox and of the
+// private database. Whoever has too much waits behind herself, all users share the rest fairly, and what cannot be had is
+// refused before anything is charged.
+//
+// An example: SELECT count(*) FROM people is planned in one of its user's places (Run), waits for one of the database's
+// (Query), has memory for the result reserved (Reserve), draws its noise behind her own draws alone (Draw) and is encoded
+// in a place for short work (Briefly).
 package proxy
 
 import (
@@ -11,8 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/internal/processor"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -82,9 +89,9 @@ func (m *meter) left(limit time.Duration) time.Duration {
 }
 
 // exceeds says that a statement took more processor time than the policy grants.
-func exceeds(limit time.Duration) *Failure {
-	return failure("57014", fmt.Sprintf("canceling statement: it needs more than %s of processor time (server.limits.statement_cpu)", limit)).
-		withHint("Ask for less at once: fewer groups, ranges, columns or joins. What was paid for stays free.")
+func exceeds(limit time.Duration) *pgerror.Failure {
+	return pgerror.New("57014", fmt.Sprintf("canceling statement: it needs more than %s of processor time (server.limits.statement_cpu)", limit)).
+		WithHint("Ask for less at once: fewer groups, ranges, columns or joins. What was paid for stays free.")
 }
 
 // run does a part of a statement's work in one of its user's places, in the processor time that is left to the statement. A
@@ -109,7 +116,7 @@ func (w *Workers) run(ctx context.Context, user string, l policy.Limits, do func
 		defer func() { m.add(stop()) }()
 	}
 	err = do(ctx)
-	if f, ok := context.Cause(ctx).(*Failure); ok { // whatever the work made of it
+	if f, ok := context.Cause(ctx).(*pgerror.Failure); ok { // whatever the work made of it
 		return f
 	}
 	return err
@@ -127,15 +134,14 @@ func ofOne(l policy.Limits) int {
 
 // ask has the sandbox work on a statement, in one of the places that its user may have there. What is left of the statement's
 // processor time the sandbox keeps to.
-func (w *Workers) ask(ctx context.Context, s *Session, do func(sandbox.Session) error) error {
-	done, err := w.children.wait(ctx, s.User, w.children.share(0))
+func (w *Workers) ask(ctx context.Context, l policy.Limits, session sandbox.Session, do func(sandbox.Session) error) error {
+	done, err := w.children.wait(ctx, session.User, w.children.share(0))
 	if err != nil {
 		return err
 	}
 	defer done()
-	session := sandboxSession(s)
 	m, _ := ctx.Value(meterKey{}).(*meter)
-	if limit := s.Policy.Server.Limits.StatementCPU; m != nil && limit > 0 {
+	if limit := l.StatementCPU; m != nil && limit > 0 {
 		session.Time, session.OfTime = m.left(limit), limit
 		session.Took = m.add
 	}
@@ -190,18 +196,13 @@ func onGrid(step time.Duration, done func()) func(last time.Time) {
 	}
 }
 
-// worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
-func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *planner.Refusal) *planner.Refusal {
-	var refusal *planner.Refusal
-	err := a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
-		refusal = do(ctx)
-		return nil
-	})
-	if err != nil {
-		f := describe(err)
-		return planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
-	}
-	return refusal
+// Keep counts what a user's sessions keep between statements, or until a client has read it, and refuses what is more than
+// most bytes together; 0: any number. What is given up is counted by as many bytes below nothing.
+func (w *Workers) Keep(user string, bytes, most int64) error { return w.kept.add(user, bytes, most) }
+
+// Reserve takes memory for results of the private database, before anything is charged for them.
+func (w *Workers) Reserve(ctx context.Context, bytes int64) (giveBack func(), err error) {
+	return w.memory.reserve(ctx, bytes)
 }
 
 // kept counts the bytes that each user's sessions keep between statements, or until a client has read them: rows of cursors
@@ -216,8 +217,8 @@ func (k *kept) add(user string, bytes, most int64) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if most > 0 && bytes > 0 && k.users[user]+bytes > most {
-		return failure("53200", fmt.Sprintf("your sessions keep more than %s (server.limits.user_memory)", policy.SizeText(most))).
-			withHint("CLOSE cursors, DEALLOCATE prepared statements, and read the answers of your other sessions. What was paid for stays free.")
+		return pgerror.New("53200", fmt.Sprintf("your sessions keep more than %s (server.limits.user_memory)", policy.SizeText(most))).
+			WithHint("CLOSE cursors, DEALLOCATE prepared statements, and read the answers of your other sessions. What was paid for stays free.")
 	}
 	if k.users[user] += bytes; k.users[user] <= 0 {
 		delete(k.users, user)

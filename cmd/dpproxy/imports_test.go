@@ -50,6 +50,8 @@ var picture = map[string][]string{
 	"internal/threats/report":    {"internal/threats"},
 	"internal/processor":         {},
 	"sandbox":                    {"internal/processor", "rewrite", "planner", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy/pgerror":              {"planner", "planner/scalar"},
+	"proxy/encoding":             {"proxy/pgerror", "planner", "planner/scalar", "policy", "sandbox", "mechanisms/privacy"},
 	"proxy":                      {"*", "internal/moment", "internal/processor"},
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
@@ -60,7 +62,7 @@ var picture = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/mysql", "rewrite"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "sandbox", "cmd/dpproxy"},
+	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "proxy/encoding", "sandbox", "cmd/dpproxy"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger", "sandbox", "proxy", "cmd/dpproxy", "examples/attacks"},
 	"github.com/duckdb":                {"backend", "sandbox", "cmd/dpproxy"},

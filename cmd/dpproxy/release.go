@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // releasing is what the command line asks of `dpproxy release`.
@@ -229,7 +230,7 @@ func (b *builder) buyDeclared(ctx context.Context, user, name string) bool {
 // buy buys a plan for one user, and says what it cost.
 func (b *builder) buy(ctx context.Context, user string, plan *planner.Plan) bool {
 	charged, err := b.answers.Purchase(ctx, b.policy, user, plan)
-	var f *proxy.Failure
+	var f *pgerror.Failure
 	switch {
 	case errors.As(err, &f):
 		fmt.Fprintf(b.out, "    %s: %s. %s\n", user, f.Message, f.Detail)

@@ -22,6 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -135,7 +136,7 @@ func (r *readThenWrite) Answer(context.Context, *proxy.Session, planner.Statemen
 	left := r.left
 	r.mu.Unlock()
 	if left < cost {
-		return proxy.Result{}, &proxy.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
+		return proxy.Result{}, &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 	}
 	time.Sleep(time.Millisecond) // the database is asked
 	r.mu.Lock()
@@ -206,7 +207,7 @@ func forwarder(t *testing.T, path string) *program {
 func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
 	rows, err := f.db.QueryContext(ctx, s.Text)
 	if err != nil {
-		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
+		return proxy.Result{}, &pgerror.Failure{SQLState: "58000", Message: err.Error()}
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
@@ -228,7 +229,7 @@ func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s planner.Sta
 		all = append(all, row)
 	}
 	if err := rows.Err(); err != nil {
-		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
+		return proxy.Result{}, &pgerror.Failure{SQLState: "58000", Message: err.Error()}
 	}
 	return textResult(all...), nil
 }

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"math"
@@ -12,7 +12,7 @@ import (
 const microsPerSecond = 1_000_000
 
 // text appends the text form of a value as PostgreSQL writes it with DateStyle ISO and IntervalStyle postgres.
-func (e *encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
+func (e *Encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
 	switch v := value.(type) {
 	case bool:
 		if v {
@@ -24,7 +24,7 @@ func (e *encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 	case float64:
 		return appendFloat(dst, v, t == policy.Float4, e.floatDigits), nil
 	case string:
-		return append(dst, wire(v)...), nil
+		return append(dst, CString(v)...), nil
 	case policy.Numeric:
 		return appendNumeric(dst, v), nil
 	case policy.Date:
@@ -38,7 +38,7 @@ func (e *encoder) text(dst []byte, t policy.Type, value policy.Value) ([]byte, e
 	case []policy.Value:
 		return e.arrayText(dst, t, v)
 	}
-	return dst, errEncode
+	return dst, ErrMismatch
 }
 
 // appendFloat writes the shortest digits that read back the same, or as many as extra_float_digits leaves.
@@ -170,7 +170,7 @@ func appendSeconds(dst []byte, seconds, micros int) []byte {
 }
 
 // arrayText writes an array; the two vector types of the catalogs have a form of their own.
-func (e *encoder) arrayText(dst []byte, t policy.Type, list []policy.Value) ([]byte, error) {
+func (e *Encoder) arrayText(dst []byte, t policy.Type, list []policy.Value) ([]byte, error) {
 	element := elements[t]
 	vector := t == oidInt2Vector || t == oidOidVector
 	if !vector {
@@ -217,4 +217,12 @@ func appendQuoted(dst []byte, s string) []byte {
 		dst = append(dst, s[i])
 	}
 	return append(dst, '"')
+}
+
+// CString makes s fit for a zero-terminated UTF-8 string.
+func CString(s string) string {
+	if strings.IndexByte(s, 0) >= 0 {
+		s = strings.ReplaceAll(s, "\x00", "")
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
 }

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"encoding/binary"
@@ -8,31 +8,32 @@ import (
 	"math"
 	"math/big"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
-// parameter reads the i-th parameter of a Bind message; a nil raw is NULL.
-func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (policy.Value, *Failure) {
+// Parameter reads the i-th parameter of a Bind message, sent in a client's encoding and time zone; a nil raw is NULL.
+func Parameter(i int, t policy.Type, code int16, raw []byte, set *Charset, zone *time.Location) (policy.Value, *pgerror.Failure) {
 	if raw == nil {
 		return nil, nil
 	}
-	set := c.charset()
 	if code == 1 {
 		v, err := readBinary(set, t, raw)
 		switch {
 		case errors.Is(err, errNotUTF8):
 			return nil, notText(set)
 		case errors.Is(err, errShort):
-			return nil, failure("08P01", "insufficient data left in message")
+			return nil, pgerror.New("08P01", "insufficient data left in message")
 		case errors.Is(err, errDimensions):
 			return nil, severalDimensions()
 		case errors.Is(err, errInfinite):
-			return nil, failure("DP002", "an infinite date is not available as a parameter").withHint("Leave the bound out.")
+			return nil, pgerror.New("DP002", "an infinite date is not available as a parameter").WithHint("Leave the bound out.")
 		case err != nil:
-			return nil, failure("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
+			return nil, pgerror.New("22P03", fmt.Sprintf("incorrect binary data format in bind parameter %d", i+1))
 		}
 		return v, nil
 	}
@@ -43,17 +44,16 @@ func (c *session) parameter(i int, t policy.Type, code int16, raw []byte) (polic
 	if !utf8.Valid(raw) || hasZero(raw) {
 		return nil, notText(set)
 	}
-	env := scalar.Env{Zone: c.settings.current().Zone}
-	return readText(env, t, string(raw))
+	return readText(scalar.Env{Zone: zone}, t, string(raw))
 }
 
 // notText says that a parameter is not text in the client's encoding.
-func notText(set *charset) *Failure {
+func notText(set *Charset) *pgerror.Failure {
 	name := "UTF8"
 	if set != nil {
 		name = set.name
 	}
-	return failure("22021", fmt.Sprintf("invalid byte sequence for encoding %q", name))
+	return pgerror.New("22021", fmt.Sprintf("invalid byte sequence for encoding %q", name))
 }
 
 func hasZero(raw []byte) bool {
@@ -66,7 +66,7 @@ func hasZero(raw []byte) bool {
 }
 
 // readText reads the text form of a value.
-func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *Failure) {
+func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *pgerror.Failure) {
 	if element, ok := elements[t]; ok {
 		return readTextArray(env, element, s)
 	}
@@ -88,19 +88,19 @@ func readText(env scalar.Env, t policy.Type, s string) (policy.Value, *Failure) 
 	}
 	var typed *scalar.Error
 	if errors.As(err, &typed) {
-		return nil, failure(typed.SQLState, typed.Message)
+		return nil, pgerror.New(typed.SQLState, typed.Message)
 	}
-	return nil, failure("22P02", "invalid input syntax for a parameter")
+	return nil, pgerror.New("22P02", "invalid input syntax for a parameter")
 }
 
 // readTextArray reads {a,"b c",NULL} of one dimension.
-func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value, *Failure) {
+func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value, *pgerror.Failure) {
 	words, quoted, ok := splitArray(s)
 	if !ok && strings.HasPrefix(s, "{{") {
 		return nil, severalDimensions()
 	}
 	if !ok {
-		return nil, failure("22P02", "malformed array literal in a parameter")
+		return nil, pgerror.New("22P02", "malformed array literal in a parameter")
 	}
 	list := make([]policy.Value, 0, len(words))
 	for i, w := range words {
@@ -117,8 +117,8 @@ func readTextArray(env scalar.Env, element policy.Type, s string) (policy.Value,
 	return list, nil
 }
 
-func severalDimensions() *Failure {
-	return failure("DP002", "an array of several dimensions is not available as a parameter").withHint("Send one list.")
+func severalDimensions() *pgerror.Failure {
+	return pgerror.New("DP002", "an array of several dimensions is not available as a parameter").WithHint("Send one list.")
 }
 
 func splitArray(s string) (words []string, quoted []bool, ok bool) {
@@ -164,7 +164,7 @@ var (
 )
 
 // readBinary reads the binary form of a value.
-func readBinary(set *charset, t policy.Type, raw []byte) (policy.Value, error) {
+func readBinary(set *Charset, t policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
 	if width := int(widths[t]); width > 0 && t != oidChar && t != oidName && t != oidVoid && len(raw) != width {
 		if len(raw) < width {
@@ -217,7 +217,7 @@ func readBinary(set *charset, t policy.Type, raw []byte) (policy.Value, error) {
 		return readBinaryArray(set, element, raw)
 	}
 	if textual(t) {
-		var refusal *Failure
+		var refusal *pgerror.Failure
 		if raw, refusal = set.read(raw); refusal != nil {
 			return nil, errNotUTF8
 		}
@@ -290,7 +290,7 @@ func readBinaryNumeric(raw []byte) (policy.Value, error) {
 	return policy.Numeric{Coefficient: n, Scale: int32(scale)}, nil
 }
 
-func readBinaryArray(set *charset, element policy.Type, raw []byte) (policy.Value, error) {
+func readBinaryArray(set *Charset, element policy.Type, raw []byte) (policy.Value, error) {
 	be := binary.BigEndian
 	if len(raw) < 12 {
 		return nil, errBinary

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"encoding/binary"
@@ -19,12 +19,12 @@ const (
 const quietNaN = 0x7ff8000000000000
 
 // binary appends the binary form of a value.
-func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
+func (e *Encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte, error) {
 	be := binary.BigEndian
 	switch v := value.(type) {
 	case bool:
 		if t != policy.Bool {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		if v {
 			return append(dst, 1), nil
@@ -77,7 +77,7 @@ func (e *encoder) binary(dst []byte, t policy.Type, value policy.Value) ([]byte,
 	case []policy.Value:
 		return e.binaryArray(dst, t, v)
 	}
-	return dst, errEncode
+	return dst, ErrMismatch
 }
 
 func since2000(micros int64) int64 {
@@ -92,25 +92,25 @@ func binaryInteger(dst []byte, t policy.Type, v int64) ([]byte, error) {
 	switch t {
 	case policy.Int2:
 		if v != int64(int16(v)) {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		return be.AppendUint16(dst, uint16(v)), nil
 	case policy.Int4:
 		if v != int64(int32(v)) {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		return be.AppendUint32(dst, uint32(v)), nil
 	case policy.Int8:
 		return be.AppendUint64(dst, uint64(v)), nil
 	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
 		if v != int64(uint32(v)) {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		return be.AppendUint32(dst, uint32(v)), nil
 	case policy.Text, policy.Varchar, oidName, oidBpchar:
 		return strconv.AppendInt(dst, v, 10), nil
 	}
-	return dst, errEncode
+	return dst, ErrMismatch
 }
 
 func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
@@ -118,7 +118,7 @@ func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
 	case policy.UUID:
 		raw, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
 		if err != nil || len(raw) != 16 {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		return append(dst, raw...), nil
 	case oidChar:
@@ -127,19 +127,19 @@ func binaryString(dst []byte, t policy.Type, s string) ([]byte, error) {
 		}
 		return append(dst, s[0]), nil
 	case oidJSONB:
-		return append(append(dst, 1), wire(s)...), nil
+		return append(append(dst, 1), CString(s)...), nil
 	case oidVoid:
 		return dst, nil
 	case policy.Text, policy.Varchar, oidName, oidBpchar, oidJSON, oidXML, oidNodeTree:
-		return append(dst, wire(s)...), nil
+		return append(dst, CString(s)...), nil
 	case oidOid, oidXid, oidCid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole, policy.Int2, policy.Int4, policy.Int8:
 		n, err := strconv.ParseInt(s, 10, 64)
 		if err != nil {
-			return dst, errEncode
+			return dst, ErrMismatch
 		}
 		return binaryInteger(dst, t, n)
 	}
-	return dst, errEncode
+	return dst, ErrMismatch
 }
 
 // binaryNumeric writes groups of four decimal digits, aligned at the decimal point.
@@ -185,10 +185,10 @@ func binaryNumeric(dst []byte, n policy.Numeric) []byte {
 }
 
 // binaryArray writes an array of one or more dimensions; each must be even.
-func (e *encoder) binaryArray(dst []byte, t policy.Type, list []policy.Value) ([]byte, error) {
+func (e *Encoder) binaryArray(dst []byte, t policy.Type, list []policy.Value) ([]byte, error) {
 	element, ok := elements[t]
 	if !ok {
-		return dst, errEncode
+		return dst, ErrMismatch
 	}
 	be := binary.BigEndian
 	var dims []int
@@ -219,9 +219,9 @@ func (e *encoder) binaryArray(dst []byte, t policy.Type, list []policy.Value) ([
 	return e.binaryElements(dst, element, list, dims, nulls)
 }
 
-func (e *encoder) binaryElements(dst []byte, element policy.Type, list []policy.Value, dims []int, nulls int) ([]byte, error) {
+func (e *Encoder) binaryElements(dst []byte, element policy.Type, list []policy.Value, dims []int, nulls int) ([]byte, error) {
 	if len(list) != dims[0] {
-		return dst, errEncode
+		return dst, ErrMismatch
 	}
 	be := binary.BigEndian
 	for _, v := range list {
@@ -231,7 +231,7 @@ func (e *encoder) binaryElements(dst []byte, element policy.Type, list []policy.
 		case nested && len(dims) > 1:
 			dst, err = e.binaryElements(dst, element, inner, dims[1:], nulls)
 		case nested || len(dims) > 1:
-			err = errEncode
+			err = ErrMismatch
 		case v == nil:
 			be.PutUint32(dst[nulls:], 1)
 			dst = be.AppendUint32(dst, 0xFFFFFFFF)

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"strconv"
@@ -6,8 +6,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// intervalStyles are the values of IntervalStyle. ActiveRecord sets iso_8601 on every connection.
-var intervalStyles = []string{"postgres", "postgres_verbose", "sql_standard", "iso_8601"}
+// IntervalStyles are the values of IntervalStyle. ActiveRecord sets iso_8601 on every connection.
+var IntervalStyles = []string{"postgres", "postgres_verbose", "sql_standard", "iso_8601"}
 
 // appendInterval writes an interval in a style; an unknown one is "postgres".
 func appendInterval(dst []byte, v policy.Interval, style string) []byte {

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"bytes"
@@ -15,13 +15,14 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // What a client sends and is sent is in its client_encoding; within the proxy all text is UTF-8. Text is read from it before
 // anything looks at a message, and written in it when a message is made.
 
-// charset is a client's encoding. A nil one is UTF-8, or SQL_ASCII, which PostgreSQL does not convert either.
-type charset struct {
+// Charset is a client's encoding. A nil one is UTF-8, or SQL_ASCII, which PostgreSQL does not convert either.
+type Charset struct {
 	name string
 	encoding.Encoding
 }
@@ -58,37 +59,29 @@ func init() {
 	}
 }
 
-// charsetOf returns the encoding that a session has in force.
-func charsetOf(name string) *charset {
+// CharsetOf returns the encoding that a session has in force.
+func CharsetOf(name string) *Charset {
 	if e, ok := charsets[name]; ok {
-		return &charset{name, e}
+		return &Charset{name, e}
 	}
 	return nil
 }
 
-// charset is the session's own.
-func (c *session) charset() *charset {
-	if c.settings == nil {
-		return nil // not logged in
-	}
-	return charsetOf(c.settings.value("client_encoding"))
-}
-
 // read makes UTF-8 of what a client sent.
-func (s *charset) read(text []byte) ([]byte, *Failure) {
+func (s *Charset) read(text []byte) ([]byte, *pgerror.Failure) {
 	if s == nil || ascii(text) {
 		return text, nil
 	}
 	out, err := s.NewDecoder().Bytes(text)
 	if err != nil || bytes.ContainsRune(out, utf8.RuneError) {
-		return nil, failure("22021", fmt.Sprintf("invalid byte sequence for encoding %q", s.name))
+		return nil, pgerror.New("22021", fmt.Sprintf("invalid byte sequence for encoding %q", s.name))
 	}
 	return out, nil
 }
 
 // written makes the client's encoding of UTF-8. What is not in it is an error, as it is in PostgreSQL, but for the signs that
 // dpproxy itself uses: an EXPLAIN is to be read everywhere.
-func (s *charset) written(text []byte) ([]byte, *Failure) {
+func (s *Charset) written(text []byte) ([]byte, *pgerror.Failure) {
 	if s == nil || ascii(text) {
 		return text, nil
 	}
@@ -103,7 +96,7 @@ func (s *charset) written(text []byte) ([]byte, *Failure) {
 			one, err = []byte(plain), nil
 		}
 		if err != nil {
-			return nil, failure("22P05", fmt.Sprintf(`character with byte sequence %s in encoding "UTF8" has no equivalent in encoding %q`, spelt(text[:size]), s.name))
+			return nil, pgerror.New("22P05", fmt.Sprintf(`character with byte sequence %s in encoding "UTF8" has no equivalent in encoding %q`, spelt(text[:size]), s.name))
 		}
 		out, text = append(out, one...), text[size:]
 	}
@@ -115,7 +108,7 @@ var signs = map[rune]string{'ε': "epsilon", 'δ': "delta", 'ρ': "rho", 'σ': "
 	'≤': "<=", '≥': ">=", '–': "-", '’': "'", '→': "->", '∞': "infinity"}
 
 // told is written for what a client is told beside its rows: there is always something to tell.
-func (s *charset) told(text string) string {
+func (s *Charset) told(text string) string {
 	if s == nil {
 		return text
 	}
@@ -143,8 +136,8 @@ func spelt(text []byte) string {
 	return strings.TrimSpace(fmt.Sprintf("% #x", text))
 }
 
-// heard makes UTF-8 of a message's text. Parameters are read where their types are known.
-func (s *charset) heard(msg pgproto3.FrontendMessage) *Failure {
+// Heard makes UTF-8 of a message's text. Parameters are read where their types are known.
+func (s *Charset) Heard(msg pgproto3.FrontendMessage) *pgerror.Failure {
 	if s == nil {
 		return nil
 	}
@@ -173,8 +166,8 @@ func (s *charset) heard(msg pgproto3.FrontendMessage) *Failure {
 	return nil
 }
 
-// said writes a message's text. Rows are written where they are encoded.
-func (s *charset) said(msg pgproto3.BackendMessage) pgproto3.BackendMessage {
+// Said writes a message's text. Rows are written where they are encoded.
+func (s *Charset) Said(msg pgproto3.BackendMessage) pgproto3.BackendMessage {
 	if s == nil {
 		return msg
 	}
@@ -194,7 +187,7 @@ func (s *charset) said(msg pgproto3.BackendMessage) pgproto3.BackendMessage {
 }
 
 // rewritten writes what stands in dst from some point on.
-func (s *charset) rewritten(dst []byte, from int) ([]byte, error) {
+func (s *Charset) rewritten(dst []byte, from int) ([]byte, error) {
 	if s == nil {
 		return dst, nil
 	}
@@ -214,11 +207,9 @@ func textual(t policy.Type) bool {
 	return false
 }
 
-// checkEncoding finds PostgreSQL's name of an encoding.
-func checkEncoding(v *variable, value string) (string, *Failure) {
+// CharsetName is PostgreSQL's name of an encoding, whatever a client calls it: UTF8 of "utf-8".
+func CharsetName(value string) (string, bool) {
 	name := strings.ToLower(strings.Trim(strings.TrimSpace(value), `'"`))
-	if known, ok := charsetNames[strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)]; ok {
-		return known, nil
-	}
-	return "", invalidValue(v, value).withHint("UTF8 is always available.")
+	known, ok := charsetNames[strings.NewReplacer("-", "", "_", "", " ", "").Replace(name)]
+	return known, ok
 }

@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func TestCharsetsAreThoseOfPostgreSQL(t *testing.T) {
 			if err := conn.QueryRow(t.Context(), `SELECT pg_temp.read($1, $2)`, b, name).Scan(&want); err != nil {
 				t.Fatal(err)
 			}
-			got, refusal := charsetOf(name).read([]byte{byte(b)})
+			got, refusal := CharsetOf(name).read([]byte{byte(b)})
 			if refusal != nil {
 				got = nil
 			}
@@ -53,7 +53,7 @@ func TestCharsetsAreThoseOfPostgreSQL(t *testing.T) {
 // TestCharsetSigns: what dpproxy itself writes can be told in every encoding, and other text is never changed silently.
 func TestCharsetSigns(t *testing.T) {
 	for name := range charsets {
-		set := charsetOf(name)
+		set := CharsetOf(name)
 		for r := range signs {
 			if out, refusal := set.written([]byte("a" + string(r) + "z")); refusal != nil || len(out) < 3 {
 				t.Errorf("%s: %q is written as %q: %v", name, r, out, refusal)
@@ -65,7 +65,7 @@ func TestCharsetSigns(t *testing.T) {
 			t.Errorf("%s: %v", name, refusal)
 		}
 	}
-	if got := charsetOf("LATIN1").told("ε ≤ 1, ☃ and ü"); got != "epsilon <= 1, ? and \xfc" {
+	if got := CharsetOf("LATIN1").told("ε ≤ 1, ☃ and ü"); got != "epsilon <= 1, ? and \xfc" {
 		t.Errorf("told %q", got)
 	}
 }

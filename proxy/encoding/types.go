@@ -1,4 +1,4 @@
-package proxy
+package encoding
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -41,6 +42,12 @@ var elements = map[policy.Type]policy.Type{
 	oidInt2Vector: policy.Int2, oidOidVector: oidOid, 1034: 1033,
 }
 
+// ElementOf is the element type of an array type.
+func ElementOf(t policy.Type) (element policy.Type, ok bool) {
+	element, ok = elements[t]
+	return element, ok
+}
+
 // widths are the typlen of types of fixed width; all others are −1.
 var widths = map[policy.Type]int16{
 	policy.Bool: 1, policy.Int2: 2, policy.Int4: 4, policy.Int8: 8, policy.Float4: 4, policy.Float8: 8,
@@ -49,19 +56,19 @@ var widths = map[policy.Type]int16{
 	oidRegNS: 4, oidRegRole: 4, 1033: 12, oidVoid: 4,
 }
 
-// onWire is the type that a client is told: an untyped literal is text.
-func onWire(t policy.Type) policy.Type {
+// WireType is the type that a client is told: an untyped literal is text.
+func WireType(t policy.Type) policy.Type {
 	if t == policy.Unknown || t == 0 {
 		return policy.Text
 	}
 	return t
 }
 
-// rowDescription describes columns. No column names a table: clients would look it up after every query.
-func rowDescription(columns []sandbox.Column, formats []int16) *pgproto3.RowDescription {
+// RowDescription describes columns. No column names a table: clients would look it up after every query.
+func RowDescription(columns []sandbox.Column, formats []int16) *pgproto3.RowDescription {
 	fields := make([]pgproto3.FieldDescription, len(columns))
 	for i, c := range columns {
-		t := onWire(c.Type)
+		t := WireType(c.Type)
 		width, ok := widths[t]
 		if !ok {
 			width = -1
@@ -70,14 +77,14 @@ func rowDescription(columns []sandbox.Column, formats []int16) *pgproto3.RowDesc
 		if typmod == 0 {
 			typmod = -1
 		}
-		fields[i] = pgproto3.FieldDescription{Name: []byte(wire(c.Name)), DataTypeOID: uint32(t), DataTypeSize: width,
-			TypeModifier: typmod, Format: format(formats, i)}
+		fields[i] = pgproto3.FieldDescription{Name: []byte(CString(c.Name)), DataTypeOID: uint32(t), DataTypeSize: width,
+			TypeModifier: typmod, Format: Format(formats, i)}
 	}
 	return &pgproto3.RowDescription{Fields: fields}
 }
 
-// format is the format code of the i-th of several values: none given is text, one given holds for all.
-func format(codes []int16, i int) int16 {
+// Format is the format code of the i-th of several values: none given is text, one given holds for all.
+func Format(codes []int16, i int) int16 {
 	switch {
 	case len(codes) == 0:
 		return 0
@@ -87,15 +94,15 @@ func format(codes []int16, i int) int16 {
 	return codes[i]
 }
 
-// checkFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has the
+// CheckFormats refuses codes that fit neither the number of values nor the two formats there are. The words of what has the
 // formats have a gap for the number.
-func checkFormats(codes []int16, n int, what, has string) *Failure {
+func CheckFormats(codes []int16, n int, what, has string) *pgerror.Failure {
 	if len(codes) > 1 && len(codes) != n {
-		return failure("08P01", fmt.Sprintf("bind message has %d %s formats but "+has, len(codes), what, n))
+		return pgerror.New("08P01", fmt.Sprintf("bind message has %d %s formats but "+has, len(codes), what, n))
 	}
 	for _, c := range codes {
 		if c != 0 && c != 1 {
-			return failure("22023", fmt.Sprintf("unsupported format code: %d", c))
+			return pgerror.New("22023", fmt.Sprintf("unsupported format code: %d", c))
 		}
 	}
 	return nil
