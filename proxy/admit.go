@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -72,7 +73,7 @@ func (a *Answerer) turn(ctx context.Context, s *Session) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over == nil {
-		p.over, err = a.turns.wait(ctx, s.User, s.Policy.Server.Limits.UserPurchases)
+		p.over, err = a.turns.Wait(ctx, s.User, s.Policy.Server.Limits.UserPurchases)
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 		if p.leave == nil {
 			leave(time.Time{})
 		}
-		if errors.Is(err, errMemory) {
+		if errors.Is(err, admission.ErrMemory) {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -120,7 +121,7 @@ func (a *Answerer) admit(ctx context.Context, s *Session, queries []rewrite.Quer
 // inTurn waits until the private database has a place for a statement of this user, and until it is admitted to the line.
 func (a *Answerer) inTurn(ctx context.Context, s *Session) (leave func(last time.Time), err error) {
 	step := s.Policy.Server.Timing.Fresh
-	done, err := a.workers.query(ctx, s.User, step, a.backend.Lines(step))
+	done, err := a.workers.Query(ctx, s.User, step, a.backend.Lines(step))
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +183,7 @@ func (p *place) room(ctx context.Context, a *Answerer, step time.Duration, queri
 		return err
 	}
 	p.bytes += bytes
-	p.giveBack = append(p.giveBack, onGrid(step, giveBack))
+	p.giveBack = append(p.giveBack, admission.OnGrid(step, giveBack))
 	return nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -41,8 +42,8 @@ type Answerer struct {
 	answers   answerCache
 	sessions  sessions
 	watches   watches
-	turns     *turns // of those who buy
-	workers   *Workers
+	turns     *admission.Turns // of those who buy
+	workers   *admission.Workers
 	public    *PublicRows
 	paid      sync.WaitGroup // purchases under way; they outlive their clients
 }
@@ -54,7 +55,7 @@ type Charges interface {
 
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
-	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: newTurns(purchaseBurst), workers: NewWorkers(places(e), queriesOf(b)),
+	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
 		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
 }
 
@@ -75,7 +76,7 @@ func queriesOf(b backend.Backend) int {
 }
 
 // Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
-func (a *Answerer) Workers() *Workers { return a.workers }
+func (a *Answerer) Workers() *admission.Workers { return a.workers }
 
 // Drain waits until every purchase under way is saved.
 func (a *Answerer) Drain() { a.paid.Wait() }
@@ -124,7 +125,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 		return result, err
 	}
 	result.Notices = toldToo(result.Notices, in.told)
-	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
 		readings, err := a.readings(s, p.plan, bought.ids)
 		if err != nil {
 			return err
@@ -258,7 +259,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 		return p, nil
 	}
 	limits := s.Policy.Server.Limits
-	if first && len(wanted) > 0 && !a.turns.ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
+	if first && len(wanted) > 0 && !a.turns.Ticket(s.User, limits.PurchasesPerSecond, time.Now()) {
 		return p, &pgerror.Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
 	}
 	if err := a.turn(ctx, s); err != nil {
@@ -361,14 +362,14 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 	var d drawn
 	var err error
 	if m.Refines() {
-		a.workers.draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
+		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
 	} else {
 		truth, failed := a.execute(ctx, s, query, receipt)
 		if failed != nil {
 			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
 			return 0, errInternal
 		}
-		a.workers.draw(s.User, func() {
+		a.workers.Draw(s.User, func() {
 			d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
 		})
 	}

@@ -63,7 +63,7 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 		}
 		if rows < longRows {
 			encode()
-		} else if c.server.workers.briefly(ctx, c.user, encode) != nil {
+		} else if c.server.workers.Briefly(ctx, c.user, encode) != nil {
 			return interrupted(ctx)
 		}
 		if err != nil {

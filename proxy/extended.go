@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -130,7 +131,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 
 // inferAsked has the pipeline describe what it will be asked.
 func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner.Statement) error {
-	ctx, stop := c.timed(metered(ctx))
+	ctx, stop := c.timed(admission.Metered(ctx))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
 	if ctx.Err() != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -46,7 +47,7 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt planner.Statement)
 	}
 	queries, outer, refusal := render(context.Background(), plan, e.Private, sandboxed, e.Log)
 	if refusal == nil && plan.Outer.Direct == nil && e.Engine != nil {
-		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: NewWorkers(0, 0)}).outerColumns(ctx, s, plan, outer)
+		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, plan, outer)
 	}
 	if refusal != nil {
 		return Offer{}, refusal

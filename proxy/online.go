@@ -47,7 +47,7 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *planner.Measure, qu
 	}
 	var id int64
 	var asked *mechanisms.Session
-	a.workers.draw(s.User, func() {
+	a.workers.Draw(s.User, func() {
 		asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.random, func(step []byte) error {
 			return a.ledger.Extend(context.Background(), s.User, id, step)
 		})

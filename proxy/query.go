@@ -109,7 +109,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	}
 	if len(text) < longText {
 		parse()
-	} else if err := c.server.workers.briefly(ctx, c.user, parse); err != nil {
+	} else if err := c.server.workers.Briefly(ctx, c.user, parse); err != nil {
 		return nil, interrupted(ctx)
 	}
 	if refusal != nil {
@@ -197,7 +197,7 @@ func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result Resu
 		}
 		if to-from < longRows {
 			encode()
-		} else if c.server.workers.briefly(ctx, c.user, encode) != nil {
+		} else if c.server.workers.Briefly(ctx, c.user, encode) != nil {
 			return interrupted(ctx)
 		}
 		if err != nil {

@@ -165,7 +165,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 		return privacy.Released[sandbox.Rows]{}, err
 	}
 	var rows privacy.Released[sandbox.Rows]
-	err = a.workers.ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
 		rows, err = a.engine.Query(ctx, session, outer, append(own, leaves...))
 		return err
 	})

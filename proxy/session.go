@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -319,13 +320,13 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(metered(ctx))
+	ctx, release := c.pace.onGrid(admission.Metered(ctx))
 	defer release()
 	limits := c.policy.Server.Limits
-	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
 		return Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
 	}
-	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
+	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
 		return Result{}, c.cutShort(ctx)
 	}

@@ -62,7 +62,7 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statem
 // worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
 func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *planner.Refusal) *planner.Refusal {
 	var refusal *planner.Refusal
-	err := a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
+	err := a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
 		refusal = do(ctx)
 		return nil
 	})
@@ -122,7 +122,7 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
 	var columns []sandbox.Column
-	err := a.workers.ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
 		columns, err = a.engine.Describe(ctx, session, outer, tables)
 		return err
 	})
@@ -173,7 +173,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.
 }
 
 func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r Result, err error) {
-	err = a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
 		r, err = a.explainResult(ctx, s, stmt, params)
 		return err
 	})

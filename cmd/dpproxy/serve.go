@@ -23,6 +23,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -111,7 +112,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 		return err
 	}
 	h.bound(h.policy.Load(), workers)
-	proxy.SpareThreads()
+	admission.SpareThreads()
 	go workers.Watch(ctx)
 	go h.watch(ctx, path, workers)
 	go h.renew(ctx, server)
@@ -256,7 +257,7 @@ func (h *house) renew(ctx context.Context, server *proxy.Server) {
 }
 
 // watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
-func (h *house) watch(ctx context.Context, path string, workers *proxy.Workers) {
+func (h *house) watch(ctx context.Context, path string, workers *admission.Workers) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)

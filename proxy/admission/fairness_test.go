@@ -1,4 +1,4 @@
-package proxy
+package admission
 
 import (
 	"context"
@@ -16,7 +16,7 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 50 {
 		wait.Go(func() {
-			w.draw("mallory", func() {
+			w.Draw("mallory", func() {
 				begun <- struct{}{}
 				<-stuck
 			})
@@ -26,7 +26,7 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 		<-begun
 	}
 	drawn := make(chan struct{})
-	wait.Go(func() { w.draw("alice", func() { close(drawn) }) })
+	wait.Go(func() { w.Draw("alice", func() { close(drawn) }) })
 	select {
 	case <-drawn:
 	case <-time.After(30 * time.Second):
@@ -49,7 +49,7 @@ func TestNobodyHoldsTheDatabase(t *testing.T) {
 	take := func(ctx context.Context, user string, step time.Duration, lined bool) (func(time.Time), error) {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		return w.query(ctx, user, step, lined)
+		return w.Query(ctx, user, step, lined)
 	}
 	var hers []func(time.Time)
 	for range 2 {
@@ -61,7 +61,7 @@ func TestNobodyHoldsTheDatabase(t *testing.T) {
 	}
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := w.query(short, "mallory", 0, false); err == nil {
+	if _, err := w.Query(short, "mallory", 0, false); err == nil {
 		t.Error("one user has all places of the database")
 	}
 	leave, err := take(t.Context(), "alice", 0, false)

@@ -1,4 +1,4 @@
-package proxy
+package admission
 
 import (
 	"context"
@@ -38,8 +38,8 @@ const (
 	collectEvery   = 10               // ticks, while memory is short
 )
 
-// errMemory is the same for who waited in vain and for who was ended.
-var errMemory = &pgerror.Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
+// ErrMemory is the same for who waited in vain and for who was ended.
+var ErrMemory = &pgerror.Failure{SQLState: "53200", Message: "out of memory: the proxy has no memory left for this statement (server.limits.memory)",
 	Hint: "Ask again later, or ask for less at once. What was paid for stays free."}
 
 // Bound is how many bytes of memory the process may take from now on. The collector keeps to it too, or to GOMEMLIMIT where
@@ -115,7 +115,7 @@ func (m *memory) wait(ctx context.Context) error {
 	case <-short:
 		return nil
 	case <-patience.C:
-		return errMemory
+		return ErrMemory
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -144,7 +144,7 @@ func (m *memory) reserve(ctx context.Context, bytes int64) (giveBack func(), err
 		select {
 		case <-given:
 		case <-patience.C:
-			return nil, errMemory
+			return nil, ErrMemory
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -187,7 +187,7 @@ func (m *memory) endOne() {
 		}
 	}
 	if worst != nil {
-		worst.end(errMemory)
+		worst.end(ErrMemory)
 		delete(m.running, worst)
 	}
 }

@@ -5,7 +5,7 @@
 // An example: SELECT count(*) FROM people is planned in one of its user's places (Run), waits for one of the database's
 // (Query), has memory for the result reserved (Reserve), draws its noise behind her own draws alone (Draw) and is encoded
 // in a place for short work (Briefly).
-package proxy
+package admission
 
 import (
 	"context"
@@ -31,12 +31,12 @@ import (
 // Whom a wait is behind shows in time alone. A statement is refused for what her own messages asked for, or because the
 // process is short of memory, which is as loud as a process that was killed, and rarer.
 type Workers struct {
-	whole    *turns // of planning and post-processing
-	brief    *turns // of what takes milliseconds: parsing a long text, encoding a part of a long answer
-	draws    *turns // of noise that is paid for
-	queries  *turns // of the private database, where each is free when its query has ended
-	lined    *turns // of the line before it, on a grid
-	children *turns // of the sandbox: each runs one query at a time
+	whole    *Turns // of planning and post-processing
+	brief    *Turns // of what takes milliseconds: parsing a long text, encoding a part of a long answer
+	draws    *Turns // of noise that is paid for
+	queries  *Turns // of the private database, where each is free when its query has ended
+	lined    *Turns // of the line before it, on a grid
+	children *Turns // of the sandbox: each runs one query at a time
 	kept     kept
 	memory   memory
 }
@@ -70,8 +70,8 @@ type meter struct {
 
 type meterKey struct{}
 
-// metered is a context of one statement, which has its limit of processor time to itself.
-func metered(ctx context.Context) context.Context {
+// Metered is a context of one statement, which has its limit of processor time to itself.
+func Metered(ctx context.Context) context.Context {
 	return context.WithValue(ctx, meterKey{}, &meter{})
 }
 
@@ -94,10 +94,10 @@ func exceeds(limit time.Duration) *pgerror.Failure {
 		WithHint("Ask for less at once: fewer groups, ranges, columns or joins. What was paid for stays free.")
 }
 
-// run does a part of a statement's work in one of its user's places, in the processor time that is left to the statement. A
+// Run does a part of a statement's work in one of its user's places, in the processor time that is left to the statement. A
 // context without a meter has no limit: the commands of the operator.
-func (w *Workers) run(ctx context.Context, user string, l policy.Limits, do func(context.Context) error) error {
-	done, err := w.whole.wait(ctx, user, w.whole.share(ofOne(l)))
+func (w *Workers) Run(ctx context.Context, user string, l policy.Limits, do func(context.Context) error) error {
+	done, err := w.whole.Wait(ctx, user, w.whole.share(ofOne(l)))
 	if err != nil {
 		return err
 	}
@@ -132,10 +132,10 @@ func ofOne(l policy.Limits) int {
 	return processors
 }
 
-// ask has the sandbox work on a statement, in one of the places that its user may have there. What is left of the statement's
+// Ask has the sandbox work on a statement, in one of the places that its user may have there. What is left of the statement's
 // processor time the sandbox keeps to.
-func (w *Workers) ask(ctx context.Context, l policy.Limits, session sandbox.Session, do func(sandbox.Session) error) error {
-	done, err := w.children.wait(ctx, session.User, w.children.share(0))
+func (w *Workers) Ask(ctx context.Context, l policy.Limits, session sandbox.Session, do func(sandbox.Session) error) error {
+	done, err := w.children.Wait(ctx, session.User, w.children.share(0))
 	if err != nil {
 		return err
 	}
@@ -148,9 +148,9 @@ func (w *Workers) ask(ctx context.Context, l policy.Limits, session sandbox.Sess
 	return do(session)
 }
 
-// briefly does a piece of work that is bounded by the size of a message.
-func (w *Workers) briefly(ctx context.Context, user string, do func()) error {
-	done, err := w.brief.wait(ctx, user, w.brief.share(max(processors/2, 1)))
+// Briefly does a piece of work that is bounded by the size of a message.
+func (w *Workers) Briefly(ctx context.Context, user string, do func()) error {
+	done, err := w.brief.Wait(ctx, user, w.brief.share(max(processors/2, 1)))
 	if err != nil {
 		return err
 	}
@@ -159,34 +159,34 @@ func (w *Workers) briefly(ctx context.Context, user string, do func()) error {
 	return nil
 }
 
-// draw draws what a user has paid for, in a place that waits behind her own draws alone: it is not refused and not ended, whatever
+// Draw draws what a user has paid for, in a place that waits behind her own draws alone: it is not refused and not ended, whatever
 // it takes, since after the charge there is always an answer (privacy rule 5). Its place is no other work's, so that what
 // begins when it ends has read rows itself, and shows its time on the grid (ADR 45).
-func (w *Workers) draw(user string, do func()) {
-	done, err := w.draws.wait(context.Background(), user, w.draws.share(max(processors-1, 1)))
+func (w *Workers) Draw(user string, do func()) {
+	done, err := w.draws.Wait(context.Background(), user, w.draws.share(max(processors-1, 1)))
 	if err == nil {
 		defer done()
 	}
 	do()
 }
 
-// query has a statement wait for one of the private database's places, of which its user has all but one. On a grid a place
+// Query has a statement wait for one of the private database's places, of which its user has all but one. On a grid a place
 // that read rows is free again on it, as that of the line is.
-func (w *Workers) query(ctx context.Context, user string, step time.Duration, lined bool) (leave func(last time.Time), err error) {
+func (w *Workers) Query(ctx context.Context, user string, step time.Duration, lined bool) (leave func(last time.Time), err error) {
 	places := w.queries
 	if lined {
 		places = w.lined
 	}
-	done, err := places.wait(ctx, user, places.share(0))
+	done, err := places.Wait(ctx, user, places.share(0))
 	if err != nil {
 		return nil, err
 	}
-	return onGrid(step, done), nil
+	return OnGrid(step, done), nil
 }
 
-// onGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query
+// OnGrid gives something back to others: at once, or, where rows were read with a step, at a multiple of it since the last query
 // returned. What was done after that is not to show in when others go on (ADR 48).
-func onGrid(step time.Duration, done func()) func(last time.Time) {
+func OnGrid(step time.Duration, done func()) func(last time.Time) {
 	return func(last time.Time) {
 		if last.IsZero() || step == 0 {
 			done()

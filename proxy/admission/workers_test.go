@@ -1,4 +1,4 @@
-package proxy
+package admission
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	take := func(user string) func() {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
-		done, err := places.wait(ctx, user, places.share(0))
+		done, err := places.Wait(ctx, user, places.share(0))
 		if err != nil {
 			t.Fatalf("%s: %v", user, err)
 		}
@@ -93,7 +93,7 @@ func TestFairTurns(t *testing.T) {
 			if i%5 == 0 {
 				time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 			}
-			done, err := places.wait(ctx, user, places.share(0))
+			done, err := places.Wait(ctx, user, places.share(0))
 			if err != nil {
 				return
 			}
@@ -130,14 +130,14 @@ func TestStatementEndsAtItsLimits(t *testing.T) {
 		}
 		return ctx.Err()
 	}
-	ctx := metered(t.Context())
-	err := w.run(ctx, "alice", l, func(context.Context) error { return nil })
+	ctx := Metered(t.Context())
+	err := w.Run(ctx, "alice", l, func(context.Context) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
 	for part := 0; err == nil && part < 50; part++ {
-		err = w.run(ctx, "alice", l, func(ctx context.Context) error {
+		err = w.Run(ctx, "alice", l, func(ctx context.Context) error {
 			for until := time.Now().Add(40 * time.Millisecond); time.Now().Before(until) && ctx.Err() == nil; {
 			}
 			return nil
@@ -150,12 +150,12 @@ func TestStatementEndsAtItsLimits(t *testing.T) {
 	w.memory.limit.Store(100)
 	watching, stop := context.WithCancel(t.Context())
 	go w.memory.watch(watching, func() int64 { return 95 })
-	if err := w.run(metered(t.Context()), "alice", policy.Limits{StatementCPU: time.Hour}, spin); !errors.As(err, &f) || f.SQLState != "53200" {
+	if err := w.Run(Metered(t.Context()), "alice", policy.Limits{StatementCPU: time.Hour}, spin); !errors.As(err, &f) || f.SQLState != "53200" {
 		t.Errorf("without memory: %v", err)
 	}
 	waiting, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errPatience)
 	defer cancel()
-	if err := w.run(waiting, "bob", l, spin); !errors.Is(err, errPatience) {
+	if err := w.Run(waiting, "bob", l, spin); !errors.Is(err, errPatience) {
 		t.Errorf("while memory is short new work waits: %v", err)
 	}
 	stop()
@@ -168,19 +168,19 @@ func TestEveryUserHasAPlace(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 10 {
 		wait.Go(func() {
-			_ = w.run(t.Context(), "mallory", l, func(context.Context) error { <-stuck; return nil })
+			_ = w.Run(t.Context(), "mallory", l, func(context.Context) error { <-stuck; return nil })
 		})
 	}
 	for i := range 5 {
 		ran := false
-		if err := w.run(t.Context(), "alice", l, func(context.Context) error { ran = true; return nil }); err != nil || !ran {
+		if err := w.Run(t.Context(), "alice", l, func(context.Context) error { ran = true; return nil }); err != nil || !ran {
 			t.Errorf("alice's statement %d: %v", i, err)
 		}
 	}
 	asked, done := make(chan struct{}), make(chan struct{})
 	for range 3 {
 		wait.Go(func() {
-			_ = w.ask(t.Context(), policy.Limits{}, sandbox.Session{User: "mallory"}, func(sandbox.Session) error {
+			_ = w.Ask(t.Context(), policy.Limits{}, sandbox.Session{User: "mallory"}, func(sandbox.Session) error {
 				asked <- struct{}{}
 				<-stuck
 				return nil
@@ -197,7 +197,7 @@ func TestEveryUserHasAPlace(t *testing.T) {
 		w.children.mu.Unlock()
 	}
 	go func() {
-		_ = w.ask(t.Context(), policy.Limits{}, sandbox.Session{User: "alice"}, func(sandbox.Session) error { return nil })
+		_ = w.Ask(t.Context(), policy.Limits{}, sandbox.Session{User: "alice"}, func(sandbox.Session) error { return nil })
 		close(done)
 	}()
 	select {
@@ -218,7 +218,7 @@ func TestEveryUserHasAPlace(t *testing.T) {
 func TestFewestFirst(t *testing.T) {
 	places := fairTurns(3)
 	take := func(ctx context.Context, user string) func() {
-		done, err := places.wait(ctx, user, 3)
+		done, err := places.Wait(ctx, user, 3)
 		if err != nil {
 			t.Errorf("%s: %v", user, err)
 			return func() {}

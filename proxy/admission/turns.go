@@ -1,4 +1,4 @@
-package proxy
+package admission
 
 import (
 	"context"
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// turns bounds what each user does at a time, and how often. Who may not go on yet waits behind her own statements. Where
+// Turns bounds what each user does at a time, and how often. Who may not go on yet waits behind her own statements. Where
 // all users together are bounded too, the next place goes to the waiting user who has the fewest, and of these to who waits
 // longest, so that a user with fifty statements in line keeps another waiting for no more of them than one with two. Who
 // comes too often is refused at once: that is a function of when her statements came to be run, which is as much as their
 // times tell her.
-type turns struct {
+type Turns struct {
 	burst   time.Duration // a user may take so much of her rate at once
 	all     int           // of all users at a time; 0: any number
 	mu      sync.Mutex
@@ -35,12 +35,12 @@ type waiter struct {
 	came uint64
 }
 
-func newTurns(burst time.Duration) *turns { return &turns{burst: burst, users: map[string]*line{}} }
+func NewTurns(burst time.Duration) *Turns { return &Turns{burst: burst, users: map[string]*line{}} }
 
 // fairTurns bounds all users together as well.
-func fairTurns(all int) *turns { return &turns{all: all, users: map[string]*line{}} }
+func fairTurns(all int) *Turns { return &Turns{all: all, users: map[string]*line{}} }
 
-func (t *turns) of(user string) *line {
+func (t *Turns) of(user string) *line {
 	l := t.users[user]
 	if l == nil {
 		l = &line{}
@@ -49,8 +49,8 @@ func (t *turns) of(user string) *line {
 	return l
 }
 
-// ticket takes one of a user's tokens, of which so many come a second; rate 0: any number. It tells whether there was one.
-func (t *turns) ticket(user string, rate int, now time.Time) bool {
+// Ticket takes one of a user's tokens, of which so many come a second; rate 0: any number. It tells whether there was one.
+func (t *Turns) Ticket(user string, rate int, now time.Time) bool {
 	if rate <= 0 {
 		return true
 	}
@@ -69,7 +69,7 @@ func (t *turns) ticket(user string, rate int, now time.Time) bool {
 }
 
 // share is what one user may have of places that all users share: all but one, so that there is always one for another.
-func (t *turns) share(most int) int {
+func (t *Turns) share(most int) int {
 	if t.all <= 1 {
 		return most
 	}
@@ -79,9 +79,9 @@ func (t *turns) share(most int) int {
 	return min(most, t.all-1)
 }
 
-// wait returns when fewer than most (0: any number) of the user's run, and fewer than all, or when ctx ends. The place is
+// Wait returns when fewer than most (0: any number) of the user's run, and fewer than all, or when ctx ends. The place is
 // held until done is called.
-func (t *turns) wait(ctx context.Context, user string, most int) (done func(), err error) {
+func (t *Turns) Wait(ctx context.Context, user string, most int) (done func(), err error) {
 	leave := func() { t.leave(user) }
 	t.mu.Lock()
 	l := t.of(user)
@@ -115,10 +115,10 @@ func (t *turns) wait(ctx context.Context, user string, most int) (done func(), e
 
 func (l *line) mayRun() bool { return l.most <= 0 || l.running < l.most }
 
-func (t *turns) room() bool { return t.all <= 0 || t.running < t.all }
+func (t *Turns) room() bool { return t.all <= 0 || t.running < t.all }
 
 // leave frees a place, and gives it on.
-func (t *turns) leave(user string) {
+func (t *Turns) leave(user string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.of(user)
@@ -140,7 +140,7 @@ func (t *turns) leave(user string) {
 }
 
 // next is the line whose turn it is, nil where nobody waits who may go on.
-func (t *turns) next() (next *line) {
+func (t *Turns) next() (next *line) {
 	for _, l := range t.users {
 		if len(l.waiting) == 0 || !l.mayRun() {
 			continue

@@ -1,4 +1,4 @@
-package proxy
+package admission
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 // TestTurns: never more than so many of a user's run, none is lost among those that give up, and others do not wait.
 func TestTurns(t *testing.T) {
 	const most, all = 3, 200
-	turns := newTurns(time.Second)
+	turns := NewTurns(time.Second)
 	var running, highest, served atomic.Int64
 	var wait sync.WaitGroup
 	for i := range all {
@@ -22,7 +22,7 @@ func TestTurns(t *testing.T) {
 			if i%4 == 0 {
 				time.AfterFunc(time.Duration(i%7)*time.Millisecond, cancel)
 			}
-			done, err := turns.wait(ctx, "alice", most)
+			done, err := turns.Wait(ctx, "alice", most)
 			if err != nil {
 				if !errors.Is(err, context.Canceled) {
 					t.Error(err)
@@ -40,7 +40,7 @@ func TestTurns(t *testing.T) {
 			served.Add(1)
 		})
 	}
-	other, err := turns.wait(t.Context(), "bob", most)
+	other, err := turns.Wait(t.Context(), "bob", most)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestTurns(t *testing.T) {
 
 // TestTickets: a user has a burst, then her rate, whatever others ask.
 func TestTickets(t *testing.T) {
-	turns, now := newTurns(10*time.Second), time.Now()
+	turns, now := NewTurns(10*time.Second), time.Now()
 	taken := func(user string, at time.Time) (n int) {
-		for turns.ticket(user, 5, at) {
+		for turns.Ticket(user, 5, at) {
 			n++
 		}
 		return n
@@ -72,7 +72,7 @@ func TestTickets(t *testing.T) {
 			t.Errorf("%s after %v: %d, want %d", c.user, c.at, got, c.want)
 		}
 	}
-	if !turns.ticket("alice", 0, now) {
+	if !turns.Ticket("alice", 0, now) {
 		t.Error("no rate is not any number")
 	}
 }
