@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -23,7 +24,7 @@ const longestSleep = time.Hour
 const sleepStep = 500 * time.Millisecond
 
 // act does what a SELECT asks for besides its answer, row by row, and shows the values of the functions.
-func (c *session) act(ctx context.Context, stmt planner.Statement, assigned []planner.Assignment, r Result) (Result, error) {
+func (c *session) act(ctx context.Context, stmt planner.Statement, assigned []planner.Assignment, r pipeline.Result) (pipeline.Result, error) {
 	if len(assigned)+len(stmt.Acts) == 0 {
 		return r, nil
 	}
@@ -84,7 +85,7 @@ func (c *session) assignOne(a planner.Assignment) (policy.Value, error) {
 }
 
 // actOne calls a function with an argument.
-func (c *session) actOne(ctx context.Context, kind planner.ActKind, argument policy.Value, r *Result) (policy.Value, error) {
+func (c *session) actOne(ctx context.Context, kind planner.ActKind, argument policy.Value, r *pipeline.Result) (policy.Value, error) {
 	switch v := argument.(type) {
 	case float64:
 		return "", c.sleep(ctx, v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -19,11 +20,11 @@ func clocks(t *testing.T, grid time.Duration, limits policy.Limits) (b *bench, r
 		c.Policy = func() *policy.Policy { return p }
 		columns := []sandbox.Column{column("count", policy.Int8)}
 		fixtures := c.Pipeline.(*fakePipeline).fixtures
-		fixtures["select rows"] = fixture{columns: columns, answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
-			readsRows(ctx)
+		fixtures["select rows"] = fixture{columns: columns, answer: func(ctx context.Context, _ *pipeline.Session, _ []policy.Value) ([][]policy.Value, error) {
+			pipeline.ReadsRows(ctx)
 			return numbers(1), nil
 		}}
-		fixtures["select clock"] = fixture{columns: columns, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+		fixtures["select clock"] = fixture{columns: columns, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 			now := time.Now()
 			ran.Store(&now)
 			return numbers(1), nil

@@ -12,21 +12,22 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // COPY (SELECT …) TO STDOUT is the SELECT, its rows written otherwise.
 
 // copyRows answers the SELECT of COPY. Columns that FORCE_QUOTE names must exist, which is seen before anything is charged.
-func (c *session) copyRows(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) copyRows(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if len(k.Copy.ForceQuote) > 0 {
 		shape := &prepared{}
 		if err := c.inferAsked(ctx, shape, k.Inner); err != nil {
-			return Result{}, err
+			return pipeline.Result{}, err
 		}
 		for _, name := range k.Copy.ForceQuote {
 			if !slices.ContainsFunc(shape.columns, func(col sandbox.Column) bool { return col.Name == name }) {
-				return Result{}, pgerror.New("42703", fmt.Sprintf("column %q does not exist", name))
+				return pipeline.Result{}, pgerror.New("42703", fmt.Sprintf("column %q does not exist", name))
 			}
 		}
 	}
@@ -34,7 +35,7 @@ func (c *session) copyRows(ctx context.Context, k *command, params []policy.Valu
 }
 
 // sendCopy sends the rows of a result as COPY writes them.
-func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result) error {
+func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result pipeline.Result) error {
 	formats := []int16{0}
 	if how.Format == planner.CopyBinary {
 		formats = inBinary

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // errSilent ends a connection without a word.
@@ -38,7 +39,7 @@ func staleStatement(what string) *pgerror.Failure {
 	return f
 }
 
-func noticeResponse(n Notice) *pgproto3.NoticeResponse {
+func noticeResponse(n pipeline.Notice) *pgproto3.NoticeResponse {
 	severity, state := n.Severity, n.SQLState
 	if severity == "" {
 		severity = "NOTICE"
@@ -52,8 +53,8 @@ func noticeResponse(n Notice) *pgproto3.NoticeResponse {
 	}
 }
 
-func warning(state, message string) Notice {
-	return Notice{Severity: "WARNING", SQLState: state, Message: message}
+func warning(state, message string) pipeline.Notice {
+	return pipeline.Notice{Severity: "WARNING", SQLState: state, Message: message}
 }
 
 // loudness orders severities as client_min_messages does.

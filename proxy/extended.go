@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -37,7 +38,7 @@ type portal struct {
 	formats []int16
 	columns []sandbox.Column // as Describe told them
 	run     bool
-	result  Result
+	result  pipeline.Result
 	names   encoding.ObjectNames
 	kept    int64 // bytes that its parameters and rows count for
 	at      int   // the row it stands on, from 1; 0: before the first, one more than there are: behind the last

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // TestKeptIsBounded: what a user's sessions keep counts, in all of them together, and what they give up no longer does.
@@ -78,7 +79,7 @@ func TestLostClient(t *testing.T) {
 	b := start(t)
 	ended := make(chan error, 1)
 	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns,
-		answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
+		answer: func(ctx context.Context, _ *pipeline.Session, _ []policy.Value) ([][]policy.Value, error) {
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
 			return nil, ctx.Err()

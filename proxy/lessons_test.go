@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 var (
@@ -59,7 +60,7 @@ func (l *lesson) failed(sql string, parsing bool) bool {
 			if parsing {
 				x.refusal = &planner.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
 			} else {
-				x.answer = func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+				x.answer = func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 					return nil, pgerror.New(e.C, e.M)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // PREPARE and EXECUTE as statements. What PREPARE names, the extended protocol finds too, and the other way round.
@@ -26,19 +27,19 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 }
 
 // executeNamed answers a prepared SELECT.
-func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	stmt, arguments, err := c.named(ctx, &k.Statement, params)
 	if err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	return c.selectRows(ctx, stmt, arguments)
 }
 
 // explainNamed explains a prepared SELECT with its arguments.
-func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	stmt, arguments, err := c.named(ctx, &k.Explain.Statement, params)
 	if err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	whole, explain := k.Statement, *k.Explain
 	explain.Statement, whole.Explain = stmt, &explain

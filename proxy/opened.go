@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -51,7 +52,7 @@ func (c *session) keepRows(p *portal) error {
 	}
 	size := p.result.Rows.Value().Size()
 	if err := c.keep(size); err != nil {
-		p.result = Result{}
+		p.result = pipeline.Result{}
 		return err
 	}
 	p.kept += size

@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -38,7 +39,7 @@ type upstream struct {
 	conn    *pgconn.PgConn
 	sent    map[string]string // settings that the server knows
 	block   bool              // the implicit transaction of several statements is open
-	notices []Notice
+	notices []pipeline.Notice
 }
 
 // followed are the settings that mean something to a statement. Values come in one known form, so those that only
@@ -128,7 +129,7 @@ func (p *passThrough) use(user, database string, pid uint32) (*upstream, error) 
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 20 * time.Second}
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		u.notices = append(u.notices, Notice{Severity: n.Severity, SQLState: n.Code, Message: n.Message, Detail: n.Detail, Hint: n.Hint})
+		u.notices = append(u.notices, pipeline.Notice{Severity: n.Severity, SQLState: n.Code, Message: n.Message, Detail: n.Detail, Hint: n.Hint})
 	}
 	if u.conn, err = pgconn.ConnectConfig(context.Background(), config); err != nil {
 		u.mu.Unlock()
@@ -138,7 +139,7 @@ func (p *passThrough) use(user, database string, pid uint32) (*upstream, error) 
 }
 
 // follow tells the server of settings that changed.
-func (u *upstream) follow(ctx context.Context, s *Session) {
+func (u *upstream) follow(ctx context.Context, s *pipeline.Session) {
 	var list []string
 	var values [][]byte
 	for name, value := range s.Settings.Variables {
@@ -184,7 +185,7 @@ func byDesign(text string) *planner.Refusal {
 	return nil
 }
 
-func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
 		return planner.Description{}, r
 	}
@@ -211,13 +212,13 @@ func (p *passThrough) Describe(ctx context.Context, s *Session, stmt planner.Sta
 	return d, nil
 }
 
-func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (p *passThrough) Answer(ctx context.Context, s *pipeline.Session, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
 	if r := byDesign(stmt.Text); r != nil {
-		return Result{}, r
+		return pipeline.Result{}, r
 	}
 	u, err := p.use(s.User, s.Database, s.PID)
 	if err != nil {
-		return Result{}, shown(err, 0)
+		return pipeline.Result{}, shown(err, 0)
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
@@ -225,18 +226,18 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
 		u.block = true
 		if _, err := u.conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
-			return Result{}, shown(err, 0)
+			return pipeline.Result{}, shown(err, 0)
 		}
 	}
 	told, err := u.conn.Prepare(ctx, "", stmt.Text, typesOf(stmt.ParamTypes))
 	if err != nil {
-		return Result{Notices: u.notices}, shown(err, stmt.From)
+		return pipeline.Result{Notices: u.notices}, shown(err, stmt.From)
 	}
 	values := make([][]byte, len(params))
 	for i, v := range params {
 		if v != nil {
 			if values[i], err = textOf(policy.Type(told.ParamOIDs[i]), v); err != nil {
-				return Result{}, err
+				return pipeline.Result{}, err
 			}
 		}
 	}
@@ -246,9 +247,9 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt planner.State
 	}
 	answer := u.conn.ExecPrepared(ctx, "", values, nil, formats).Read()
 	if answer.Err != nil {
-		return Result{Notices: u.notices}, shown(answer.Err, stmt.From)
+		return pipeline.Result{Notices: u.notices}, shown(answer.Err, stmt.From)
 	}
-	r := Result{Tag: answer.CommandTag.String(), Notices: u.notices}
+	r := pipeline.Result{Tag: answer.CommandTag.String(), Notices: u.notices}
 	if strings.HasPrefix(r.Tag, "SELECT ") && len(told.Fields) > 0 {
 		r.Tag = "SELECT"
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -62,7 +63,7 @@ type Priced struct {
 	Status    PricedStatus
 	Cost      privacy.Cost // zero: free
 	Error     string       // of the counts in the answer, in words
-	Leaves    []OfferedLeaf
+	Leaves    []pipeline.OfferedLeaf
 	Notes     []string
 	RefusalID string           // of the catalogue, where it comes from there
 	Failure   *pgerror.Failure // why not; Position counts characters of the whole script
@@ -104,7 +105,7 @@ func (p *Pricer) Spend() (privacy.Epsilon, error) {
 }
 
 // Left is the balance before the first statement.
-func (p *Pricer) Left() privacy.Cost { return remaining(p.Balance) }
+func (p *Pricer) Left() privacy.Cost { return pipeline.Remaining(p.Balance) }
 
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
 // whatever she holds.
@@ -182,10 +183,10 @@ func (p *Pricer) assign(k *command) *pgerror.Failure {
 
 // query prices a SELECT.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) Priced {
-	s := &Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
+	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
 	p.selects = append(p.selects, planner.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
-	offer, refusal := Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
+	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
 		return out.refused(refusal)
 	}
@@ -225,11 +226,11 @@ func (p *Pricer) hold(plan *planner.Plan) {
 				p.refined(m.Ladder.From)
 			}
 			if !m.Held {
-				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: item(m), At: p.Now})
+				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: pipeline.Item(m), At: p.Now})
 			}
 		}
 	}
-	p.held = HoldingsOf(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
+	p.held = pipeline.HoldingsOf(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
 }
 
 // refused says why a statement is not answered.

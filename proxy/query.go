@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
@@ -166,7 +167,7 @@ func countedTag(tag string, rows int) string {
 }
 
 // encoder writes the rows of a result as the settings say.
-func (c *session) encoder(result Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
+func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
 	digits, err := strconv.Atoi(c.settings.value("extra_float_digits"))
 	if err != nil {
 		digits = 1
@@ -186,7 +187,7 @@ func unsent(err error, otherwise string) error {
 
 // sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
 // paid for, and comes again for free.
-func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result Result, from, to int) error {
+func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipeline.Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; {

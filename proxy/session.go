@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -47,7 +48,7 @@ type session struct {
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
 	held     int64             // bytes that the session keeps, of its user's
-	view     *Session          // of the current policy and settings
+	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
 	source   string // the message that is handled, as written
 	list     []*sandbox.Prepared
@@ -288,7 +289,7 @@ func (c *session) report() {
 }
 
 // notify sends a notice, unless the client wants to hear less.
-func (c *session) notify(n Notice) {
+func (c *session) notify(n pipeline.Notice) {
 	if loudness(n.Severity) < loudness(c.settings.value("client_min_messages")) {
 		return
 	}
@@ -296,11 +297,11 @@ func (c *session) notify(n Notice) {
 }
 
 // current is what a Pipeline may know of the session now.
-func (c *session) current() *Session {
+func (c *session) current() *pipeline.Session {
 	cursors, statements := c.cursorList(), c.preparedList()
 	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
-		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
+		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
 			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
@@ -316,7 +317,7 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
-func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
@@ -324,14 +325,14 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	defer release()
 	limits := c.policy.Server.Limits
 	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
-		return Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
+		return pipeline.Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
 	}
 	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		return Result{}, c.cutShort(ctx)
+		return pipeline.Result{}, c.cutShort(ctx)
 	}
 	type outcome struct {
-		result Result
+		result pipeline.Result
 		err    error
 	}
 	view, pace, done := c.current(), c.pace, make(chan outcome, 1)
@@ -353,11 +354,11 @@ func (c *session) ask(ctx context.Context, stmt planner.Statement, params []poli
 	select {
 	case o := <-done:
 		if o.err != nil && ctx.Err() != nil {
-			return Result{}, c.cutShort(ctx)
+			return pipeline.Result{}, c.cutShort(ctx)
 		}
 		return o.result, o.err
 	case <-ctx.Done():
-		return Result{}, c.cutShort(ctx)
+		return pipeline.Result{}, c.cutShort(ctx)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // mostCustom bounds the variables of a client's own invention (a.b) in a session.
@@ -46,7 +47,7 @@ type settings struct {
 	started values // at start-up
 	state   settingsState
 
-	effective Settings
+	effective pipeline.Settings
 	fresh     bool   // effective is up to date
 	epoch     uint64 // changes with every change
 }
@@ -297,7 +298,7 @@ func (s *settings) all() [][3]string {
 }
 
 // current returns the settings in force, typed. It is kept until something changes.
-func (s *settings) current() Settings {
+func (s *settings) current() pipeline.Settings {
 	if s.fresh {
 		return s.effective
 	}
@@ -312,7 +313,7 @@ func (s *settings) current() Settings {
 			}
 		}
 	}
-	s.effective = Settings{Settings: s.typed(), Variables: all}
+	s.effective = pipeline.Settings{Settings: s.typed(), Variables: all}
 	s.fresh = true
 	return s.effective
 }

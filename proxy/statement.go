@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -30,9 +31,9 @@ func (c *session) check(kind planner.StatementKind) error {
 }
 
 // perform runs one command. The result has rows if the command returns rows, and its tag in any case.
-func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if err := c.check(k.Kind); err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	c.pace.apart()
 	c.enter()
@@ -45,7 +46,7 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	case planner.KindFetch:
 		return c.fetchCursor(ctx, k)
 	case planner.KindPrepare:
-		return Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
+		return pipeline.Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
 	case planner.KindExecute:
 		return c.executeNamed(ctx, k, params)
 	case planner.KindExplain:
@@ -60,17 +61,17 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 		return c.show(k)
 	}
 	tag, err := c.control(k)
-	return Result{Tag: tag}, err
+	return pipeline.Result{Tag: tag}, err
 }
 
 // selectRows has the pipeline answer a statement, and sets what it sets.
-func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
 	assigned, f := c.assigned(stmt, params)
 	if f != nil {
-		return Result{}, f
+		return pipeline.Result{}, f
 	}
 	result, err := c.ask(ctx, stmt, params)
-	if errors.Is(err, ErrUnknownName) {
+	if errors.Is(err, pipeline.ErrUnknownName) {
 		err = notShown(stmt.Name)
 	}
 	if err == nil && !result.Rows.Valid() {
@@ -83,7 +84,7 @@ func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params
 }
 
 // notShown says that SHOW knows no such name.
-func notShown(name string) error { return unknownSetting(name, Budget) }
+func notShown(name string) error { return unknownSetting(name, pipeline.Budget) }
 
 // assigned are the variables that a SELECT sets, checked before anything is charged.
 func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *pgerror.Failure) {
@@ -249,7 +250,7 @@ func missingStatement(name string) *pgerror.Failure {
 }
 
 // show answers SHOW of a variable, or of all.
-func (c *session) show(k *command) (Result, error) {
+func (c *session) show(k *command) (pipeline.Result, error) {
 	columns := showColumns(k)
 	var data [][]policy.Value
 	if k.name == "" {
@@ -259,11 +260,11 @@ func (c *session) show(k *command) (Result, error) {
 	} else {
 		_, value, f := c.settings.show(k.name)
 		if f != nil {
-			return Result{}, f
+			return pipeline.Result{}, f
 		}
 		data = [][]policy.Value{{value}}
 	}
-	return Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SHOW"}, nil
+	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SHOW"}, nil
 }
 
 func showColumns(k *command) []sandbox.Column {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
@@ -82,13 +83,13 @@ func (p *pace) over() {
 }
 
 // told is what a statement tells the grid.
-func (p *pace) told() Pace {
-	return Pace{Read: func() { p.reads.Store(true) }, Apart: p.apart}
+func (p *pace) told() pipeline.Pace {
+	return pipeline.Pace{Read: func() { p.reads.Store(true) }, Apart: p.apart}
 }
 
 // onGrid is a context that ends as its parent does, on the next point of the grid.
 func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
-	ctx := WithPace(parent, p.told())
+	ctx := pipeline.WithPace(parent, p.told())
 	if p.grid == 0 {
 		return ctx, func() {}
 	}

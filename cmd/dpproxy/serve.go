@@ -24,6 +24,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -80,7 +81,7 @@ type house struct {
 	ledger  ledger.Ledger
 	backend backend.Backend
 	engine  sandbox.Engine
-	public  proxy.PublicRows
+	public  pipeline.PublicRows
 }
 
 // serve runs a proxy until ctx ends; listening is told the address once clients can connect.
@@ -104,7 +105,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 		return err
 	}
 	metrics := proxy.NewMetrics()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
+	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
 	workers := answers.Workers()
 	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Secret: secret})

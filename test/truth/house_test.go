@@ -25,6 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -36,20 +37,20 @@ type house struct {
 	policy  *policy.Policy
 	backend backend.Backend
 	engine  sandbox.Engine
-	public  proxy.PublicRows
+	public  pipeline.PublicRows
 	server  *proxy.Server
-	now     atomic.Pointer[proxy.Answerer]
+	now     atomic.Pointer[pipeline.Answerer]
 	ledger  ledger.Ledger
 	ledgers int
 	log     *slog.Logger
 }
 
 // Describe and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
-func (h *house) Describe(ctx context.Context, s *proxy.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
 
-func (h *house) Answer(ctx context.Context, s *proxy.Session, stmt planner.Statement, params []policy.Value) (proxy.Result, error) {
+func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
 	return h.now.Load().Answer(ctx, s, stmt, params)
 }
 
@@ -228,7 +229,7 @@ func (h *house) renew() {
 		h.t.Fatal(err)
 	}
 	h.ledger = l
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, randomness(), h.log, proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, l, h.engine, randomness(), h.log, proxy.NewMetrics())
 	answers.UsePublic(&h.public)
 	h.now.Store(answers)
 }

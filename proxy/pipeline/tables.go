@@ -1,4 +1,4 @@
-package proxy
+package pipeline
 
 import (
 	"context"
@@ -102,7 +102,7 @@ func budgetRow(d *policy.Dataset, user string, b ledger.Balance) []policy.Value 
 		ends = policy.Timestamptz(b.WindowEnds.UnixMicro())
 		lifeSpent, lifeLimit = amount(d, b.LifeSpent), amount(d, b.LifeLimit)
 	}
-	return []policy.Value{user, d.ID, d.Accountant.String(), amount(d, b.Spent), amount(d, b.Limit), amount(d, remaining(b)), ends, lifeSpent, lifeLimit}
+	return []policy.Value{user, d.ID, d.Accountant.String(), amount(d, b.Spent), amount(d, b.Limit), amount(d, Remaining(b)), ends, lifeSpent, lifeLimit}
 }
 
 // amount is a cost in the accountant's unit, as an exact decimal.

@@ -1,4 +1,4 @@
-package proxy
+package pipeline
 
 import "context"
 
@@ -15,8 +15,8 @@ func WithPace(ctx context.Context, p Pace) context.Context {
 	return context.WithValue(ctx, paceKey{}, p)
 }
 
-// readsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
-func readsRows(ctx context.Context) {
+// ReadsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
+func ReadsRows(ctx context.Context) {
 	if p, ok := ctx.Value(paceKey{}).(Pace); ok {
 		p.Read()
 	}

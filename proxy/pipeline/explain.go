@@ -1,4 +1,4 @@
-package proxy
+package pipeline
 
 import (
 	"cmp"
@@ -116,7 +116,7 @@ func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Co
 	if err != nil {
 		return ""
 	}
-	left := remaining(b)
+	left := Remaining(b)
 	if !cost.Fits(left) {
 		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left.In(b.Limit), b.Limit)
 	}

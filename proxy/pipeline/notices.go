@@ -1,4 +1,4 @@
-package proxy
+package pipeline
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) 
 }
 
 func balanceText(cost privacy.Cost, b ledger.Balance) string {
-	left := remaining(b)
+	left := Remaining(b)
 	if cost.Rho.Pico() == 0 {
 		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
 		return text + windowText(b)
@@ -93,8 +93,8 @@ func windowText(b ledger.Balance) string {
 	return " until " + b.WindowEnds.UTC().Format(time.DateOnly)
 }
 
-// remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
-func remaining(b ledger.Balance) privacy.Cost {
+// Remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
+func Remaining(b ledger.Balance) privacy.Cost {
 	rest := accounting.Less(b.Limit, b.Spent)
 	if b.LifeLimit.IsZero() {
 		return rest

@@ -6,7 +6,7 @@
 // and renders it (ready), waits for its turn and the database's (admit.go), charges, draws and saves (drawAll, draw),
 // estimates the leaf's cells from the saved release (read.go), runs the outer query over them, and adds the notice
 // "cost: ε 0.1; left: ε 0.9; ±37 at 95 %" (notices.go). Asked again it is read from what is held, for free.
-package proxy
+package pipeline
 
 import (
 	"context"
@@ -90,7 +90,7 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statemen
 	ctx, done := inLine(ctx)
 	defer done()
 	if a.reads(p.plan) {
-		if readsRows(ctx); !a.inForce(s) {
+		if ReadsRows(ctx); !a.inForce(s) {
 			return Result{}, errPolicy
 		}
 	}
@@ -301,7 +301,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 		if lower[i], p.err = a.below(ctx, s, plan.Measures[i]); p.err != nil {
 			return p
 		}
-		it, err := item(plan.Measures[i]), error(nil)
+		it, err := Item(plan.Measures[i]), error(nil)
 		if it.Levels, err = plan.Measures[i].Levels(); err != nil {
 			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
 			p.err = errInternal
@@ -420,7 +420,7 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 	}
 }
 
-func item(m *planner.Measure) ledger.Item {
+func Item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
 	if m.Growth != nil {
