@@ -17,7 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -31,7 +31,7 @@ type Pricer struct {
 	Each    bool             // each statement is priced by itself
 	Held    []ledger.Release // what she has paid for
 	Balance ledger.Balance   // her account
-	Private rewrite.Dialect  // of the private database
+	Private dialect.Dialect  // of the private database
 	Engine  sandbox.Engine   // nil: outer queries are written for PostgreSQL and not tried
 	Now     time.Time
 	Log     *slog.Logger

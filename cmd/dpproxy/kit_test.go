@@ -21,14 +21,14 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
 )
 
 // asProgram makes the test binary behave as dpproxy itself, so that tests start, kill and restart a real process.
 const asProgram = "DPPROXY_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
-	sandbox.ChildMain()
+	embedded.ChildMain()
 	parserChild()
 	switch name := os.Getenv(asProgram); name {
 	case "":

@@ -17,14 +17,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
 )
 
 // version is what `dpproxy --version` prints; a release build sets it.
 var version = "0.1.0"
 
 func main() {
-	sandbox.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
+	embedded.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
 	parserChild()
 	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
 }

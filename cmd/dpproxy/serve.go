@@ -26,6 +26,8 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
 // shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What does
@@ -193,7 +195,7 @@ func open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		h.close()
 		return nil, err
 	}
-	if h.engine, err = sandbox.Open(ctx, p.Sandbox.URL, sandbox.Options{Log: log}); err != nil {
+	if h.engine, err = openSandbox(ctx, p, log); err != nil {
 		h.close()
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -225,6 +227,14 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 		}
 	}
 	return errors.Join(fatal...)
+}
+
+// openSandbox starts the engine that a policy's sandbox URL names. It has no catalog yet.
+func openSandbox(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
+	if strings.HasPrefix(p.Sandbox.URL, "postgres") { // package policy lets through "duckdb:" and URLs of PostgreSQL
+		return twin.Open(p.Sandbox.URL, sandbox.Options{Log: log})
+	}
+	return embedded.Start(ctx, sandbox.Options{Log: log})
 }
 
 // furnish gives the sandbox the catalogs and the public tables of a policy.

@@ -9,13 +9,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // Estimate is what statements are planned by without a ledger and without a private database: nothing is charged.
 type Estimate struct {
-	Private  rewrite.Dialect // of the private database
+	Private  dialect.Dialect // of the private database
 	Engine   sandbox.Engine  // nil: outer queries are written for PostgreSQL and not tried
 	Holdings planner.Holdings
 	Now      time.Time
@@ -41,19 +41,19 @@ func (e Estimate) Offer(ctx context.Context, s *Session, stmt planner.Statement)
 	if refusal != nil {
 		return Offer{}, refusal
 	}
-	sandboxed := rewrite.PostgreSQL
+	sandboxed := dialect.PostgreSQL
 	if e.Engine != nil {
 		sandboxed = e.Engine.Dialect()
 	}
-	queries, outer, refusal := render(context.Background(), plan, e.Private, sandboxed, e.Log)
+	queries, above, refusal := render(context.Background(), plan, e.Private, sandboxed, e.Log)
 	if refusal == nil && plan.Outer.Direct == nil && e.Engine != nil {
-		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, plan, outer)
+		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, plan, above)
 	}
 	if refusal != nil {
 		return Offer{}, refusal
 	}
 	offer := Offer{Plan: plan, Error: errorText(plan)}
-	for _, l := range explained(plan, queries, outer).Leaves {
+	for _, l := range explained(plan, queries, above).Leaves {
 		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
 	}
 	return offer, nil

@@ -1,0 +1,201 @@
+package outer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A query is bound from the inside out. Each becomes a relation, a text whose columns have generated names (c1, c2, …), and each
+// table of a FROM clause an entry under a generated alias (t1, t2, …). A scope says what the client's names mean at one place;
+// they do not occur in the text.
+//
+//	SELECT a.k AS key FROM leaf_1 AS a
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
+// typed is the type of an expression.
+type typed struct {
+	oid    policy.Type
+	mod    int32
+	fields []column // of a record
+	// even tells that all values of a numeric have one scale, so that equal values look alike.
+	even bool
+}
+
+// expr is a bound expression: its DuckDB text and its PostgreSQL type.
+type expr struct {
+	sql string
+	typed
+	literal *string // an untyped literal (type unknown), with its text
+	null    bool    // the untyped NULL
+	series  bool    // returns a set: sql is an unnest(…)
+}
+
+// column is a column that expressions can name.
+type column struct {
+	name string
+	sql  string
+	typed
+}
+
+// entry is a table of a FROM clause under its alias.
+type entry struct {
+	schema, alias string
+	columns       []column
+	oid           int64 // of a catalog relation: what tableoid says
+}
+
+// shared is a table expression of a WITH clause.
+type shared struct {
+	name    string
+	sql     string // DuckDB's name of it
+	columns []column
+}
+
+// scope is what names mean at one place.
+type scope struct {
+	parent  *scope
+	entries []*entry
+	visible []column // what an unqualified name may mean, and what * stands for
+	with    []*shared
+	windows map[string]*pg.WindowDef
+}
+
+// binder rewrites one statement.
+type binder struct {
+	plan      *planner.Plan
+	names     int
+	params    []string
+	relations []string
+}
+
+func newBinder(p *planner.Plan) *binder { return &binder{plan: p} }
+
+// fresh returns a name that nothing else has.
+func (b *binder) fresh(prefix string) string {
+	b.names++
+	return `"` + prefix + strconv.Itoa(b.names) + `"`
+}
+
+// param returns the reference to a session parameter, a text.
+func (b *binder) param(name string) string {
+	i := slices.Index(b.params, name)
+	if i < 0 {
+		i = len(b.params)
+		b.params = append(b.params, name)
+	}
+	return "CAST($" + strconv.Itoa(i+1) + " AS VARCHAR)"
+}
+
+// reads notes that a relation of the catalogs is read.
+func (b *binder) reads(schema, name string) {
+	if full := schema + "." + name; !slices.Contains(b.relations, full) {
+		b.relations = append(b.relations, full)
+	}
+}
+
+func (b *binder) relationNames() []string { return b.relations }
+
+// statement rewrites the whole tree. Types that PostgreSQL shows by name (regclass …) become text only here, so that
+// they sort and compare as the numbers that they are.
+func (b *binder) statement(tree *pg.Node) (string, []Column) {
+	s := tree.GetSelectStmt()
+	if s == nil {
+		cannot("a statement that is not a SELECT")
+	}
+	q := textual(b.query(s, nil))
+	var items []string
+	var columns []Column
+	for _, c := range q.columns {
+		items = append(items, b.shown(c)+" AS "+c.sql)
+		columns = append(columns, Column{Name: c.name, Type: c.oid, Typmod: c.mod})
+	}
+	if len(items) == 0 {
+		items = []string{"true AS c0"}
+	}
+	alias := b.fresh("q")
+	return "SELECT " + strings.Join(items, ", ") + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns
+}
+
+// shown is a column of the answer as it is sent.
+func (b *binder) shown(c column) string {
+	if isNamed(c.oid) {
+		return b.nameOf(expr{sql: c.sql, typed: c.typed}).sql
+	}
+	if e, ok := elements[c.oid]; ok && isNamed(e) {
+		return b.namesOf(c.sql, e)
+	}
+	if c.oid == typeRecord {
+		cannot("a row as a value of the answer")
+	}
+	return c.sql
+}
+
+// relation is a bound query: its text and the columns that it returns, each under a generated name. orderBy (with LIMIT
+// and OFFSET) is still to be put behind the text's own FROM, and names hidden columns.
+type relation struct {
+	sql     string
+	columns []column
+	orderBy string
+}
+
+// query binds a SELECT, VALUES or set operation.
+func (b *binder) query(s *pg.SelectStmt, parent *scope) relation {
+	if len(s.GetLockingClause()) > 0 || s.GetIntoClause() != nil {
+		cannot("SELECT … INTO or FOR UPDATE")
+	}
+	inner := &scope{parent: parent}
+	with := b.withClause(s.GetWithClause(), inner)
+	var q relation
+	switch {
+	case s.GetOp() != pg.SetOperation_SETOP_NONE && s.GetOp() != pg.SetOperation_SET_OPERATION_UNDEFINED:
+		q = b.setOperation(s, inner)
+		q = b.sorted(s, q, inner)
+	case len(s.GetValuesLists()) > 0:
+		q = b.values(s, inner)
+		q = b.sorted(s, q, inner)
+	default:
+		q = b.selection(s, inner)
+	}
+	q.sql = with + q.sql
+	return q
+}
+
+// nested binds a query as a part of another: sorted and cut, unknown types settled.
+func (b *binder) nested(s *pg.SelectStmt, parent *scope) relation {
+	return b.settle(b.query(s, parent))
+}
+
+// textual gives columns of unknown type the type text, as PostgreSQL does.
+func textual(q relation) relation {
+	for i := range q.columns {
+		if q.columns[i].oid == policy.Unknown {
+			q.columns[i].typed = typed{oid: policy.Text, mod: -1}
+		}
+	}
+	return q
+}
+
+// settle makes a relation a query of its own: unknown types are text, the order is applied.
+func (b *binder) settle(q relation) relation {
+	if q = textual(q); q.orderBy == "" {
+		return q
+	}
+	return relation{sql: "SELECT " + columnList(q.columns) + " FROM (" + q.sql + ") AS " + b.fresh("q") + q.orderBy, columns: q.columns}
+}
+
+func columnList(columns []column) string {
+	if len(columns) == 0 {
+		return "true AS c0"
+	}
+	parts := make([]string, len(columns))
+	for i, c := range columns {
+		parts[i] = c.sql
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,173 @@
+package outer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Functions of the catalogs, of the session and of arrays are templates in a table. Some call macros that the embedded sandbox
+// makes in its engine over the catalogs that it holds there.
+//
+//	SELECT format_type(23, -1)
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT pg_format_type((CAST(CAST(23 AS INTEGER) AS BIGINT)), (CAST(-1 AS INTEGER))) AS "c1")
+//	  AS "q1"
+
+// builtin is a function that the embedded sandbox has itself: of the catalogs, of the session, of arrays. In its text,
+// %1, %2 … are the arguments; $name is what the session gives.
+type builtin struct {
+	least, most int
+	args        []policy.Type // what arguments are cast to; 0: left as they are
+	result      policy.Type
+	sql         string
+	reads       string // the catalog relation that it looks into
+}
+
+const (
+	none   policy.Type = 0
+	always             = "(%1 IS NOT NULL)"
+	absent             = "CAST(NULL AS VARCHAR)"
+	zero               = "CAST(0 AS BIGINT)"
+)
+
+// builtins are found by name, then by number of arguments.
+var builtins = func() map[string]builtin {
+	m := map[string]builtin{
+		"current_database": {0, 0, nil, typeName, "$database", ""},
+		"current_catalog":  {0, 0, nil, typeName, "$database", ""},
+		"current_schema":   {0, 0, nil, typeName, "CAST('public' AS VARCHAR)", ""},
+		"current_schemas":  {1, 1, []policy.Type{policy.Bool}, 1003, "(CASE WHEN %1 THEN ['pg_catalog', 'public'] ELSE ['public'] END)", ""},
+		"version":          {0, 0, nil, policy.Text, "$version", ""},
+		"pg_backend_pid":   {0, 0, nil, policy.Int4, "CAST($pid AS INTEGER)", ""},
+		"current_setting": {1, 2, []policy.Type{policy.Text, policy.Bool}, policy.Text, "pg_setting(%1, coalesce(%2, false))",
+			"pg_catalog.pg_settings"},
+		"set_config":          {3, 3, []policy.Type{policy.Text, policy.Text, policy.Bool}, policy.Text, "%2", ""},
+		"pg_is_in_recovery":   {0, 0, nil, policy.Bool, "false", ""},
+		"pg_my_temp_schema":   {0, 0, nil, typeOid, zero, ""},
+		"inet_server_addr":    {0, 0, nil, 869, absent, ""},
+		"inet_client_addr":    {0, 0, nil, 869, absent, ""},
+		"inet_server_port":    {0, 0, nil, policy.Int4, "CAST(NULL AS INTEGER)", ""},
+		"getdatabaseencoding": {0, 0, nil, typeName, "CAST('UTF8' AS VARCHAR)", ""},
+		"pg_client_encoding":  {0, 0, nil, typeName, "pg_setting('client_encoding', false)", "pg_catalog.pg_settings"},
+		"pg_encoding_to_char": {1, 1, []policy.Type{policy.Int4}, typeName, "(CASE %1 WHEN 6 THEN 'UTF8' WHEN 0 THEN 'SQL_ASCII' ELSE '' END)", ""},
+		"pg_char_to_encoding": {1, 1, []policy.Type{typeName}, policy.Int4, "(CASE WHEN upper(%1) IN ('UTF8', 'UNICODE') THEN 6 ELSE -1 END)", ""},
+		"pg_get_userbyid":     {1, 1, []policy.Type{typeOid}, typeName, "pg_role_name(%1, $user)", ""},
+		"format_type":         {2, 2, []policy.Type{typeOid, policy.Int4}, policy.Text, "pg_format_type(%1, %2)", "pg_catalog.pg_type"},
+		"obj_description":     {1, 2, []policy.Type{typeOid, typeName}, policy.Text, "pg_description_of(%1, %2)", "pg_catalog.pg_description"},
+		"col_description":     {2, 2, []policy.Type{typeOid, policy.Int4}, policy.Text, "pg_column_description(%1, %2)", "pg_catalog.pg_description"},
+		"shobj_description":   {2, 2, []policy.Type{typeOid, typeName}, policy.Text, absent, ""},
+		"pg_size_pretty":      {1, 1, []policy.Type{policy.Int8}, policy.Text, "pg_pretty(%1)", ""},
+		"quote_ident":         {1, 1, []policy.Type{policy.Text}, policy.Text, "pg_quote_ident(%1)", "pg_catalog.pg_class"},
+		"quote_literal":       {1, 1, []policy.Type{policy.Text}, policy.Text, "pg_quote_literal(%1)", ""},
+		"quote_nullable":      {1, 1, []policy.Type{policy.Text}, policy.Text, "coalesce(pg_quote_literal(%1), 'NULL')", ""},
+		"parse_ident":         {1, 1, []policy.Type{policy.Text}, typeTextArr, "string_split(pg_ident(%1), chr(31))", ""},
+		"to_regclass":         {1, 1, []policy.Type{policy.Text}, typeRegclass, "pg_class_or_null(%1)", "pg_catalog.pg_class"},
+		"to_regtype":          {1, 1, []policy.Type{policy.Text}, typeRegtype, "pg_type_or_null(%1)", ""},
+		"to_regproc":          {1, 1, []policy.Type{policy.Text}, typeRegproc, "pg_proc_or_null(%1)", ""},
+		"to_regnamespace":     {1, 1, []policy.Type{policy.Text}, typeRegNS, "pg_namespace_or_null(%1)", ""},
+		"array_remove":        {2, 2, nil, none, "list_filter(%1, lambda x : x IS DISTINCT FROM %2)", ""},
+		"array_cat":           {2, 2, nil, none, "list_concat(%1, %2)", ""},
+		"cardinality":         {1, 1, nil, policy.Int4, "CAST(len(%1) AS INTEGER)", ""},
+		"array_ndims":         {1, 1, nil, policy.Int4, "(CASE WHEN len(%1) > 0 THEN 1 END)", ""},
+		"string_to_array": {2, 2, []policy.Type{policy.Text, policy.Text}, typeTextArr,
+			"(CASE WHEN %1 = '' THEN [] WHEN %2 = '' THEN [%1] ELSE string_split(%1, %2) END)", ""},
+		"pg_relation_filenode":         {1, 1, nil, typeOid, "CAST(NULL AS BIGINT)", ""},
+		"acldefault":                   {2, 2, nil, 1034, "CAST(NULL AS VARCHAR[])", ""},
+		"pg_index_column_has_property": {3, 3, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
+		"pg_indexam_has_property":      {2, 2, nil, policy.Bool, "CAST(NULL AS BOOLEAN)", ""},
+		"pg_tablespace_location":       {1, 1, nil, policy.Text, "CAST('' AS VARCHAR)", ""},
+		"pg_describe_object":           {3, 3, nil, policy.Text, absent, ""},
+		"pg_collation_for":             {1, 1, nil, policy.Text, absent, ""},
+		"pg_relation_is_publishable":   {1, 1, nil, policy.Bool, "false", ""},
+		"pg_column_is_updatable":       {3, 3, nil, policy.Bool, "false", ""},
+		"pg_relation_is_updatable":     {2, 2, nil, policy.Int4, "CAST(0 AS INTEGER)", ""},
+		"pg_is_other_temp_schema":      {1, 1, nil, policy.Bool, "false", ""},
+		"pg_has_role":                  {2, 3, nil, policy.Bool, "false", ""},
+		"row_security_active":          {1, 1, nil, policy.Bool, "false", ""},
+		"pg_get_serial_sequence":       {2, 2, nil, policy.Text, absent, ""},
+		"pg_table_is_visible":          {1, 1, []policy.Type{typeOid}, policy.Bool, "pg_class_visible(%1)", "pg_catalog.pg_class"},
+		"pg_advisory_unlock_all":       {0, 0, nil, typeVoid, "CAST('' AS VARCHAR)", ""},
+	}
+	add := func(names string, f builtin) {
+		for name := range strings.FieldsSeq(names) {
+			m[name] = f
+		}
+	}
+	add(`pg_type_is_visible pg_function_is_visible pg_operator_is_visible pg_opclass_is_visible pg_opfamily_is_visible
+		pg_collation_is_visible pg_conversion_is_visible pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
+		pg_ts_template_is_visible pg_statistics_obj_is_visible`, builtin{1, 1, nil, policy.Bool, always, ""})
+	add(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
+		pg_stat_get_numscans pg_stat_get_live_tuples pg_stat_get_tuples_inserted`, builtin{1, 2, nil, policy.Int8, zero, ""})
+	add(`pg_get_expr pg_get_indexdef pg_get_constraintdef pg_get_viewdef pg_get_ruledef pg_get_triggerdef pg_get_functiondef
+		pg_get_partkeydef pg_get_function_arguments pg_get_function_identity_arguments pg_get_function_result
+		pg_get_function_sqlbody pg_get_statisticsobjdef_columns pg_get_statisticsobjdef pg_get_statisticsobjdef_expressions
+		pg_get_partition_constraintdef pg_get_function_arg_default`, builtin{1, 3, nil, policy.Text, absent, ""})
+	// The last argument names the privilege: what is here can be read and used, and nothing else.
+	add(`has_table_privilege has_schema_privilege has_database_privilege has_function_privilege has_any_column_privilege
+		has_type_privilege has_sequence_privilege has_language_privilege has_tablespace_privilege has_server_privilege
+		has_foreign_data_wrapper_privilege has_parameter_privilege`,
+		builtin{2, 3, nil, policy.Bool, "pg_allowed(%last)", ""})
+	add("has_column_privilege", builtin{3, 4, nil, policy.Bool, "pg_allowed(%last)", ""})
+	return m
+}()
+
+// builtin binds a function of the table above.
+func (b *binder) builtin(name string, f builtin, args []expr) expr {
+	if len(args) < f.least || len(args) > f.most {
+		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+	}
+	t := of(f.result)
+	for i := range args {
+		switch {
+		case i < len(f.args) && f.args[i] != none:
+			args[i] = b.cast(args[i], of(f.args[i]), false)
+		case args[i].oid == policy.Unknown:
+			args[i] = b.cast(args[i], textType, false)
+		}
+	}
+	if f.result == none {
+		t = args[0].typed
+	}
+	if f.reads != "" {
+		schema, relation, _ := strings.Cut(f.reads, ".")
+		b.reads(schema, relation)
+	}
+	out := expr{sql: b.expand(f.sql, args), typed: t}
+	for i := range args {
+		if !strings.Contains(f.sql, "%"+strconv.Itoa(i+1)) && !(i == len(args)-1 && strings.Contains(f.sql, "%last")) {
+			out = b.keeping(out, args[i])
+		}
+	}
+	return out
+}
+
+// expand puts arguments and session parameters into a template.
+func (b *binder) expand(template string, args []expr) string {
+	var out strings.Builder
+	for i := 0; i < len(template); i++ {
+		rest := template[i:]
+		switch {
+		case strings.HasPrefix(rest, "%last"):
+			out.WriteString(args[len(args)-1].sql)
+			i += len("%last") - 1
+		case rest[0] == '%' && len(rest) > 1 && rest[1] >= '1' && rest[1] <= '9':
+			if n := int(rest[1] - '1'); n < len(args) {
+				out.WriteString("(" + args[n].sql + ")")
+			} else {
+				out.WriteString("NULL")
+			}
+			i++
+		case rest[0] == '$':
+			end := 1
+			for end < len(rest) && rest[end] >= 'a' && rest[end] <= 'z' {
+				end++
+			}
+			out.WriteString(b.param(rest[1:end]))
+			i += end - 1
+		default:
+			out.WriteByte(rest[0])
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,189 @@
+package outer
+
+import (
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// A cast is DuckDB's own where both databases do the same, and a call of package scalar where it rounds, is checked, or reads or
+// writes a text that the two write differently.
+//
+//	SELECT n::text, n::smallint FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT CAST("t1"."n" AS VARCHAR) AS "c1",
+//	  CAST(pg_call('{"to":21,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)) AS SMALLINT) AS "c2" FROM "leaf_1"
+//	  AS "t1") AS "q2"
+
+// typeOids are the type names of SQL that are understood, as PostgreSQL spells them.
+var typeOids = map[string]policy.Type{
+	"bool": policy.Bool, "boolean": policy.Bool, "int2": policy.Int2, "smallint": policy.Int2, "int4": policy.Int4, "int": policy.Int4,
+	"integer": policy.Int4, "int8": policy.Int8, "bigint": policy.Int8, "float4": policy.Float4, "real": policy.Float4,
+	"float8": policy.Float8, "double precision": policy.Float8, "numeric": policy.NumericType, "decimal": policy.NumericType,
+	"text": policy.Text, "varchar": policy.Varchar, "character varying": policy.Varchar, "name": typeName, "char": typeChar,
+	"bpchar": typeBpchar, "character": typeBpchar, "date": policy.DateType, "timestamp": policy.TimestampT,
+	"timestamp without time zone": policy.TimestampT, "timestamptz": policy.TimestampTZ,
+	"timestamp with time zone": policy.TimestampTZ, "interval": policy.IntervalT, "uuid": policy.UUID, "oid": typeOid,
+	"xid": typeXid, "regclass": typeRegclass, "regtype": typeRegtype, "regproc": typeRegproc, "regprocedure": 2202,
+	"regnamespace": typeRegNS, "regrole": typeRegRole, "int2vector": typeInt2Vec, "oidvector": typeOidVec, "json": typeJSON,
+	"pg_node_tree": typeNodeTree, "bytea": typeBytea, "cstring": 2275, "sql_identifier": typeName, "yes_or_no": policy.Varchar,
+	"cardinal_number": policy.Int4, "character_data": policy.Varchar, "aclitem": 1033,
+}
+
+func typeKey(text string) string { return strings.ToLower(strings.Join(strings.Fields(text), " ")) }
+
+// typeNameOf names a type in a message.
+func typeNameOf(t policy.Type) string { return t.Name() }
+
+// typeOf reads the type of a cast.
+func typeOf(n *pg.TypeName) typed {
+	names := identifiers(n.GetNames())
+	last := names[len(names)-1]
+	if len(names) > 1 && names[0] != "pg_catalog" && names[0] != "information_schema" {
+		wrong("42704", `type "`+strings.Join(names, ".")+`" does not exist`, n.GetLocation())
+	}
+	oid, ok := typeOids[last]
+	if last == "char" && len(names) == 1 && len(n.GetTypmods()) > 0 {
+		oid = typeBpchar
+	}
+	if !ok && strings.HasPrefix(last, "_") {
+		element, known := typeOids[last[1:]]
+		oid, ok = arrays[element], known
+	}
+	if !ok {
+		cannot("type " + last)
+	}
+	t := typed{oid: oid, mod: modifier(oid, n.GetTypmods())}
+	if len(n.GetArrayBounds()) > 0 {
+		array, ok := arrays[oid]
+		if !ok {
+			cannot("an array of type " + last)
+		}
+		t = of(array)
+	}
+	return t
+}
+
+// modifier encodes the numbers behind a type as pg_attribute.atttypmod does.
+func modifier(t policy.Type, mods []*pg.Node) int32 {
+	var n []int32
+	for _, m := range mods {
+		n = append(n, m.GetAConst().GetIval().GetIval())
+	}
+	switch {
+	case len(n) == 0:
+		return -1
+	case t == policy.NumericType:
+		scale := int32(0)
+		if len(n) > 1 {
+			scale = n[1]
+		}
+		return (n[0]<<16 | scale) + 4
+	case t == policy.Varchar || t == typeBpchar:
+		return n[0] + 4
+	case t == policy.TimestampT || t == policy.TimestampTZ:
+		return n[0]
+	}
+	cannot("a modifier of type " + typeNameOf(t))
+	return -1
+}
+
+func (b *binder) typeCast(n *pg.TypeCast, sc *scope) expr {
+	t := typeOf(n.GetTypeName())
+	if array := n.GetArg().GetAArrayExpr(); array != nil && len(array.GetElements()) == 0 {
+		return expr{sql: "CAST([] AS " + Storage(t.oid) + ")", typed: t}
+	}
+	e := b.cast(b.expr(n.GetArg(), sc), t, true)
+	e.literal = nil
+	return e
+}
+
+// cast gives an expression a type, explicitly or as PostgreSQL does implicitly.
+func (b *binder) cast(e expr, t typed, explicit bool) expr {
+	switch {
+	case e.null:
+		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
+	case e.literal != nil && e.oid == policy.Unknown:
+		return b.literal(*e.literal, t)
+	case e.oid == policy.Unknown:
+		e.typed = textType
+	}
+	if e.oid == t.oid && (t.mod < 0 || t.mod == e.mod) {
+		return e
+	}
+	out := expr{sql: e.sql, typed: t, series: e.series}
+	if t.oid == typeBpchar || e.oid == typeBpchar {
+		cannot("type character(n)")
+	}
+	from, arrayFrom := elements[e.oid]
+	to, arrayTo := elements[t.oid]
+	switch {
+	case arrayFrom && arrayTo:
+		return b.castArray(e, from, to, t)
+	case arrayFrom || arrayTo:
+		return b.castArrayText(e, t)
+	case plainText(e.oid) && t.oid == policy.Text:
+	case textLike(e.oid) && t.oid == typeChar:
+		out.sql = "left(" + e.sql + ", 1)"
+	case textLike(e.oid) && textLike(t.oid) && t.mod < 0:
+	case textLike(e.oid) && textLike(t.oid):
+		out.sql = "left(" + e.sql + ", " + strconv.Itoa(int(t.mod-4)) + ")"
+	case isNamed(e.oid) && textLike(t.oid):
+		return expr{sql: b.nameOf(e).sql, typed: t}
+	case textLike(e.oid) && oidLike(t.oid):
+		out.sql = b.findByName(e, t.oid)
+	case oidLike(e.oid) && textLike(t.oid):
+		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
+	case oidLike(e.oid) && (oidLike(t.oid) || t.oid == policy.Int8):
+	case e.oid.Integer() && oidLike(t.oid):
+		out.sql = "CAST(" + e.sql + " AS BIGINT)"
+	case oidLike(e.oid) && t.oid == policy.Int4:
+		out.sql = "CAST(" + e.sql + " AS INTEGER)"
+	case e.oid.Integer() && t.oid.Integer() && ranks[e.oid] < ranks[t.oid]:
+		out.sql = "CAST(" + e.sql + " AS " + Storage(t.oid) + ")"
+	case e.oid.Integer() && textLike(t.oid) && t.mod < 0:
+		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
+	default:
+		_ = explicit
+		return b.castCall(e, t)
+	}
+	return out
+}
+
+// castArray casts arrays element by element; where both sides are stored alike nothing needs be done. A vector stays
+// one, because its subscripts begin at 0.
+func (b *binder) castArray(e expr, from, to policy.Type, t typed) expr {
+	if e.oid == typeInt2Vec || e.oid == typeOidVec {
+		if Storage(from) == Storage(to) {
+			return e
+		}
+		cannot("this cast of a vector")
+	}
+	if Storage(from) == Storage(to) && !isNamed(from) {
+		return expr{sql: e.sql, typed: t}
+	}
+	if isNamed(from) {
+		if !textLike(to) {
+			cannot("this cast of an array")
+		}
+		return expr{sql: b.namesOf(e.sql, from), typed: t}
+	}
+	x := b.fresh("x")
+	inner := b.cast(expr{sql: x, typed: of(from)}, of(to), true)
+	return expr{sql: "list_transform(" + e.sql + ", lambda " + x + " : " + inner.sql + ")", typed: t}
+}
+
+// castArrayText writes an array of numbers as text; other arrays would need PostgreSQL's quoting.
+func (b *binder) castArrayText(e expr, t typed) expr {
+	element, ok := elements[e.oid]
+	if !ok || !textLike(t.oid) || !(element.Integer() || element == typeOid) {
+		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
+	}
+	open, separator, end := "'{' || ", "','", " || '}'"
+	if e.oid == typeInt2Vec || e.oid == typeOidVec {
+		open, separator, end = "", "' '", ""
+	}
+	return expr{sql: "(" + open + "array_to_string(" + e.sql + ", " + separator + ")" + end + ")", typed: t}
+}

@@ -1,0 +1,173 @@
+package outer
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// A function is an aggregate, one that returns rows, one of the tables here and in builtin.go, or else left to package scalar,
+// which knows PostgreSQL's overloads and refuses what it does not compute.
+//
+//	SELECT concat(k, n), upper(k) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT (coalesce("t1"."k", '') || coalesce(CAST("t1"."n" AS VARCHAR), '') ||
+//	  '') AS "c1", pg_call('{"f":"upper","a":[{"t":25,"m":-1}]}', "t1"."k") AS "c2" FROM "leaf_1" AS "t1") AS "q2"
+
+// function binds a function call.
+func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
+	names := identifiers(n.GetFuncname())
+	name := names[len(names)-1]
+	if len(names) > 1 && names[0] != "pg_catalog" && names[0] != "information_schema" {
+		wrong("42883", "function "+strings.Join(names, ".")+" does not exist", n.GetLocation())
+	}
+	if n.GetFuncVariadic() {
+		cannot("VARIADIC")
+	}
+	for _, a := range n.GetArgs() {
+		if a.GetNamedArgExpr() != nil {
+			cannot("a named argument")
+		}
+	}
+	if n.GetOver() != nil || aggregates[name] {
+		return b.aggregate(name, n, sc)
+	}
+	if n.GetAggDistinct() || n.GetAggFilter() != nil || len(n.GetAggOrder()) > 0 || n.GetAggStar() {
+		wrong("42809", name+" is not an aggregate function", n.GetLocation())
+	}
+	if series, ok := b.series(name, n, sc); ok {
+		return expr{sql: "unnest(" + series.sql + ")", typed: series.typed, series: true}
+	}
+	args := b.exprs(n.GetArgs(), sc)
+	if f, ok := builtins[name]; ok {
+		return b.builtin(name, f, args)
+	}
+	switch name {
+	case "now", "transaction_timestamp", "statement_timestamp", "clock_timestamp":
+		return b.now()
+	case "array_to_string":
+		return b.arrayToString(args)
+	case "array_length", "array_upper", "array_lower":
+		return b.arrayBound(name, args)
+	case "array_append":
+		return b.concat(args[0], args[1])
+	case "array_position":
+		return b.arrayPosition(args)
+	case "json_build_object", "jsonb_build_object":
+		return b.jsonObject(args)
+	case "pg_typeof":
+		return b.keeping(expr{sql: b.oidOf(args[0].oid), typed: of(typeRegtype)}, args[0])
+	case "concat_ws":
+		for i := range args {
+			args[i] = b.sent(args[i])
+		}
+		return b.call(name, args...)
+	case "concat":
+		var parts []string
+		for _, a := range args {
+			parts = append(parts, "coalesce("+b.sent(a).sql+", '')")
+		}
+		return expr{sql: "(" + strings.Join(append(parts, "''"), " || ") + ")", typed: textType}
+	case "format":
+		return b.format(args)
+	case "round":
+		return b.round(args)
+	}
+	return b.call(name, args...)
+}
+
+// sent is the text that a value is sent as, which of a boolean is another one than that of its cast.
+func (b *binder) sent(e expr) expr {
+	if e.oid == policy.Bool {
+		return expr{sql: "(CASE WHEN " + e.sql + " THEN 't' WHEN NOT " + e.sql + " THEN 'f' END)", typed: textType}
+	}
+	return b.cast(e, textType, true)
+}
+
+// keeping is an expression that does not depend on an argument and is evaluated with it all the same: an aggregate in it
+// makes the query an aggregation, an error in it is one.
+func (b *binder) keeping(e expr, dropped expr) expr {
+	if dropped.literal != nil || dropped.null || dropped.oid == typeRecord {
+		return e
+	}
+	if dropped.series {
+		cannot("a set as the argument of this function")
+	}
+	e.sql = "(CASE WHEN (" + dropped.sql + ") IS NULL THEN " + e.sql + " ELSE " + e.sql + " END)"
+	return e
+}
+
+// format binds format() with a constant format of plain %s, %I and %L.
+func (b *binder) format(args []expr) expr {
+	if len(args) == 0 || args[0].literal == nil {
+		cannot("format with a format that is not a constant")
+	}
+	parts, next := []string{"''"}, 1
+	rest := *args[0].literal
+	for rest != "" {
+		i := strings.IndexByte(rest, '%')
+		if i < 0 || i+1 == len(rest) {
+			parts = append(parts, dialect.QuoteText(rest))
+			break
+		}
+		parts = append(parts, dialect.QuoteText(rest[:i]))
+		verb := rest[i+1]
+		rest = rest[i+2:]
+		if verb == '%' {
+			parts = append(parts, "'%'")
+			continue
+		}
+		macro := map[byte]string{'s': "coalesce(%, '')", 'I': "pg_quote_ident(%)", 'L': "coalesce(pg_quote_literal(%), 'NULL')"}[verb]
+		if macro == "" || next >= len(args) {
+			cannot("this format")
+		}
+		parts = append(parts, strings.Replace(macro, "%", b.sent(args[next]).sql, 1))
+		next++
+	}
+	return expr{sql: "(" + strings.Join(parts, " || ") + ")", typed: textType}
+}
+
+// round by a constant gives all values one scale.
+func (b *binder) round(args []expr) expr {
+	fixed := len(args) == 1 || args[1].literal == nil && strings.HasPrefix(args[1].sql, "CAST(") && strings.HasSuffix(args[1].sql, " AS INTEGER)") &&
+		strings.Count(args[1].sql, "(") == 1
+	out := b.call("round", args...)
+	out.even = fixed && out.oid == policy.NumericType
+	return out
+}
+
+func (b *binder) oidOf(t policy.Type) string {
+	return valueText(typeOid, int64(t))
+}
+
+// jsonObject writes a JSON object as PostgreSQL's json_build_object spaces it.
+func (b *binder) jsonObject(args []expr) expr {
+	if len(args)%2 != 0 {
+		wrong("22023", "argument list must have even number of elements", 0)
+	}
+	parts := []string{"'{'"}
+	for i := 0; i < len(args); i += 2 {
+		if i > 0 {
+			parts = append(parts, "', '")
+		}
+		parts = append(parts, "CAST(to_json("+b.cast(args[i], textType, true).sql+") AS VARCHAR)", "' : '", b.json(args[i+1]))
+	}
+	return expr{sql: "(" + strings.Join(append(parts, "'}'"), " || ") + ")", typed: of(typeJSON)}
+}
+
+func (b *binder) json(e expr) string {
+	var text string
+	switch {
+	case e.oid.Integer() || e.oid == policy.Bool:
+		text = "CAST(" + e.sql + " AS VARCHAR)"
+	case e.oid == policy.NumericType || e.oid.Floating():
+		text = b.cast(e, textType, true).sql
+	case e.oid == typeJSON:
+		text = e.sql
+	default:
+		text = "CAST(to_json(" + b.cast(e, textType, true).sql + ") AS VARCHAR)"
+	}
+	return "coalesce(" + text + ", 'null')"
+}

@@ -1,0 +1,218 @@
+package outer
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+)
+
+// forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
+// everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
+// relations that pgcatalog.Overlaid names are read from table expressions that the sandbox puts in front, functions of the
+// session and of the cluster are answered from the session's parameters.
+//
+//	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
+//	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
+func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
+	t := &twin{}
+	for _, r := range p.Outer.Relations {
+		t.reads(r.Schema + "." + r.Name)
+	}
+	tree := proto.Clone(p.Outer.Tree).(*pg.Node)
+	t.rewrite(tree)
+	text, err := deparsed(tree)
+	if err != nil {
+		return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+	}
+	q := Query{SQL: text, Params: t.params, Relations: t.relations}
+	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
+		q.With = "WITH "
+		if w.GetRecursive() {
+			q.With = "WITH RECURSIVE "
+		}
+		rest, found := strings.CutPrefix(text, q.With)
+		if !found {
+			return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+		}
+		q.SQL = rest
+	}
+	return q, nil
+}
+
+// grammarVersion is what the grammar's printer asks of a tree that it did not parse itself.
+var grammarVersion = sync.OnceValue(func() int32 {
+	tree, err := pg.Parse("SELECT 1")
+	if err != nil {
+		panic("outer: grammar: " + err.Error())
+	}
+	return tree.GetVersion()
+})
+
+// deparsed prints a statement, and reads it again: the printer leaves out parentheses that some expressions need, and
+// what reads as another statement must not be sent.
+func deparsed(tree *pg.Node) (string, error) {
+	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion(), Stmts: []*pg.RawStmt{{Stmt: tree}}})
+	if err != nil {
+		return "", err
+	}
+	again, err := pg.Parse(text)
+	if err != nil || len(again.Stmts) != 1 {
+		return "", errors.New("outer: a statement that cannot be printed")
+	}
+	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
+		return "", errors.New("outer: a statement that its printed form does not keep")
+	}
+	return text, nil
+}
+
+// twin rewrites one statement for a PostgreSQL sandbox.
+type twin struct {
+	params    []string
+	relations []string
+	system    map[*pg.ColumnRef]*twinScope // where columns that PostgreSQL keeps for itself are named
+	labelled  map[string]bool              // names that the statement gives to columns
+}
+
+func (t *twin) reads(name string) {
+	if !slices.Contains(t.relations, name) {
+		t.relations = append(t.relations, name)
+	}
+}
+
+// rewrite changes the tree in place. Columns whose name came from what is replaced keep it.
+func (t *twin) rewrite(tree *pg.Node) {
+	labels := map[*pg.ResTarget]string{}
+	t.system, t.labelled = map[*pg.ColumnRef]*twinScope{}, map[string]bool{}
+	t.scopes(tree.ProtoReflect(), nil)
+	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
+		target := n.GetResTarget()
+		if name := target.GetName(); name != "" {
+			t.labelled[name] = true
+		} else if target != nil {
+			labels[target], _ = planner.ColumnName(target.GetVal())
+		}
+	})
+	eachNode(tree.ProtoReflect(), t.node)
+	for target, label := range labels {
+		if now, _ := planner.ColumnName(target.GetVal()); now != label {
+			target.Name = label
+		}
+	}
+	t.renumber(tree)
+}
+
+// renumber leaves out the parameters that no part of the tree reads any more.
+func (t *twin) renumber(tree *pg.Node) {
+	var used []string
+	eachNode(tree.ProtoReflect(), func(n *pg.Node) {
+		p := n.GetParamRef()
+		if p == nil {
+			return
+		}
+		name := t.params[p.GetNumber()-1]
+		i := slices.Index(used, name)
+		if i < 0 {
+			i, used = len(used), append(used, name)
+		}
+		p.Number = int32(i + 1)
+	})
+	t.params = used
+}
+
+// eachNode visits the nodes of a tree, the inner ones first.
+func eachNode(m protoreflect.Message, visit func(*pg.Node)) {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				eachNode(v.List().Get(i).Message(), visit)
+			}
+		default:
+			eachNode(v.Message(), visit)
+		}
+		return true
+	})
+	if n, ok := m.Interface().(*pg.Node); ok {
+		visit(n)
+	}
+}
+
+func (t *twin) node(n *pg.Node) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_RangeVar:
+		t.table(v.RangeVar)
+	case *pg.Node_RangeFunction:
+		for _, f := range v.RangeFunction.GetFunctions() {
+			if items := f.GetList().GetItems(); len(items) > 0 && !callable(items[0]) {
+				cannot("this function in FROM")
+			}
+		}
+	case *pg.Node_ColumnRef:
+		t.column(n, v.ColumnRef)
+	case *pg.Node_FuncCall:
+		if f, ok := twinFunctions[lastName(v.FuncCall.GetFuncname())]; ok {
+			n.Node = t.call(f, v.FuncCall).Node
+		}
+	case *pg.Node_SqlvalueFunction:
+		if name, ok := twinValues[v.SqlvalueFunction.GetOp()]; ok {
+			n.Node = t.expand(`CAST("$`+name+`" AS pg_catalog.name)`, nil).Node
+		}
+	case *pg.Node_TypeCast:
+		if lastName(v.TypeCast.GetTypeName().GetNames()) == "regrole" {
+			cannot("a cast to regrole")
+		}
+	}
+}
+
+// callable tells what may stand for a function in FROM.
+func callable(n *pg.Node) bool {
+	switch n.GetNode().(type) {
+	case *pg.Node_FuncCall, *pg.Node_SqlvalueFunction, *pg.Node_CoalesceExpr, *pg.Node_MinMaxExpr:
+		return true
+	}
+	return false
+}
+
+// table has an overlaid relation read from the table expression of its full name.
+func (t *twin) table(v *pg.RangeVar) {
+	v.Catalogname = ""
+	if v.GetSchemaname() == "" || !pgcatalog.Overlaid(v.GetSchemaname(), v.GetRelname()) {
+		return
+	}
+	if v.GetAlias() == nil {
+		v.Alias = &pg.Alias{Aliasname: v.GetRelname()}
+	}
+	v.Schemaname, v.Relname = "", v.GetSchemaname()+"."+v.GetRelname()
+	t.reads(v.Relname)
+}
+
+// column fits a column reference to what its table has become. The columns that PostgreSQL keeps for itself tell of the
+// sandbox's own transactions and pages: their table's number is known, their versions are those of rows that are frozen.
+func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
+	fields := c.GetFields()
+	if len(fields) > 3 {
+		fields = fields[len(fields)-3:]
+	}
+	if len(fields) == 3 && pgcatalog.Overlaid(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
+		fields = fields[1:]
+	}
+	c.Fields = fields
+	if scope := t.system[c]; scope != nil {
+		t.systemColumn(n, fields, scope)
+	}
+}
+
+func castTo(n *pg.Node, name string) *pg.Node {
+	inner := &pg.Node{Node: n.Node}
+	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: inner, Location: -1, TypeName: &pg.TypeName{
+		Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}}}}
+}

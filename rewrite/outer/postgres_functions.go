@@ -1,0 +1,142 @@
+package outer
+
+import (
+	"slices"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+)
+
+// Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if there were
+// nothing to tell.
+//
+//	SELECT version(), pg_total_relation_size('people')
+//	⇒ SELECT $1::pg_catalog.text AS version, CASE WHEN 'people' IS NOT NULL THEN 0::bigint END AS pg_total_relation_size
+
+// twinFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1", "%2"
+// are arguments, "%last" the last one, "$name" what the session gives, as text.
+type twinFunction struct {
+	least, most int
+	sql         string
+	reads       string // the overlaid relation that it looks into
+	user        int    // with so many arguments, the first names a user, who is the analyst
+}
+
+// twinValues are the keywords that stand for a session parameter.
+var twinValues = map[pg.SQLValueFunctionOp]string{
+	pg.SQLValueFunctionOp_SVFOP_CURRENT_USER: "user", pg.SQLValueFunctionOp_SVFOP_USER: "user",
+	pg.SQLValueFunctionOp_SVFOP_SESSION_USER: "user", pg.SQLValueFunctionOp_SVFOP_CURRENT_ROLE: "user",
+	pg.SQLValueFunctionOp_SVFOP_CURRENT_CATALOG: "database",
+}
+
+// A setting is looked up among the session's own; asking PostgreSQL for one that does not exist raises its error.
+const settingOf = `(SELECT CASE WHEN pg_catalog.count(*) > 0 THEN pg_catalog.max("dp setting".setting) WHEN "%1" IS NULL OR %lenient THEN NULL
+	ELSE pg_catalog.current_setting('dpproxy.unknown') END FROM "pg_catalog.pg_settings" AS "dp setting"
+	WHERE "dp setting".name = pg_catalog.lower("%1"))`
+
+// sharedCatalogs are the oids of the relations whose objects are the cluster's.
+const sharedCatalogs = "(1213, 1260, 1261, 1262, 1396, 2396, 2964, 3592, 6000, 6100, 6243)"
+
+var twinFunctions = func() map[string]twinFunction {
+	name := func(param string) twinFunction {
+		return twinFunction{0, 0, `CAST("$` + param + `" AS pg_catalog.name)`, "", 0}
+	}
+	m := map[string]twinFunction{
+		"current_database": name("database"), "current_catalog": name("database"),
+		"current_user": name("user"), "session_user": name("user"), "current_role": name("user"), "user": name("user"),
+		"version":                  {0, 0, `"$version"`, "", 0},
+		"pg_backend_pid":           {0, 0, `CAST("$pid" AS pg_catalog.int4)`, "", 0},
+		"inet_client_addr":         {0, 0, `CAST(NULL AS pg_catalog.inet)`, "", 0},
+		"inet_server_addr":         {0, 0, `CAST(NULL AS pg_catalog.inet)`, "", 0},
+		"inet_client_port":         {0, 0, `CAST(NULL AS pg_catalog.int4)`, "", 0},
+		"inet_server_port":         {0, 0, `CAST(NULL AS pg_catalog.int4)`, "", 0},
+		"pg_postmaster_start_time": {0, 0, `CAST(NULL AS pg_catalog.timestamptz)`, "", 0},
+		"pg_conf_load_time":        {0, 0, `CAST(NULL AS pg_catalog.timestamptz)`, "", 0},
+		"pg_is_in_recovery":        {0, 0, `false`, "", 0},
+		"txid_current_if_assigned": {0, 0, `CAST(NULL AS pg_catalog.int8)`, "", 0},
+		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN "%1" IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
+			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
+			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
+		"pg_has_role":              {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
+		"shobj_description":        {2, 2, `CAST(NULL AS pg_catalog.text)`, "", 0},
+		"pg_tablespace_location":   {1, 1, `CAST('' AS pg_catalog.text)`, "", 0},
+		"acldefault":               {2, 2, `CAST(NULL AS pg_catalog.aclitem[])`, "", 0},
+		"makeaclitem":              {4, 4, `CAST(NULL AS pg_catalog.aclitem)`, "", 0},
+		"to_regrole":               {1, 1, `CAST(NULL AS pg_catalog.regrole)`, "", 0},
+		"has_database_privilege":   {2, 3, `("%last" ~* 'connect')`, "", 0},
+		"has_tablespace_privilege": {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
+		"pg_describe_object": {3, 3, `(CASE WHEN CAST("%1" AS pg_catalog.oid) NOT IN ` + sharedCatalogs + `
+			THEN pg_catalog.pg_describe_object("%1", "%2", "%3") END)`, "", 0},
+	}
+	for n := range strings.FieldsSeq(`pg_table_size pg_relation_size pg_total_relation_size pg_indexes_size pg_database_size pg_tablespace_size
+		pg_stat_get_numscans`) {
+		m[n] = twinFunction{1, 2, `(CASE WHEN "%1" IS NOT NULL THEN CAST(0 AS pg_catalog.int8) END)`, "", 0}
+	}
+	m["current_setting"] = twinFunction{1, 2, settingOf, "pg_catalog.pg_settings", 0}
+	for n := range strings.FieldsSeq(`has_any_column_privilege has_foreign_data_wrapper_privilege has_function_privilege has_language_privilege
+		has_schema_privilege has_sequence_privilege has_server_privilege has_table_privilege has_type_privilege`) {
+		m[n] = twinFunction{2, 3, "", "", 3}
+	}
+	m["has_column_privilege"] = twinFunction{3, 4, "", "", 4}
+	return m
+}()
+
+// call replaces a call. One with a number of arguments that no such function has is left for PostgreSQL to refuse.
+func (t *twin) call(f twinFunction, call *pg.FuncCall) *pg.Node {
+	args := call.GetArgs()
+	if len(args) < f.least || len(args) > f.most || call.GetOver() != nil || call.GetAggFilter() != nil || call.GetFuncVariadic() ||
+		slices.ContainsFunc(args, func(a *pg.Node) bool { return a.GetNamedArgExpr() != nil }) {
+		cannot("this call of " + lastName(call.GetFuncname()) + "()")
+	}
+	if f.sql == "" { // the analyst's rights are those of the role that asks
+		if len(args) == f.user {
+			call.Args = args[1:]
+		}
+		return &pg.Node{Node: &pg.Node_FuncCall{FuncCall: call}}
+	}
+	if f.reads != "" {
+		t.reads(f.reads)
+	}
+	lenient := "false"
+	if len(args) > 1 {
+		lenient = `"%2"`
+	}
+	return t.expand(strings.ReplaceAll(f.sql, "%lenient", lenient), args)
+}
+
+// expand parses a template and puts arguments and session parameters into it.
+func (t *twin) expand(template string, args []*pg.Node) *pg.Node {
+	tree, err := pg.Parse("SELECT " + template)
+	if err != nil {
+		panic("outer: template: " + err.Error())
+	}
+	out := tree.GetStmts()[0].GetStmt().GetSelectStmt().GetTargetList()[0].GetResTarget().GetVal()
+	eachNode(out.ProtoReflect(), func(n *pg.Node) {
+		c := n.GetColumnRef()
+		if c == nil || len(c.GetFields()) != 1 {
+			return
+		}
+		switch name := lastName(c.GetFields()); {
+		case name == "%last":
+			n.Node = proto.Clone(args[len(args)-1]).(*pg.Node).Node
+		case strings.HasPrefix(name, "%"):
+			n.Node = proto.Clone(args[name[1]-'1']).(*pg.Node).Node
+		case strings.HasPrefix(name, "$"):
+			n.Node = t.param(name[1:]).Node
+		}
+	})
+	return out
+}
+
+// param is the reference to a session parameter, a text.
+func (t *twin) param(name string) *pg.Node {
+	i := slices.Index(t.params, name)
+	if i < 0 {
+		i = len(t.params)
+		t.params = append(t.params, name)
+	}
+	return castTo(&pg.Node{Node: &pg.Node_ParamRef{ParamRef: &pg.ParamRef{Number: int32(i + 1), Location: -1}}}, "text")
+}

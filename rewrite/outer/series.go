@@ -1,0 +1,213 @@
+package outer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Functions that return rows are lists: in a select list their elements are unnested, in FROM they are a table of one column for
+// each list.
+//
+//	SELECT i FROM generate_series(1, 3) AS i
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."c1" AS "c1" FROM (SELECT unnest(CAST(generate_series(CAST(CAST(1 AS INTEGER) AS
+//	  BIGINT), CAST(CAST(3 AS INTEGER) AS BIGINT), CAST(1 AS BIGINT)) AS INTEGER[])) AS "c1") AS "t1") AS "q2"
+
+// series binds a set-returning function as a DuckDB list; the type is that of its elements.
+func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
+	switch name {
+	case "unnest", "generate_series", "generate_subscripts", "_pg_expandarray", "pg_partition_ancestors", "regexp_split_to_table",
+		"string_to_table":
+	default:
+		return expr{}, false
+	}
+	args := b.exprs(n.GetArgs(), sc)
+	switch name {
+	case "unnest":
+		element, ok := elements[args[0].oid]
+		if !ok || len(args) != 1 {
+			wrong("42883", "function unnest is for one array", n.GetLocation())
+		}
+		return expr{sql: args[0].sql, typed: of(element)}, true
+	case "generate_series":
+		return b.generated(args), true
+	case "generate_subscripts":
+		low, high := b.arrayBound("array_lower", args[:2]), b.arrayBound("array_upper", slices.Clone(args[:2]))
+		return expr{sql: integers(low.sql, high.sql, "1", policy.Int4), typed: int4Type}, true
+	case "_pg_expandarray":
+		element, ok := elements[args[0].oid]
+		if !ok {
+			wrong("42883", "function _pg_expandarray is for an array", n.GetLocation())
+		}
+		t := typed{oid: typeRecord, mod: -1, fields: []column{{"x", `"x"`, of(element)}, {"n", `"n"`, int4Type}}}
+		return expr{sql: "list_transform(" + args[0].sql + `, lambda x, i : {"x": x, "n": CAST(i AS INTEGER)})`, typed: t}, true
+	case "pg_partition_ancestors":
+		return expr{sql: "[" + b.cast(args[0], of(typeRegclass), false).sql + "]", typed: of(typeRegclass)}, true
+	case "string_to_table":
+		f := builtins["string_to_array"]
+		return expr{sql: b.builtin("string_to_array", f, args).sql, typed: textType}, true
+	}
+	cannot(name)
+	return expr{}, true
+}
+
+func integers(low, high, step string, t policy.Type) string {
+	return "CAST(generate_series(CAST(" + low + " AS BIGINT), CAST(" + high + " AS BIGINT), CAST(" + step + " AS BIGINT)) AS " + Storage(t) + "[])"
+}
+
+// generated binds generate_series over integers and timestamps.
+func (b *binder) generated(args []expr) expr {
+	if len(args) < 2 || len(args) > 3 {
+		wrong("42883", "function generate_series does not exist with this number of arguments", 0)
+	}
+	t := common([]typed{args[0].typed, args[1].typed}, "generate_series")
+	if t.oid == policy.Unknown {
+		t = int4Type
+	}
+	if t.oid == policy.Int2 {
+		t = int4Type
+	}
+	switch t.oid {
+	case policy.Int4, policy.Int8:
+		step := expr{sql: "1", typed: int4Type}
+		if len(args) == 3 {
+			step = b.cast(args[2], of(policy.Int8), false)
+		}
+		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
+		return expr{sql: integers(low.sql, high.sql, step.sql, t.oid), typed: bare(t)}
+	case policy.TimestampTZ:
+		if len(args) != 3 {
+			wrong("42883", "function generate_series over timestamps needs a step", 0)
+		}
+		low, high, step := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false), b.cast(args[2], of(policy.IntervalT), false)
+		text, x, l := "pg_instants("+asArgument(low)+", "+asArgument(high)+", "+asArgument(step)+")", b.fresh("x"), b.fresh("l")
+		return expr{sql: "(SELECT CASE WHEN " + l + ".v = '' THEN [] ELSE list_transform(string_split(" + l + ".v, ','), lambda " + x + " : " +
+			fromResult(x, t.oid) + ") END FROM (SELECT " + text + " AS v) AS " + l + ")", typed: bare(t)}
+	case policy.TimestampT:
+		if len(args) != 3 {
+			wrong("42883", "function generate_series over timestamps needs a step", 0)
+		}
+		low, high := b.cast(args[0], bare(t), false), b.cast(args[1], bare(t), false)
+		return expr{sql: "generate_series(" + low.sql + ", " + high.sql + ", " + b.cast(args[2], of(policy.IntervalT), false).sql + ")", typed: bare(t)}
+	}
+	if t.oid == policy.Float8 || t.oid == policy.Float4 { // generate_series(1, 10^12): ^ makes double precision of integers
+		wrong("42883", "function generate_series("+typeNameOf(args[0].oid)+", "+typeNameOf(args[1].oid)+") does not exist", 0)
+	}
+	cannot("generate_series over type " + typeNameOf(t.oid))
+	return expr{}
+}
+
+// setFunctions are the functions of the catalogs that return rows; here they return what the sandbox can say: nothing,
+// or the rows of a table of its own.
+var setFunctions = map[string][]column{
+	"pg_get_keywords":           {{"word", "", textType}, {"catcode", "", of(typeChar)}, {"barelabel", "", boolType}, {"catdesc", "", textType}, {"baredesc", "", textType}},
+	"pg_available_extensions":   {{"name", "", of(typeName)}, {"default_version", "", textType}, {"comment", "", textType}},
+	"pg_timezone_names":         {{"name", "", textType}, {"abbrev", "", textType}, {"utc_offset", "", of(policy.IntervalT)}, {"is_dst", "", boolType}},
+	"pg_options_to_table":       {{"option_name", "", textType}, {"option_value", "", textType}},
+	"pg_partition_tree":         {{"relid", "", of(typeRegclass)}, {"parentrelid", "", of(typeRegclass)}, {"isleaf", "", boolType}, {"level", "", int4Type}},
+	"aclexplode":                {{"grantor", "", of(typeOid)}, {"grantee", "", of(typeOid)}, {"privilege_type", "", textType}, {"is_grantable", "", boolType}},
+	"pg_get_publication_tables": {{"relid", "", of(typeOid)}, {"attrs", "", of(typeInt2Vec)}, {"qual", "", of(typeNodeTree)}},
+}
+
+// rangeFunction binds a function in FROM.
+func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
+	if len(r.GetFunctions()) != 1 || len(r.GetColdeflist()) > 0 {
+		cannot("ROWS FROM")
+	}
+	parts := r.GetFunctions()[0].GetList().GetItems()
+	name, _ := planner.ColumnName(parts[0])
+	call := parts[0].GetFuncCall()
+	if columns, ok := setFunctions[name]; ok && call != nil {
+		return b.emptySet(name, columns, r)
+	}
+	var lists []expr
+	switch {
+	case call != nil && name == "unnest" && len(call.GetArgs()) > 1:
+		for _, a := range call.GetArgs() {
+			one, _ := b.series("unnest", &pg.FuncCall{Args: []*pg.Node{a}}, sc)
+			lists = append(lists, one)
+		}
+	case call != nil:
+		if list, ok := b.series(name, call, sc); ok {
+			lists = []expr{list}
+			break
+		}
+		fallthrough
+	default:
+		one := b.expr(parts[0], sc)
+		lists = []expr{{sql: "[" + one.sql + "]", typed: one.typed}}
+	}
+	return b.lists(name, lists, r)
+}
+
+// lists makes a table of one or more lists of one length or NULL beyond their ends.
+func (b *binder) lists(name string, lists []expr, r *pg.RangeFunction) item {
+	var items []string
+	var columns []column
+	for i, l := range lists {
+		c := `"c` + strconv.Itoa(i+1) + `"`
+		items = append(items, "unnest("+l.sql+") AS "+c)
+		columns = append(columns, column{name: resultName(name), sql: c, typed: l.typed})
+	}
+	if r.GetOrdinality() {
+		items = append(items, "unnest(generate_series(1, "+longest(lists)+`)) AS "n"`)
+		columns = append(columns, column{name: "ordinality", sql: `"n"`, typed: int8Type})
+	}
+	sql := "(SELECT " + strings.Join(items, ", ") + ")"
+	if fields := lists[0].fields; fields != nil {
+		var outer []string
+		row := b.fresh("r")
+		rest := columns[1:]
+		columns = nil
+		for _, f := range fields {
+			outer = append(outer, row+`."c1".`+f.sql+" AS "+f.sql)
+			columns = append(columns, f)
+		}
+		for _, c := range rest {
+			outer = append(outer, row+"."+c.sql)
+			columns = append(columns, c)
+		}
+		sql = "(SELECT " + strings.Join(outer, ", ") + " FROM " + sql + " AS " + row + ")"
+	} else if alias := r.GetAlias(); alias != nil && len(lists) == 1 {
+		// A function of one column takes the alias as the column's name too.
+		columns[0].name = alias.GetAliasname()
+	}
+	return b.derived(sql, "", name, columns, r.GetAlias())
+}
+
+// resultName is the column of a function in FROM: its own name, or that of its one result.
+func resultName(function string) string {
+	if function == "pg_partition_ancestors" {
+		return "relid"
+	}
+	return function
+}
+
+func longest(lists []expr) string {
+	if len(lists) == 1 {
+		return "len(" + lists[0].sql + ")"
+	}
+	var parts []string
+	for _, l := range lists {
+		parts = append(parts, "len("+l.sql+")")
+	}
+	return "greatest(" + strings.Join(parts, ", ") + ")"
+}
+
+func (b *binder) emptySet(name string, columns []column, r *pg.RangeFunction) item {
+	columns = slices.Clone(columns)
+	var items []string
+	for i := range columns {
+		columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
+		items = append(items, "CAST(NULL AS "+Storage(columns[i].oid)+") AS "+columns[i].sql)
+	}
+	if r.GetOrdinality() {
+		cannot("WITH ORDINALITY here")
+	}
+	return b.derived("(SELECT "+strings.Join(items, ", ")+" WHERE false)", "", name, columns, r.GetAlias())
+}

@@ -1,0 +1,168 @@
+package outer
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// UNION, INTERSECT, EXCEPT and VALUES bring their parts to the types that PostgreSQL would choose.
+//
+//	SELECT g FROM leaf_1 UNION SELECT n FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM ((SELECT CAST("q3"."c1" AS BIGINT) AS "c1" FROM (SELECT "t1"."g" AS "c1" FROM "leaf_1" AS
+//	  "t1") AS "q3") UNION (SELECT "t2"."n" AS "c1" FROM "leaf_1" AS "t2")) AS "q4"
+
+// setOperation binds UNION, INTERSECT and EXCEPT.
+func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {
+	left, right := b.query(s.GetLarg(), sc), b.query(s.GetRarg(), sc)
+	words := map[pg.SetOperation]string{pg.SetOperation_SETOP_UNION: " UNION", pg.SetOperation_SETOP_INTERSECT: " INTERSECT",
+		pg.SetOperation_SETOP_EXCEPT: " EXCEPT"}
+	word := words[s.GetOp()]
+	if len(left.columns) != len(right.columns) {
+		wrong("42601", "each"+word+" query must have the same number of columns", 0)
+	}
+	if s.GetAll() {
+		word += " ALL"
+	}
+	columns := slices.Clone(left.columns)
+	for i := range columns {
+		columns[i].typed = common([]typed{left.columns[i].typed, right.columns[i].typed}, "UNION")
+		if !s.GetAll() {
+			comparable(expr{typed: columns[i].typed}, "UNION")
+		}
+	}
+	left, right = b.coerced(left, columns), b.coerced(right, columns)
+	return relation{sql: "(" + left.sql + ")" + word + " (" + right.sql + ")", columns: columns}
+}
+
+// coerced gives a query the column types of another.
+func (b *binder) coerced(q relation, columns []column) relation {
+	same := q.orderBy == ""
+	for i := range columns {
+		same = same && q.columns[i].oid == columns[i].oid
+	}
+	if same {
+		return q
+	}
+	alias := b.fresh("q")
+	var items []string
+	for i, c := range q.columns {
+		e := expr{sql: alias + "." + c.sql, typed: c.typed}
+		if e.oid == policy.Unknown {
+			e.typed = typed{oid: policy.Text, mod: -1}
+		}
+		if columns[i].oid != policy.Unknown {
+			e = b.cast(e, columns[i].typed, true)
+		}
+		items = append(items, e.sql+" AS "+c.sql)
+	}
+	return relation{sql: "SELECT " + orTrue(items) + " FROM (" + q.sql + ") AS " + alias + q.orderBy, columns: columns}
+}
+
+// values binds VALUES.
+func (b *binder) values(s *pg.SelectStmt, sc *scope) relation {
+	var rows [][]expr
+	for _, list := range s.GetValuesLists() {
+		var row []expr
+		for _, node := range list.GetList().GetItems() {
+			row = append(row, b.expr(node, sc))
+		}
+		if len(rows) > 0 && len(row) != len(rows[0]) {
+			wrong("42601", "VALUES lists must all be the same length", 0)
+		}
+		rows = append(rows, row)
+	}
+	var columns []column
+	for i := range rows[0] {
+		var parts []expr
+		for _, row := range rows {
+			parts = append(parts, row[i])
+		}
+		t := b.unify(parts, "VALUES")
+		for k := range rows {
+			rows[k][i] = parts[k]
+		}
+		columns = append(columns, column{name: "column" + strconv.Itoa(i+1), sql: `"c` + strconv.Itoa(i+1) + `"`, typed: t})
+	}
+	var lines []string
+	for _, row := range rows {
+		var cells []string
+		for _, e := range row {
+			cells = append(cells, e.sql)
+		}
+		lines = append(lines, "("+strings.Join(cells, ", ")+")")
+	}
+	return relation{sql: "SELECT * FROM (VALUES " + strings.Join(lines, ", ") + ") AS " + b.fresh("v") + "(" + columnList(columns) + ")", columns: columns}
+}
+
+// unify casts expressions to their common type, in place, and returns it.
+func (b *binder) unify(parts []expr, where string) typed {
+	var types []typed
+	for _, e := range parts {
+		types = append(types, e.typed)
+	}
+	t := common(types, where)
+	if t.oid == policy.Unknown && where != "VALUES" {
+		t = typed{oid: policy.Text, mod: -1}
+	}
+	for i, e := range parts {
+		if t.oid != policy.Unknown {
+			parts[i] = b.cast(e, t, false)
+		}
+	}
+	return t
+}
+
+// ranks order the number types and the date types by implicit cast.
+var ranks = map[policy.Type]int{policy.Int2: 1, policy.Int4: 2, policy.Int8: 3, policy.NumericType: 4, policy.Float4: 5, policy.Float8: 6,
+	policy.DateType: 11, policy.TimestampT: 12, policy.TimestampTZ: 13}
+
+// common is the type that values of several types are brought to, as PostgreSQL chooses it for CASE, UNION and VALUES.
+func common(types []typed, where string) typed {
+	out := typed{oid: policy.Unknown, mod: -1}
+	for _, t := range types {
+		switch {
+		case t.oid == policy.Unknown:
+		case out.oid == policy.Unknown:
+			out = t
+		case out.oid == t.oid:
+			if out.mod != t.mod {
+				out.mod = -1
+			}
+			out.even = out.even && t.even && out.mod >= 0
+		default:
+			out = wider(out.oid, t.oid, where)
+		}
+	}
+	return out
+}
+
+func wider(a, c policy.Type, where string) typed {
+	ra, rc := ranks[a], ranks[c]
+	switch {
+	case ra > 0 && rc > 0 && (ra < 10) == (rc < 10):
+		if ra > rc {
+			return typed{oid: a, mod: -1}
+		}
+		return typed{oid: c, mod: -1}
+	case textLike(a) && textLike(c):
+		// The kinds of text are cast into each other both ways, so that the first one stays; only "char" gives way.
+		if a == typeChar {
+			return typed{oid: c, mod: -1}
+		}
+		return typed{oid: a, mod: -1}
+	case (oidLike(a) || a.Integer()) && (oidLike(c) || c.Integer()):
+		return typed{oid: typeOid, mod: -1}
+	}
+	ea, okA := elements[a]
+	ec, okC := elements[c]
+	if okA && okC && Storage(ea) == Storage(ec) {
+		return typed{oid: a, mod: -1}
+	}
+	wrong("42804", where+" types cannot be matched", 0)
+	return typed{}
+}
