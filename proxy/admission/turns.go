@@ -35,6 +35,7 @@ type waiter struct {
 	came uint64
 }
 
+// NewTurns bounds each user by herself.
 func NewTurns(burst time.Duration) *Turns { return &Turns{burst: burst, users: map[string]*line{}} }
 
 // fairTurns bounds all users together as well.

@@ -28,6 +28,7 @@ type Encoder struct {
 	charset     *Charset
 }
 
+// ErrMismatch is the error of a value that its column's type does not hold.
 var ErrMismatch = errors.New("value does not fit its column's type")
 
 // Style is how a session's settings want values written.

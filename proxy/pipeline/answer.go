@@ -422,6 +422,7 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 	}
 }
 
+// Item is a measure as the ledger is asked for it.
 func Item(m *planner.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
