@@ -9,6 +9,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -22,7 +24,7 @@ const longestSleep = time.Hour
 const sleepStep = 500 * time.Millisecond
 
 // act does what a SELECT asks for besides its answer, row by row, and shows the values of the functions.
-func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []parse.Assignment, r Result) (Result, error) {
+func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []parse.Assignment, r pipeline.Result) (pipeline.Result, error) {
 	if len(assigned)+len(stmt.Acts) == 0 {
 		return r, nil
 	}
@@ -66,7 +68,7 @@ func actColumns(acts []parse.Act, columns []sandbox.Column) []sandbox.Column {
 
 // assignOne runs one set_config, and returns the value that the variable has then.
 func (c *session) assignOne(a parse.Assignment) (policy.Value, error) {
-	f := (*Failure)(nil)
+	f := (*pgerror.Failure)(nil)
 	if a.Reset {
 		f = c.settings.reset(a.Name, a.Local)
 	} else {
@@ -83,7 +85,7 @@ func (c *session) assignOne(a parse.Assignment) (policy.Value, error) {
 }
 
 // actOne calls a function with an argument.
-func (c *session) actOne(ctx context.Context, kind parse.ActKind, argument policy.Value, r *Result) (policy.Value, error) {
+func (c *session) actOne(ctx context.Context, kind parse.ActKind, argument policy.Value, r *pipeline.Result) (policy.Value, error) {
 	switch v := argument.(type) {
 	case float64:
 		return "", c.sleep(ctx, v)
@@ -100,7 +102,7 @@ func (c *session) actOne(ctx context.Context, kind parse.ActKind, argument polic
 // sleep waits, until the client, statement_timeout or the end of the server ends the wait.
 func (c *session) sleep(ctx context.Context, seconds float64) error {
 	if seconds > longestSleep.Seconds() {
-		return failure("22023", "pg_sleep waits at most an hour here")
+		return pgerror.New("22023", "pg_sleep waits at most an hour here")
 	}
 	ctx, stop := c.timed(ctx)
 	defer stop()
@@ -110,7 +112,7 @@ func (c *session) sleep(ctx context.Context, seconds float64) error {
 		case !(seconds > 0) || left <= 0:
 			return nil
 		case c.server.draining.Load():
-			return failure("57P01", errShutdown.Error()).fatal()
+			return pgerror.New("57P01", errShutdown.Error()).Fatal()
 		}
 		select {
 		case <-time.After(min(left, sleepStep)):
@@ -124,9 +126,9 @@ func (c *session) sleep(ctx context.Context, seconds float64) error {
 func (c *session) signal(pid int64, terminate bool) (bool, error) {
 	if pid == int64(c.pid) {
 		if terminate {
-			return false, failure("57P01", errShutdown.Error()).fatal()
+			return false, pgerror.New("57P01", errShutdown.Error()).Fatal()
 		}
-		return false, failure("57014", errCanceled.Error())
+		return false, pgerror.New("57014", errCanceled.Error())
 	}
 	return c.server.keys.signal(c.user, pid, terminate), nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xdg-go/scram"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 const (
@@ -101,14 +102,14 @@ func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding sc
 	}
 	initial, ok := first.(*pgproto3.SASLInitialResponse)
 	if !ok {
-		return failure("08P01", "expected a SASL response").fatal()
+		return pgerror.New("08P01", "expected a SASL response").Fatal()
 	}
 	plus := initial.AuthMechanism == mechanismPlus
 	if initial.AuthMechanism != mechanism && !(plus && binding.IsSupported()) {
-		return failure("08P01", "client selected an invalid SASL authentication mechanism").fatal()
+		return pgerror.New("08P01", "client selected an invalid SASL authentication mechanism").Fatal()
 	}
 	if bound := strings.HasPrefix(string(initial.Data), "p="); bound != plus {
-		return failure("08P01", "malformed SCRAM message: channel binding flag and mechanism disagree").fatal()
+		return pgerror.New("08P01", "malformed SCRAM message: channel binding flag and mechanism disagree").Fatal()
 	}
 	talk, known, err := a.conversation(user, plus, binding)
 	if err != nil {
@@ -128,7 +129,7 @@ func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding sc
 	}
 	response, ok := second.(*pgproto3.SASLResponse)
 	if !ok {
-		return failure("08P01", "expected a SASL response").fatal()
+		return pgerror.New("08P01", "expected a SASL response").Fatal()
 	}
 	final, err := talk.Step(string(response.Data))
 	if err != nil || !talk.Valid() || !known {
@@ -143,7 +144,7 @@ func (a *authenticator) conversation(user string, plus bool, binding scram.Chann
 	// The name inside the exchange is ignored: clients send anything there.
 	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
 	if err != nil {
-		return nil, false, failure("XX000", textInternal).fatal()
+		return nil, false, pgerror.New("XX000", pgerror.TextInternal).Fatal()
 	}
 	if plus {
 		return server.NewConversationWithChannelBindingRequired(binding), known, nil
@@ -170,7 +171,7 @@ func receiveSASL(back *pgproto3.Backend, kind uint32) (pgproto3.FrontendMessage,
 }
 
 func rejected(user string) error {
-	return failure(stateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).fatal()
+	return pgerror.New(stateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).Fatal()
 }
 
 // channelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for

@@ -2,15 +2,12 @@ package proxy
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -23,11 +20,11 @@ func clocks(t *testing.T, grid time.Duration, limits policy.Limits) (b *bench, r
 		c.Policy = func() *policy.Policy { return p }
 		columns := []sandbox.Column{column("count", policy.Int8)}
 		fixtures := c.Pipeline.(*fakePipeline).fixtures
-		fixtures["select rows"] = fixture{columns: columns, answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
-			readsRows(ctx)
+		fixtures["select rows"] = fixture{columns: columns, answer: func(ctx context.Context, _ *pipeline.Session, _ []policy.Value) ([][]policy.Value, error) {
+			pipeline.ReadsRows(ctx)
 			return numbers(1), nil
 		}}
-		fixtures["select clock"] = fixture{columns: columns, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+		fixtures["select clock"] = fixture{columns: columns, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 			now := time.Now()
 			ran.Store(&now)
 			return numbers(1), nil
@@ -111,21 +108,4 @@ func TestActiveUntilTheAnswerLeaves(t *testing.T) {
 		t.Errorf("it was idle %s after the message, on a grid of %s", after, grid)
 	}
 	r.upTo("Z")
-}
-
-// TestChoicesEndOnAStep: what takes longer or shorter by what the rows are, beside the query itself, ends at a step of its own,
-// whatever comes of it; noise on counts takes the same whatever they are, and is not held.
-func TestChoicesEndOnAStep(t *testing.T) {
-	const step = 100 * time.Millisecond
-	for name, m := range map[string]*planner.Measure{
-		"a choice":     {Spec: mechanisms.Spec{Choice: &mechanisms.Choice{}}},
-		"made-up rows": {Spec: mechanisms.Spec{Synthetic: &mechanisms.Synthetic{}}},
-		"keys":         {Open: &policy.Column{}},
-	} {
-		begun := time.Now()
-		_, err := released(m, nil, privacy.Sensitive[[]privacy.Group]{}, rand.Reader, step)
-		if after := time.Since(begun); err == nil || after < step {
-			t.Errorf("%s: %v after %s of a step of %s", name, err, after, step)
-		}
-	}
 }

@@ -9,6 +9,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -16,19 +19,19 @@ import (
 // and neither draw nor pay. A cursor is a portal, so messages of the extended protocol find it by its name as well.
 
 // declare opens a cursor. Everything that can be refused is refused before the answer is drawn.
-func (c *session) declare(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) declare(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if !k.Cursor.Hold && !c.tx.block && !c.several {
-		return Result{}, outsideBlock("DECLARE CURSOR")
+		return pipeline.Result{}, outsideBlock("DECLARE CURSOR")
 	}
 	if err := c.mayOpen(k.Cursor.Name); err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	p := &portal{stmt: &prepared{command: &command{Statement: *k.Inner}}, params: params, run: true,
 		binary: k.Cursor.Binary, forward: k.Cursor.NoScroll, hold: k.Cursor.Hold}
 	p.cursor = c.describedCursor(k.Cursor.Name, p, c.source, !p.forward) // its time is seen: not that of the answer's end
 	var err error
 	p.result, err = c.selectRows(ctx, *k.Inner, params)
-	told := Result{Tag: "DECLARE CURSOR", Notices: p.result.Notices}
+	told := pipeline.Result{Tag: "DECLARE CURSOR", Notices: p.result.Notices}
 	if err != nil {
 		return told, err
 	}
@@ -46,7 +49,7 @@ func (c *session) declare(ctx context.Context, k *command, params []policy.Value
 var inBinary = []int16{1}
 
 // cursorFormats are the formats in which a simple query sends the rows of a command.
-func (c *session) cursorFormats(k *command) ([]int16, objectNames) {
+func (c *session) cursorFormats(k *command) ([]int16, encoding.ObjectNames) {
 	if k.Kind == parse.KindFetch {
 		if p := c.portals[k.Fetch.Name]; p != nil && p.binary {
 			return inBinary, p.names
@@ -56,31 +59,31 @@ func (c *session) cursorFormats(k *command) ([]int16, objectNames) {
 }
 
 // fetchCursor runs FETCH or MOVE.
-func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
+func (c *session) fetchCursor(ctx context.Context, k *command) (pipeline.Result, error) {
 	p := c.portals[k.Fetch.Name]
 	if p == nil {
-		return Result{}, missingCursor(k.Fetch.Name)
+		return pipeline.Result{}, missingCursor(k.Fetch.Name)
 	}
 	if !p.run { // a portal that Bind opened
 		if p.stmt.command == nil || p.columns == nil {
-			return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+			return pipeline.Result{}, pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
 		}
 		if err := c.draw(ctx, p); err != nil {
-			return Result{}, err
+			return pipeline.Result{}, err
 		}
 	}
 	if !p.result.Rows.Valid() {
-		return Result{}, failure("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
+		return pipeline.Result{}, pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", k.Fetch.Name))
 	}
 	step, ok := p.step(k.Fetch)
 	if !ok {
-		p.result = Result{} // as in PostgreSQL, it cannot be run any more
-		return Result{}, failure("55000", "cursor can only scan forward").withHint("Declare it with SCROLL option to enable backward scan.")
+		p.result = pipeline.Result{} // as in PostgreSQL, it cannot be run any more
+		return pipeline.Result{}, pgerror.New("55000", "cursor can only scan forward").WithHint("Declare it with SCROLL option to enable backward scan.")
 	}
 	p.at = step.to
 	count := strconv.Itoa(step.rows())
 	if k.Fetch.Move {
-		return Result{Tag: "MOVE " + count}, nil
+		return pipeline.Result{Tag: "MOVE " + count}, nil
 	}
 	rows := privacy.PostProcess(p.result.Rows, func(r sandbox.Rows) sandbox.Rows {
 		data := slices.Clone(r.Data[step.low:step.high])
@@ -89,11 +92,11 @@ func (c *session) fetchCursor(ctx context.Context, k *command) (Result, error) {
 		}
 		return sandbox.Rows{Columns: r.Columns, Data: data}
 	})
-	return Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
+	return pipeline.Result{Columns: p.result.Columns, Rows: rows, Tag: "FETCH " + count}, nil
 }
 
-func missingCursor(name string) *Failure {
-	return failure("34000", fmt.Sprintf("cursor %q does not exist", name))
+func missingCursor(name string) *pgerror.Failure {
+	return pgerror.New("34000", fmt.Sprintf("cursor %q does not exist", name))
 }
 
 func (c *session) closeCursor(name string) (string, error) {

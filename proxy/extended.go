@@ -9,6 +9,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -34,8 +38,8 @@ type portal struct {
 	formats []int16
 	columns []sandbox.Column // as Describe told them
 	run     bool
-	result  Result
-	names   objectNames
+	result  pipeline.Result
+	names   encoding.ObjectNames
 	kept    int64 // bytes that its parameters and rows count for
 	at      int   // the row it stands on, from 1; 0: before the first, one more than there are: behind the last
 
@@ -48,7 +52,7 @@ type portal struct {
 
 func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 	if m.Name != "" && c.statements[m.Name] != nil {
-		return failure("42P05", fmt.Sprintf("prepared statement %q already exists", m.Name))
+		return pgerror.New("42P05", fmt.Sprintf("prepared statement %q already exists", m.Name))
 	}
 	if m.Name == "" {
 		c.dropStatement("")
@@ -76,7 +80,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 			return err
 		}
 	default:
-		return failure("42601", "cannot insert multiple commands into a prepared statement")
+		return pgerror.New("42601", "cannot insert multiple commands into a prepared statement")
 	}
 	if err := c.keepStatement(m.Name, stmt, false); err != nil {
 		return err
@@ -87,7 +91,7 @@ func (c *session) prepare(ctx context.Context, m *pgproto3.Parse) error {
 
 func (c *session) mayPrepare() error {
 	if len(c.statements) >= c.server.config.Limits.Statements {
-		return failure("53400", "too many prepared statements in this session").withHint("DEALLOCATE those that are not needed.")
+		return pgerror.New("53400", "too many prepared statements in this session").WithHint("DEALLOCATE those that are not needed.")
 	}
 	return nil
 }
@@ -128,7 +132,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 
 // inferAsked has the pipeline describe what it will be asked.
 func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.Statement) error {
-	ctx, stop := c.timed(metered(ctx))
+	ctx, stop := c.timed(admission.Metered(ctx))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
 	if ctx.Err() != nil {
@@ -140,7 +144,7 @@ func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.S
 	asked.ParamTypes, stmt.told = d.Params, d.Params
 	stmt.params = make([]policy.Type, len(d.Params))
 	for i, t := range d.Params {
-		stmt.params[i] = onWire(t)
+		stmt.params[i] = encoding.WireType(t)
 	}
 	stmt.columns = make([]sandbox.Column, len(d.Columns))
 	for i, col := range d.Columns {
@@ -191,18 +195,19 @@ func (c *session) bind(m *pgproto3.Bind) error {
 		return err
 	}
 	if len(m.Parameters) != len(stmt.params) {
-		return failure("08P01", fmt.Sprintf("bind message supplies %d parameters, but prepared statement %q requires %d",
+		return pgerror.New("08P01", fmt.Sprintf("bind message supplies %d parameters, but prepared statement %q requires %d",
 			len(m.Parameters), m.PreparedStatement, len(stmt.params)))
 	}
-	if f := checkFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter", "%d parameters"); f != nil {
+	if f := encoding.CheckFormats(m.ParameterFormatCodes, len(m.Parameters), "parameter", "%d parameters"); f != nil {
 		return f
 	}
-	if f := checkFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
+	if f := encoding.CheckFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
+	set, zone := c.charset(), c.settings.current().Zone
 	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
-		v, f := c.parameter(i, stmt.params[i], format(m.ParameterFormatCodes, i), raw)
+		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone)
 		if f != nil {
 			return f
 		}
@@ -220,10 +225,10 @@ func (c *session) bind(m *pgproto3.Bind) error {
 
 func (c *session) mayOpen(name string) error {
 	if name != "" && c.portals[name] != nil {
-		return failure("42P03", fmt.Sprintf("cursor %q already exists", name))
+		return pgerror.New("42P03", fmt.Sprintf("cursor %q already exists", name))
 	}
 	if len(c.portals) >= c.server.config.Limits.Portals {
-		return failure("53400", "too many open portals in this session").withHint("CLOSE those that are not needed.")
+		return pgerror.New("53400", "too many open portals in this session").WithHint("CLOSE those that are not needed.")
 	}
 	return nil
 }
@@ -258,7 +263,7 @@ func (c *session) describe(ctx context.Context, m *pgproto3.Describe) error {
 		return nil
 	}
 	if m.ObjectType != 'P' {
-		return failure("08P01", "invalid DESCRIBE message subtype")
+		return pgerror.New("08P01", "invalid DESCRIBE message subtype")
 	}
 	p := c.portals[m.Name]
 	if p == nil {
@@ -278,7 +283,7 @@ func (c *session) describeColumns(columns []sandbox.Column, formats []int16) {
 		c.back.Send(&pgproto3.NoData{})
 		return
 	}
-	c.send(rowDescription(columns, formats))
+	c.send(encoding.RowDescription(columns, formats))
 }
 
 func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
@@ -296,7 +301,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 			return err
 		}
 		if !p.result.Rows.Valid() || k.Kind == parse.KindCopy {
-			return failure("55000", fmt.Sprintf("portal %q cannot be run", m.Portal))
+			return pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", m.Portal))
 		}
 	} else if err := c.draw(ctx, p); err != nil {
 		return err
@@ -338,7 +343,7 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 }
 
 func sameShape(a, b []sandbox.Column) bool {
-	return slices.EqualFunc(a, b, func(x, y sandbox.Column) bool { return onWire(x.Type) == onWire(y.Type) })
+	return slices.EqualFunc(a, b, func(x, y sandbox.Column) bool { return encoding.WireType(x.Type) == encoding.WireType(y.Type) })
 }
 
 // fetch sends the next rows of a portal, all where most is 0.
@@ -362,8 +367,8 @@ func (c *session) fetch(ctx context.Context, p *portal, most int64) error {
 	return nil
 }
 
-func missingPortal(name string) *Failure {
-	return failure("34000", fmt.Sprintf("portal %q does not exist", name))
+func missingPortal(name string) *pgerror.Failure {
+	return pgerror.New("34000", fmt.Sprintf("portal %q does not exist", name))
 }
 
 func (c *session) closeObject(m *pgproto3.Close) error {
@@ -373,7 +378,7 @@ func (c *session) closeObject(m *pgproto3.Close) error {
 	case 'P':
 		c.closePortal(m.Name)
 	default:
-		return failure("08P01", "invalid CLOSE message subtype")
+		return pgerror.New("08P01", "invalid CLOSE message subtype")
 	}
 	c.back.Send(&pgproto3.CloseComplete{})
 	return nil

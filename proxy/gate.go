@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // gate bounds the connections that have not logged in yet, in all and by address. Where there are too many, the oldest
@@ -179,10 +180,10 @@ func (u *userLimits) connect(name string, l policy.Limits) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.clients >= l.Connections {
-		return failure("53300", "sorry, too many clients already").fatal()
+		return pgerror.New("53300", "sorry, too many clients already").Fatal()
 	}
 	if u.users[name] >= l.UserConnections {
-		return failure("53300", "too many connections for this user").fatal()
+		return pgerror.New("53300", "too many connections for this user").Fatal()
 	}
 	u.users[name]++
 	u.clients++

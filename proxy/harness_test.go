@@ -23,6 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -33,8 +35,8 @@ type fixture struct {
 	params  []policy.Type
 	columns []sandbox.Column
 	rows    [][]policy.Value
-	answer  func(ctx context.Context, s *Session, params []policy.Value) ([][]policy.Value, error)
-	notices []Notice
+	answer  func(ctx context.Context, s *pipeline.Session, params []policy.Value) ([][]policy.Value, error)
+	notices []pipeline.Notice
 	refusal *refuse.Refusal
 }
 
@@ -43,7 +45,7 @@ type fakePipeline struct {
 	fixtures map[string]fixture
 	answers  atomic.Int64
 	mu       sync.Mutex
-	last     *Session
+	last     *pipeline.Session
 }
 
 func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
@@ -54,7 +56,7 @@ func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	return x, x.refusal
 }
 
-func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	x, refusal := f.find(stmt)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -72,27 +74,27 @@ func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt parse.Statem
 	return d, nil
 }
 
-func (f *fakePipeline) Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	f.answers.Add(1)
 	f.mu.Lock()
 	f.last = s
 	f.mu.Unlock()
 	x, refusal := f.find(stmt)
 	if refusal != nil {
-		return Result{}, refusal
+		return pipeline.Result{}, refusal
 	}
 	rows := x.rows
 	if x.answer != nil {
 		var err error
 		if rows, err = x.answer(ctx, s, params); err != nil {
-			return Result{}, err
+			return pipeline.Result{}, err
 		}
 	}
 	tag := "SELECT"
 	if stmt.Kind == parse.KindShow {
 		tag = "SHOW"
 	}
-	return Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil
+	return pipeline.Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil
 }
 
 func normal(text string) string {
@@ -113,12 +115,12 @@ func numbers(n int) [][]policy.Value {
 
 func standardFixtures() map[string]fixture {
 	count := []sandbox.Column{column("count", policy.Int8)}
-	echo := func(_ context.Context, _ *Session, params []policy.Value) ([][]policy.Value, error) {
+	echo := func(_ context.Context, _ *pipeline.Session, params []policy.Value) ([][]policy.Value, error) {
 		return [][]policy.Value{params}, nil
 	}
 	return map[string]fixture{
 		"select count(*) from people": {columns: count, rows: [][]policy.Value{{int64(1234)}},
-			notices: []Notice{{Message: "cost: ε 0.1; left: ε 0.9; ±37 at 95 %"}}},
+			notices: []pipeline.Notice{{Message: "cost: ε 0.1; left: ε 0.9; ±37 at 95 %"}}},
 		"select 1":       {columns: []sandbox.Column{column("?column?", policy.Int4)}, rows: [][]policy.Value{{int64(1)}}},
 		"select 2":       {columns: []sandbox.Column{column("?column?", policy.Int4)}, rows: [][]policy.Value{{int64(2)}}},
 		"select 'x'":     {columns: []sandbox.Column{column("?column?", policy.Unknown)}, rows: [][]policy.Value{{"x"}}},
@@ -128,17 +130,17 @@ func standardFixtures() map[string]fixture {
 		"select count(*) from people where sex = $1": {params: []policy.Type{policy.Text}, columns: count, rows: [][]policy.Value{{int64(600)}}},
 		"select n from ten":                          {columns: []sandbox.Column{column("n", policy.Int8)}, rows: numbers(10)},
 		"select n from many":                         {columns: []sandbox.Column{column("n", policy.Int8)}, rows: numbers(100_000)},
-		"select slow": {columns: count, answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
+		"select slow": {columns: count, answer: func(ctx context.Context, _ *pipeline.Session, _ []policy.Value) ([][]policy.Value, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}},
-		"select panic": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) { panic("secret 42") }},
-		"select error": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+		"select panic": {columns: count, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) { panic("secret 42") }},
+		"select error": {columns: count, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 			return nil, io.ErrNoProgress
 		}},
 		"show dp.budget": {columns: []sandbox.Column{column("dp.budget", policy.Text)}, rows: [][]policy.Value{{"ε 0.9 of 1 left"}}},
-		"select too much": {columns: count, answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
-			return nil, &Failure{SQLState: "DP001", Message: "budget spent", Detail: "It costs more than is left.", Hint: "Ask what is free."}
+		"select too much": {columns: count, answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
+			return nil, &pgerror.Failure{SQLState: "DP001", Message: "budget spent", Detail: "It costs more than is left.", Hint: "Ask what is free."}
 		}},
 	}
 }

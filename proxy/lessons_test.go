@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 var (
@@ -58,8 +61,8 @@ func (l *lesson) failed(sql string, parsing bool) bool {
 			if parsing {
 				x.refusal = &refuse.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
 			} else {
-				x.answer = func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
-					return nil, failure(e.C, e.M)
+				x.answer = func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
+					return nil, pgerror.New(e.C, e.M)
 				}
 			}
 		})
@@ -125,7 +128,7 @@ func (l *lesson) learn(m recorded, skipping bool) (failing bool) {
 		l.statements[v.Name] = l.asked(v.SQL)
 		l.change(l.asked(v.SQL), func(x *fixture) {
 			for _, oid := range v.OIDs {
-				x.params = append(x.params, onWire(policy.Type(oid)))
+				x.params = append(x.params, encoding.WireType(policy.Type(oid)))
 			}
 		})
 		l.take("ParseComplete")

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 const (
@@ -92,7 +93,7 @@ func (c *session) login(p packet, o *opening) error {
 	}
 	address := addressOf(c.conn)
 	if o.secure == nil && !isLoopback(address) {
-		return failure("28000", "connections from other machines must be encrypted").withHint("Set sslmode=require.").fatal()
+		return pgerror.New("28000", "connections from other machines must be encrypted").WithHint("Set sslmode=require.").Fatal()
 	}
 	if err := c.authenticate(o, address); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (c *session) authenticate(o *opening, address string) error {
 		s.brake.succeeded(c.user, address)
 		s.metrics.logins.WithLabelValues("ok").Inc()
 	case !errors.Is(err, errSilent):
-		if describe(err).SQLState == stateWrongPassword {
+		if pgerror.Describe(err).SQLState == stateWrongPassword {
 			s.brake.failed(c.user, address, time.Now())
 		}
 		s.metrics.logins.WithLabelValues("failed").Inc()
@@ -145,7 +146,7 @@ func (c *session) admit(st startup) error {
 	}
 	for _, pair := range append(options, st.settings...) {
 		if f := c.settings.start(pair[0], pair[1]); f != nil {
-			return f.fatal()
+			return f.Fatal()
 		}
 	}
 	return nil
@@ -160,7 +161,7 @@ func (c *session) greet(st startup) error {
 	c.peer.user, c.peer.database, c.peer.started, c.peer.conn = c.user, c.database, time.Now(), c.conn
 	pid, key, err := c.server.keys.register(&c.wait, &c.peer, size)
 	if err != nil {
-		return failure("XX000", textInternal).fatal()
+		return pgerror.New("XX000", pgerror.TextInternal).Fatal()
 	}
 	c.pid = pid
 	c.log = c.log.With("user", c.user, "dataset", c.database, "pid", pid)
@@ -180,10 +181,10 @@ func (c *session) refresh() error {
 	}
 	u, d := p.User(c.user), p.Dataset(c.database)
 	if u == nil {
-		return failure("28000", "this user is no longer known").fatal()
+		return pgerror.New("28000", "this user is no longer known").Fatal()
 	}
 	if d == nil || !mayEnter(d, c.user) {
-		return failure("3D000", fmt.Sprintf("database %q does not exist", c.database)).withHint(entrances(p, c.user)).fatal()
+		return pgerror.New("3D000", fmt.Sprintf("database %q does not exist", c.database)).WithHint(entrances(p, c.user)).Fatal()
 	}
 	c.policy, c.dataset = p, d
 	c.settings.adopt(d, u)
@@ -228,7 +229,7 @@ func (c *session) end(err error) {
 		_ = c.back.Flush() // the client may be gone
 		return
 	}
-	f := describe(err)
+	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
 	c.send(errorResponse(f, "FATAL"))
 	if c.back.Flush() == nil {
@@ -270,10 +271,10 @@ func (s *Server) logPanic(value any, where string) {
 func interrupted(ctx context.Context) error {
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, errShutdown):
-		return failure("57P01", errShutdown.Error()).fatal()
+		return pgerror.New("57P01", errShutdown.Error()).Fatal()
 	case errors.Is(cause, errTimeout):
-		return failure("57014", errTimeout.Error())
+		return pgerror.New("57014", errTimeout.Error())
 	default:
-		return failure("57014", errCanceled.Error())
+		return pgerror.New("57014", errCanceled.Error())
 	}
 }

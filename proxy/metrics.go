@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // Metrics count what happens. Nothing in them depends on private rows: no sizes, no durations, no answers.
@@ -46,7 +47,7 @@ func NewMetrics() *Metrics {
 // Charged counts a charge.
 func (m *Metrics) Charged(dataset, kind string) { m.charges.WithLabelValues(dataset, kind).Inc() }
 
-func (m *Metrics) failed(err error, f *Failure) {
+func (m *Metrics) failed(err error, f *pgerror.Failure) {
 	m.errors.WithLabelValues(f.SQLState).Inc()
 	var refusal *refuse.Refusal
 	if errors.As(err, &refusal) {

@@ -6,13 +6,15 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // PREPARE and EXECUTE as statements. What PREPARE names, the extended protocol finds too, and the other way round.
 
 func (c *session) prepareNamed(ctx context.Context, k *command) error {
 	if c.statements[k.name] != nil {
-		return failure("42P05", fmt.Sprintf("prepared statement %q already exists", k.name))
+		return pgerror.New("42P05", fmt.Sprintf("prepared statement %q already exists", k.name))
 	}
 	if err := c.mayPrepare(); err != nil {
 		return err
@@ -25,19 +27,19 @@ func (c *session) prepareNamed(ctx context.Context, k *command) error {
 }
 
 // executeNamed answers a prepared SELECT.
-func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) executeNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	stmt, arguments, err := c.named(ctx, &k.Statement, params)
 	if err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	return c.selectRows(ctx, stmt, arguments)
 }
 
 // explainNamed explains a prepared SELECT with its arguments.
-func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) explainNamed(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	stmt, arguments, err := c.named(ctx, &k.Explain.Statement, params)
 	if err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	whole, explain := k.Statement, *k.Explain
 	explain.Statement, whole.Explain = stmt, &explain
@@ -52,13 +54,13 @@ func (c *session) named(ctx context.Context, k *parse.Statement, params []policy
 		return none, nil, missingStatement(k.Prepared)
 	}
 	if stmt.command == nil || stmt.command.Kind != parse.KindSelect {
-		return none, nil, failure("DP002", "EXECUTE runs a prepared SELECT only").withHint("Send the statement itself.")
+		return none, nil, pgerror.New("DP002", "EXECUTE runs a prepared SELECT only").WithHint("Send the statement itself.")
 	}
 	if err := c.renew(ctx, stmt); err != nil {
 		return none, nil, err
 	}
 	if k.ArgumentCount != len(stmt.params) {
-		f := failure("42601", fmt.Sprintf("wrong number of parameters for prepared statement %q", k.Prepared))
+		f := pgerror.New("42601", fmt.Sprintf("wrong number of parameters for prepared statement %q", k.Prepared))
 		f.Detail = fmt.Sprintf("Expected %d parameters but got %d.", len(stmt.params), k.ArgumentCount)
 		return none, nil, f
 	}
@@ -72,7 +74,7 @@ func (c *session) named(ctx context.Context, k *parse.Statement, params []policy
 	}
 	rows := computed.Rows.Value().Data
 	if len(rows) != 1 {
-		return none, nil, failure("DP002", "an argument of EXECUTE is a set of rows").withHint("Give each parameter one value.")
+		return none, nil, pgerror.New("DP002", "an argument of EXECUTE is a set of rows").WithHint("Give each parameter one value.")
 	}
 	return stmt.command.Statement, rows[0], nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -30,7 +32,7 @@ const treeSize = 64
 
 // keep counts bytes that the session keeps as its user's, and refuses what is too much.
 func (c *session) keep(bytes int64) error {
-	if err := c.server.workers.kept.add(c.user, bytes, c.policy.Server.Limits.UserMemory); err != nil {
+	if err := c.server.workers.Keep(c.user, bytes, c.policy.Server.Limits.UserMemory); err != nil {
 		return err
 	}
 	c.held += bytes
@@ -39,7 +41,7 @@ func (c *session) keep(bytes int64) error {
 
 func (c *session) forget(bytes int64) {
 	c.held -= bytes
-	_ = c.server.workers.kept.add(c.user, -bytes, 0) // less is always granted
+	_ = c.server.workers.Keep(c.user, -bytes, 0) // less is always granted
 }
 
 // keepRows counts the rows that a portal has drawn. Without room for them it has none; they are free when they are asked for
@@ -50,7 +52,7 @@ func (c *session) keepRows(p *portal) error {
 	}
 	size := p.result.Rows.Value().Size()
 	if err := c.keep(size); err != nil {
-		p.result = Result{}
+		p.result = pipeline.Result{}
 		return err
 	}
 	p.kept += size
@@ -76,7 +78,7 @@ func columnTypes(columns []sandbox.Column) []policy.Type {
 	}
 	types := make([]policy.Type, len(columns))
 	for i, col := range columns {
-		types[i] = onWire(col.Type)
+		types[i] = encoding.WireType(col.Type)
 	}
 	return types
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -39,7 +41,7 @@ type upstream struct {
 	conn    *pgconn.PgConn
 	sent    map[string]string // settings that the server knows
 	block   bool              // the implicit transaction of several statements is open
-	notices []Notice
+	notices []pipeline.Notice
 }
 
 // followed are the settings that mean something to a statement. Values come in one known form, so those that only
@@ -129,7 +131,7 @@ func (p *passThrough) use(user, database string, pid uint32) (*upstream, error) 
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 20 * time.Second}
 	}
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		u.notices = append(u.notices, Notice{Severity: n.Severity, SQLState: n.Code, Message: n.Message, Detail: n.Detail, Hint: n.Hint})
+		u.notices = append(u.notices, pipeline.Notice{Severity: n.Severity, SQLState: n.Code, Message: n.Message, Detail: n.Detail, Hint: n.Hint})
 	}
 	if u.conn, err = pgconn.ConnectConfig(context.Background(), config); err != nil {
 		u.mu.Unlock()
@@ -139,7 +141,7 @@ func (p *passThrough) use(user, database string, pid uint32) (*upstream, error) 
 }
 
 // follow tells the server of settings that changed.
-func (u *upstream) follow(ctx context.Context, s *Session) {
+func (u *upstream) follow(ctx context.Context, s *pipeline.Session) {
 	var list []string
 	var values [][]byte
 	for name, value := range s.Settings.Variables {
@@ -157,12 +159,12 @@ func (u *upstream) follow(ctx context.Context, s *Session) {
 }
 
 // shown is an error as the session shows it.
-func shown(err error, from int) *Failure {
+func shown(err error, from int) *pgerror.Failure {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
-		return failure("58000", "the server behind the proxy: "+err.Error())
+		return pgerror.New("58000", "the server behind the proxy: "+err.Error())
 	}
-	f := &Failure{SQLState: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint}
+	f := &pgerror.Failure{SQLState: e.Code, Message: e.Message, Detail: e.Detail, Hint: e.Hint}
 	if e.Position > 0 {
 		f.Position = int(e.Position) + from
 	}
@@ -185,7 +187,7 @@ func byDesign(text string) *refuse.Refusal {
 	return nil
 }
 
-func (p *passThrough) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
 		return planner.Description{}, r
 	}
@@ -212,13 +214,13 @@ func (p *passThrough) Describe(ctx context.Context, s *Session, stmt parse.State
 	return d, nil
 }
 
-func (p *passThrough) Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (p *passThrough) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	if r := byDesign(stmt.Text); r != nil {
-		return Result{}, r
+		return pipeline.Result{}, r
 	}
 	u, err := p.use(s.User, s.Database, s.PID)
 	if err != nil {
-		return Result{}, shown(err, 0)
+		return pipeline.Result{}, shown(err, 0)
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
@@ -226,19 +228,18 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt parse.Stateme
 	if u.conn.TxStatus() == 'I' && !alone.MatchString(stmt.Text) {
 		u.block = true
 		if _, err := u.conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
-			return Result{}, shown(err, 0)
+			return pipeline.Result{}, shown(err, 0)
 		}
 	}
 	told, err := u.conn.Prepare(ctx, "", stmt.Text, typesOf(stmt.ParamTypes))
 	if err != nil {
-		return Result{Notices: u.notices}, shown(err, stmt.From)
+		return pipeline.Result{Notices: u.notices}, shown(err, stmt.From)
 	}
 	values := make([][]byte, len(params))
 	for i, v := range params {
 		if v != nil {
-			e := &encoder{zone: time.UTC, floatDigits: 1}
-			if values[i], err = e.text([]byte{}, policy.Type(told.ParamOIDs[i]), v); err != nil {
-				return Result{}, err
+			if values[i], err = textOf(policy.Type(told.ParamOIDs[i]), v); err != nil {
+				return pipeline.Result{}, err
 			}
 		}
 	}
@@ -248,9 +249,9 @@ func (p *passThrough) Answer(ctx context.Context, s *Session, stmt parse.Stateme
 	}
 	answer := u.conn.ExecPrepared(ctx, "", values, nil, formats).Read()
 	if answer.Err != nil {
-		return Result{Notices: u.notices}, shown(answer.Err, stmt.From)
+		return pipeline.Result{Notices: u.notices}, shown(answer.Err, stmt.From)
 	}
-	r := Result{Tag: answer.CommandTag.String(), Notices: u.notices}
+	r := pipeline.Result{Tag: answer.CommandTag.String(), Notices: u.notices}
 	if strings.HasPrefix(r.Tag, "SELECT ") && len(told.Fields) > 0 {
 		r.Tag = "SELECT"
 	}

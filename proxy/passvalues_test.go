@@ -4,22 +4,33 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // binaryOf is the format in which a value comes: text where it may be no value of dpproxy's types, as numeric's NaN.
 func binaryOf(t policy.Type) int16 {
-	_, list := elements[t]
-	switch t {
-	case 1033, oidVoid, oidRegproc, oidRegclass, oidRegtype, oidRegNS, oidRegRole:
+	if encoding.NamesQuery(t) != "" || t == 1033 || t == 2278 { // aclitem, void
 		return 0
 	}
-	if list || widths[t] > 1 {
+	width := encoding.RowDescription([]sandbox.Column{{Type: t}}, nil).Fields[0].DataTypeSize
+	if _, list := encoding.ElementOf(t); list || width > 1 {
 		return 1
 	}
 	return 0
+}
+
+// textOf is the text form of a value.
+func textOf(t policy.Type, v policy.Value) ([]byte, error) {
+	columns := []sandbox.Column{{Type: t}}
+	e := encoding.NewEncoder(columns, nil, encoding.Style{Zone: time.UTC, FloatDigits: 1}, nil)
+	row, err := e.Row(nil, privacy.Published(sandbox.Rows{Columns: columns, Data: [][]policy.Value{{v}}}), 0)
+	if err != nil {
+		return nil, err
+	}
+	return row[11:], nil // behind the heads of the message and of its one value
 }
 
 // valuesOf reads a row. What is of no type that dpproxy offers stays text.
@@ -30,9 +41,10 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 			continue
 		}
 		if formats[i] == 1 {
-			if list, ok := listOf(elements[columns[i].Type], raw); ok {
+			element, _ := encoding.ElementOf(columns[i].Type)
+			if list, ok := listOf(element, raw); ok {
 				out[i] = list
-			} else if v, err := readBinary(nil, columns[i].Type, raw); err == nil {
+			} else if v, f := encoding.Parameter(0, columns[i].Type, 1, raw, nil, time.UTC); f == nil {
 				out[i] = v
 			} else {
 				out[i] = "a value that dpproxy's types do not hold"
@@ -40,7 +52,7 @@ func valuesOf(row [][]byte, columns []sandbox.Column, formats []int16) []policy.
 			continue
 		}
 		out[i] = string(raw)
-		if v, f := readText(scalar.Env{Zone: time.UTC}, columns[i].Type, string(raw)); f == nil {
+		if v, f := encoding.Parameter(0, columns[i].Type, 0, raw, nil, time.UTC); f == nil {
 			out[i] = v
 		}
 	}
@@ -76,8 +88,8 @@ func listOf(element policy.Type, raw []byte) (list []policy.Value, ok bool) {
 				list = append(list, nil)
 				continue
 			}
-			v, err := readBinary(nil, element, rest[:size])
-			list, rest, ok = append(list, v), rest[size:], ok && err == nil
+			v, f := encoding.Parameter(0, element, 1, rest[:size], nil, time.UTC)
+			list, rest, ok = append(list, v), rest[size:], ok && f == nil
 		}
 		return list
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -63,16 +65,10 @@ type Priced struct {
 	Status    PricedStatus
 	Cost      privacy.Cost // zero: free
 	Error     string       // of the counts in the answer, in words
-	Leaves    []PricedLeaf
+	Leaves    []pipeline.OfferedLeaf
 	Notes     []string
-	RefusalID string   // of the catalogue, where it comes from there
-	Failure   *Failure // why not; Position counts characters of the whole script
-}
-
-// PricedLeaf is how one aggregation is answered.
-type PricedLeaf struct {
-	SQL, Table, Kind, Source, Mechanism, Cost string
-	Errors                                    []string
+	RefusalID string           // of the catalogue, where it comes from there
+	Failure   *pgerror.Failure // why not; Position counts characters of the whole script
 }
 
 // Set gives a setting its value as at the start of a session.
@@ -111,7 +107,7 @@ func (p *Pricer) Spend() (privacy.Epsilon, error) {
 }
 
 // Left is the balance before the first statement.
-func (p *Pricer) Left() privacy.Cost { return remaining(p.Balance) }
+func (p *Pricer) Left() privacy.Cost { return pipeline.Remaining(p.Balance) }
 
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
 // whatever she holds.
@@ -154,7 +150,7 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect parse.Dialect) 
 		return out.refused(refusal)
 	}
 	if len(commands) != 1 {
-		return out.refused(failure("42601", "this is no statement"))
+		return out.refused(pgerror.New("42601", "this is no statement"))
 	}
 	k := &commands[0]
 	out.ReadAs = k.Translation()
@@ -175,7 +171,7 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect parse.Dialect) 
 }
 
 // assign does what SET and RESET do to the statements behind them.
-func (p *Pricer) assign(k *command) *Failure {
+func (p *Pricer) assign(k *command) *pgerror.Failure {
 	switch {
 	case k.Kind == parse.KindReset && k.name == "" || k.Kind == parse.KindDiscard && k.name == "":
 		p.session().resetAll()
@@ -189,36 +185,23 @@ func (p *Pricer) assign(k *command) *Failure {
 
 // query prices a SELECT.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Priced {
-	s := &Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
+	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
 	p.selects = append(p.selects, planner.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
-	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: s.Settings.Settings, Holdings: p.held, Now: p.Now})
+	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)
 	if refusal != nil {
 		return out.refused(refusal)
 	}
-	sandboxed := dialect.PostgreSQL
-	if p.Engine != nil {
-		sandboxed = p.Engine.Dialect()
-	}
-	queries, above, refusal := render(context.Background(), plan, p.Private, sandboxed, p.Log)
-	if refusal == nil && plan.Outer.Direct == nil && p.Engine != nil {
-		_, refusal = (&Answerer{engine: p.Engine, log: p.Log, workers: NewWorkers(0, 0)}).outerColumns(ctx, s, plan, above)
-	}
-	if refusal != nil {
-		return out.refused(refusal)
-	}
-	out.Status, out.Cost, out.Error, out.Notes = PricedAnswered, plan.Cost, errorText(plan), plan.Notes
-	for _, l := range explained(plan, queries, above).Leaves {
-		out.Leaves = append(out.Leaves, PricedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
-	}
+	plan := offer.Plan
+	out.Status, out.Cost, out.Error, out.Notes, out.Leaves = PricedAnswered, plan.Cost, offer.Error, plan.Notes, offer.Leaves
 	left := p.Left()
 	if !p.Each {
 		left = accounting.Less(left, p.spent)
 	}
 	if !plan.Cost.Fits(left) {
 		out.Status = PricedDear
-		out.Failure = failure("DP001", fmt.Sprintf("the budget does not hold it: it costs %s, and %s is left", plan.Cost, left)).
-			withHint("A smaller dp.epsilon costs less and is less exact.")
+		out.Failure = pgerror.New("DP001", fmt.Sprintf("the budget does not hold it: it costs %s, and %s is left", plan.Cost, left)).
+			WithHint("A smaller dp.epsilon costs less and is less exact.")
 		return out
 	}
 	p.spent = p.spent.Plus(plan.Cost)
@@ -245,17 +228,16 @@ func (p *Pricer) hold(plan *planner.Plan) {
 				p.refined(m.Ladder.From)
 			}
 			if !m.Held {
-				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: item(m), At: p.Now})
+				p.bought = append(p.bought, ledger.Release{ID: -1 - int64(len(p.bought)), Item: pipeline.Item(m), At: p.Now})
 			}
 		}
 	}
-	var index holdingsIndex
-	p.held = index.of(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
+	p.held = pipeline.HoldingsOf(append(append([]ledger.Release{}, p.Held...), p.bought...), p.User, p.Dataset.ID)
 }
 
 // refused says why a statement is not answered.
 func (out Priced) refused(err error) Priced {
-	out.Status, out.Failure = PricedRefused, describe(err)
+	out.Status, out.Failure = PricedRefused, pgerror.Describe(err)
 	if r, ok := err.(*refuse.Refusal); ok {
 		out.RefusalID = r.ID
 	}
@@ -276,26 +258,6 @@ func Amount(c privacy.Cost, a privacy.Accountant) (amount, unit string) {
 		return c.Rho.String(), "rho"
 	}
 	return c.Epsilon.String(), "epsilon"
-}
-
-// Place gives a failure's position as line and column, from 1; zeros: it has none.
-func (f *Failure) Place(script string) (line, column int) {
-	if f.Position <= 0 {
-		return 0, 0
-	}
-	line, column = 1, 1
-	n := 1
-	for _, c := range script {
-		if n == f.Position {
-			break
-		}
-		if n++; c == '\n' {
-			line, column = line+1, 1
-		} else {
-			column++
-		}
-	}
-	return line, column
 }
 
 // Line is the line of a byte offset of a script, from 1.

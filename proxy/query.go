@@ -11,6 +11,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // longRows is the number of rows from which on a user's sessions encode them in turn, a part at a time. No part waits for a
@@ -95,11 +98,11 @@ const longText = 4 << 10
 // read parses the text of a message.
 func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	if !utf8.ValidString(text) {
-		return nil, failure("22021", `invalid byte sequence for encoding "UTF8"`)
+		return nil, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
 	var refusal *refuse.Refusal
-	work := func() {
+	parse := func() {
 		if dialect := c.settings.dialect(); dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
 		} else {
@@ -107,8 +110,8 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 		}
 	}
 	if len(text) < longText {
-		work()
-	} else if err := c.server.workers.briefly(ctx, c.user, work); err != nil {
+		parse()
+	} else if err := c.server.workers.Briefly(ctx, c.user, parse); err != nil {
 		return nil, interrupted(ctx)
 	}
 	if refusal != nil {
@@ -140,7 +143,7 @@ func (c *session) answer(ctx context.Context, k *command) error {
 		return c.sendCopy(ctx, k.Copy, result)
 	}
 	formats, names := c.cursorFormats(k)
-	c.send(rowDescription(result.Columns, formats))
+	c.send(encoding.RowDescription(result.Columns, formats))
 	rows := len(result.Rows.Value().Data)
 	if err := c.sendRows(ctx, c.encoder(result, formats, names), result, 0, rows); err != nil {
 		return err
@@ -165,47 +168,46 @@ func countedTag(tag string, rows int) string {
 }
 
 // encoder writes the rows of a result as the settings say.
-func (c *session) encoder(result Result, formats []int16, names objectNames) *encoder {
+func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
 	digits, err := strconv.Atoi(c.settings.value("extra_float_digits"))
 	if err != nil {
 		digits = 1
 	}
-	e := newEncoder(result.Columns, formats, c.settings.current().Zone, digits)
-	e.names, e.intervals, e.charset = names, c.settings.value("intervalstyle"), c.charset()
-	return e
+	return encoding.NewEncoder(result.Columns, formats, encoding.Style{Zone: c.settings.current().Zone, FloatDigits: digits,
+		Intervals: c.settings.value("intervalstyle"), Charset: c.charset()}, names)
 }
 
 // unsent says why a value was not sent.
 func unsent(err error, otherwise string) error {
-	var f *Failure
+	var f *pgerror.Failure
 	if errors.As(err, &f) {
 		return f
 	}
-	return failure("42883", otherwise)
+	return pgerror.New("42883", otherwise)
 }
 
 // sendRows sends the rows of a result from one index up to, not including, another. A cancel request ends it: the answer is
 // paid for, and comes again for free.
-func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from, to int) error {
+func (c *session) sendRows(ctx context.Context, e *encoding.Encoder, result pipeline.Result, from, to int) error {
 	var err error
 	buffer := c.buffer[:0]
 	for i := from; i < to; {
 		encode := func() {
 			for ; i < to && len(buffer) < flushAt && err == nil; i++ {
-				buffer, err = e.row(buffer, result.Rows, i)
+				buffer, err = e.Row(buffer, result.Rows, i)
 			}
 		}
 		if to-from < longRows {
 			encode()
-		} else if c.server.workers.briefly(ctx, c.user, encode) != nil {
+		} else if c.server.workers.Briefly(ctx, c.user, encode) != nil {
 			return interrupted(ctx)
 		}
 		if err != nil {
-			c.back.Send(encodedRows(buffer))
+			c.back.Send(encoding.EncodedRows(buffer))
 			return unsent(err, "a value cannot be sent in the format that was asked for")
 		}
 		if len(buffer) >= flushAt {
-			c.back.Send(encodedRows(buffer))
+			c.back.Send(encoding.EncodedRows(buffer))
 			if err := c.flushPart(ctx); err != nil {
 				return err
 			}
@@ -213,7 +215,7 @@ func (c *session) sendRows(ctx context.Context, e *encoder, result Result, from,
 		}
 	}
 	if len(buffer) > 0 {
-		c.back.Send(encodedRows(buffer))
+		c.back.Send(encoding.EncodedRows(buffer))
 	}
 	if cap(buffer) <= 2*flushAt {
 		c.buffer = buffer

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 )
 
 // Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
@@ -59,8 +60,8 @@ type Config struct {
 	Pipeline Pipeline
 	Log      *slog.Logger
 	Limits   Limits
-	Workers  *Workers // the pipeline's; nil: some of the server's own
-	Metrics  *Metrics // nil: a new set
+	Workers  *admission.Workers // the pipeline's; nil: some of the server's own
+	Metrics  *Metrics           // nil: a new set
 	// Secret fixes the salts that unknown users are shown; with an empty one they change at each start.
 	Secret []byte
 }
@@ -75,8 +76,8 @@ type Server struct {
 	gate     *gate
 	brake    *brake
 	users    *userLimits
-	turns    *turns
-	workers  *Workers
+	turns    *admission.Turns
+	workers  *admission.Workers
 	parse    func(text string) ([]command, *refuse.Refusal)
 	listener net.Listener
 	started  chan struct{}
@@ -108,7 +109,7 @@ func New(c Config) (*Server, error) {
 		c.Metrics = NewMetrics()
 	}
 	if c.Workers == nil {
-		c.Workers = NewWorkers(0, 0)
+		c.Workers = admission.NewWorkers(0, 0)
 	}
 	if len(c.Secret) == 0 {
 		c.Secret = make([]byte, 32)
@@ -118,7 +119,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(),
-		turns: newTurns(time.Second), workers: c.Workers,
+		turns: admission.NewTurns(time.Second), workers: c.Workers,
 		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
 		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())

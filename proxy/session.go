@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -43,7 +48,7 @@ type session struct {
 	reported map[string]string // values of reported variables that the client knows
 	seen     uint64            // settings epoch of reported
 	held     int64             // bytes that the session keeps, of its user's
-	view     *Session          // of the current policy and settings
+	view     *pipeline.Session // of the current policy and settings
 	viewed   uint64
 	source   string // the message that is handled, as written
 	list     []*sandbox.Prepared
@@ -56,7 +61,7 @@ func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			c.server.logPanic(r, "session")
-			err = failure("XX000", textInternal).fatal()
+			err = pgerror.New("XX000", pgerror.TextInternal).Fatal()
 		}
 	}()
 	for {
@@ -79,7 +84,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 		}
 	}
 	if c.server.draining.Load() || c.peer.ended.Load() {
-		return nil, failure("57P01", errShutdown.Error()).fatal()
+		return nil, pgerror.New("57P01", errShutdown.Error()).Fatal()
 	}
 	msg, err := c.back.Receive()
 	if err == nil {
@@ -92,13 +97,13 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	var tooLong *pgproto3.ExceededMaxBodyLenErr
 	switch {
 	case (c.server.draining.Load() || c.peer.ended.Load()) && errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, failure("57P01", errShutdown.Error()).fatal()
+		return nil, pgerror.New("57P01", errShutdown.Error()).Fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.tx.block:
-		return nil, failure("25P03", "terminating connection due to idle-in-transaction timeout").fatal()
+		return nil, pgerror.New("25P03", "terminating connection due to idle-in-transaction timeout").Fatal()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, failure("57P05", "terminating connection due to idle-session timeout").fatal()
+		return nil, pgerror.New("57P05", "terminating connection due to idle-session timeout").Fatal()
 	case errors.As(err, &tooLong):
-		return nil, failure("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").fatal()
+		return nil, pgerror.New("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").Fatal()
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
 		return nil, errSilent
 	}
@@ -106,7 +111,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	if errors.As(err, &network) {
 		return nil, errSilent
 	}
-	return nil, failure("08P01", "malformed message").fatal()
+	return nil, pgerror.New("08P01", "malformed message").Fatal()
 }
 
 // answering begins the grid of what a message brings, with the first message after ReadyForQuery. Sync and Flush bring
@@ -147,7 +152,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	if c.skipping {
 		return nil
 	}
-	if refusal := c.charset().heard(msg); refusal != nil {
+	if refusal := c.charset().Heard(msg); refusal != nil {
 		if _, simple := msg.(*pgproto3.Query); !simple {
 			return c.extended(refusal)
 		}
@@ -175,13 +180,13 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	case *pgproto3.Flush:
 		return c.flush()
 	case *pgproto3.FunctionCall:
-		if err := c.fail(failure("0A000", "function calls by message are not available")); err != nil {
+		if err := c.fail(pgerror.New("0A000", "function calls by message are not available")); err != nil {
 			return err
 		}
 		c.endImplicit()
 		return c.ready()
 	}
-	return failure("08P01", "unexpected message").fatal()
+	return pgerror.New("08P01", "unexpected message").Fatal()
 }
 
 // extended ends the handling of a message of the extended protocol: after an error everything up to Sync is ignored.
@@ -214,15 +219,23 @@ func (c *session) fail(err error) error {
 	if isFatal(err) {
 		return err
 	}
-	f := describe(err)
+	f := pgerror.Describe(err)
 	c.server.metrics.failed(err, f)
 	c.send(errorResponse(f, "ERROR"))
 	c.abort()
 	return nil
 }
 
+// charset is the session's own.
+func (c *session) charset() *encoding.Charset {
+	if c.settings == nil {
+		return nil // not logged in
+	}
+	return encoding.CharsetOf(c.settings.value("client_encoding"))
+}
+
 // send sends a message that has text.
-func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().said(msg)) }
+func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().Said(msg)) }
 
 func (c *session) flush() error {
 	c.pace.hold()
@@ -270,13 +283,13 @@ func (c *session) report() {
 		value := v.shown(c.settings.value(low))
 		if old, ok := c.reported[low]; !ok || old != value {
 			c.reported[low] = value
-			c.send(&pgproto3.ParameterStatus{Name: v.name, Value: wire(value)})
+			c.send(&pgproto3.ParameterStatus{Name: v.name, Value: encoding.CString(value)})
 		}
 	}
 }
 
 // notify sends a notice, unless the client wants to hear less.
-func (c *session) notify(n Notice) {
+func (c *session) notify(n pipeline.Notice) {
 	if loudness(n.Severity) < loudness(c.settings.value("client_min_messages")) {
 		return
 	}
@@ -284,11 +297,11 @@ func (c *session) notify(n Notice) {
 }
 
 // current is what a Pipeline may know of the session now.
-func (c *session) current() *Session {
+func (c *session) current() *pipeline.Session {
 	cursors, statements := c.cursorList(), c.preparedList()
-	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !sameList(c.view.Prepared, statements) {
+	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
 		c.viewed = c.settings.epoch
-		c.view = &Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
+		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
 			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
@@ -304,22 +317,22 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
-func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()
-	ctx, release := c.pace.onGrid(metered(ctx))
+	ctx, release := c.pace.onGrid(admission.Metered(ctx))
 	defer release()
 	limits := c.policy.Server.Limits
-	if !c.server.turns.ticket(c.user, limits.StatementsPerSecond, time.Now()) {
-		return Result{}, failure("53400", "too many statements a second").withHint("Ask again a second later.")
+	if !c.server.turns.Ticket(c.user, limits.StatementsPerSecond, time.Now()) {
+		return pipeline.Result{}, pgerror.New("53400", "too many statements a second").WithHint("Ask again a second later.")
 	}
-	over, err := c.server.turns.wait(ctx, c.user, limits.UserStatements)
+	over, err := c.server.turns.Wait(ctx, c.user, limits.UserStatements)
 	if err != nil {
-		return Result{}, c.cutShort(ctx)
+		return pipeline.Result{}, c.cutShort(ctx)
 	}
 	type outcome struct {
-		result Result
+		result pipeline.Result
 		err    error
 	}
 	view, pace, done := c.current(), c.pace, make(chan outcome, 1)
@@ -332,7 +345,7 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 		defer func() {
 			if r := recover(); r != nil {
 				c.server.logPanic(r, "answer")
-				o = outcome{err: failure("XX000", textInternal).fatal()}
+				o = outcome{err: pgerror.New("XX000", pgerror.TextInternal).Fatal()}
 			}
 			done <- o
 		}()
@@ -341,11 +354,11 @@ func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy
 	select {
 	case o := <-done:
 		if o.err != nil && ctx.Err() != nil {
-			return Result{}, c.cutShort(ctx)
+			return pipeline.Result{}, c.cutShort(ctx)
 		}
 		return o.result, o.err
 	case <-ctx.Done():
-		return Result{}, c.cutShort(ctx)
+		return pipeline.Result{}, c.cutShort(ctx)
 	}
 }
 

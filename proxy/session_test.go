@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -171,7 +172,7 @@ func TestShutdown(t *testing.T) {
 	b := start(t)
 	release := make(chan struct{})
 	b.pipeline.fixtures["select held"] = fixture{columns: standardFixtures()["select 1"].columns,
-		answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+		answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 			<-release
 			return [][]policy.Value{{int64(1)}}, nil
 		}}
@@ -277,7 +278,7 @@ func TestRunningLimit(t *testing.T) {
 	b.limit(t, policy.Limits{Connections: 9, UserConnections: 9, UserStatements: 1})
 	release := make(chan struct{})
 	b.pipeline.fixtures["select paid"] = fixture{columns: standardFixtures()["select 1"].columns,
-		answer: func(context.Context, *Session, []policy.Value) ([][]policy.Value, error) {
+		answer: func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 			<-release // paid: goes on, whatever the client does
 			return numbers(1), nil
 		}}

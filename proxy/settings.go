@@ -12,6 +12,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // mostCustom bounds the variables of a client's own invention (a.b) in a session.
@@ -46,7 +48,7 @@ type settings struct {
 	started values // at start-up
 	state   settingsState
 
-	effective Settings
+	effective pipeline.Settings
 	fresh     bool   // effective is up to date
 	epoch     uint64 // changes with every change
 }
@@ -112,7 +114,7 @@ func ofTransaction(name string) bool {
 }
 
 // canonical finds the lower-case name of a variable that can be set, or says why it cannot be.
-func canonical(name string) (string, *Failure) {
+func canonical(name string) (string, *pgerror.Failure) {
 	low := strings.ToLower(name)
 	switch {
 	case low == "timezone" || low == "time zone":
@@ -126,15 +128,15 @@ func canonical(name string) (string, *Failure) {
 	case customName(low):
 		return low, nil
 	}
-	return "", failure("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
+	return "", pgerror.New("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
 }
 
 // unknownSetting refuses a dp.* name that is no variable; readable are names that SHOW knows beside the variables.
-func unknownSetting(name string, readable ...string) *Failure {
+func unknownSetting(name string, readable ...string) *pgerror.Failure {
 	if laterVariables[name] {
-		return failure("42704", fmt.Sprintf("parameter %q is not available yet", name))
+		return pgerror.New("42704", fmt.Sprintf("parameter %q is not available yet", name))
 	}
-	f := failure("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
+	f := pgerror.New("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
 	for i := range dpVariables {
 		readable = append(readable, dpVariables[i].name)
 	}
@@ -145,9 +147,9 @@ func unknownSetting(name string, readable ...string) *Failure {
 		}
 	}
 	if nearest != "" {
-		return f.withHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
+		return f.WithHint(fmt.Sprintf("Perhaps you meant %s.", nearest))
 	}
-	return f.withHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid and dp.dialect.")
+	return f.WithHint("There are dp.epsilon, dp.max_error, dp.confidence, dp.error_columns, dp.alarms, dp.release, dp.offgrid and dp.dialect.")
 }
 
 func customName(name string) bool {
@@ -164,7 +166,7 @@ func customName(name string) bool {
 }
 
 // check returns a variable's canonical name and value.
-func (s *settings) check(name, value string) (string, string, *Failure) {
+func (s *settings) check(name, value string) (string, string, *pgerror.Failure) {
 	name, f := canonical(name)
 	if f != nil {
 		return "", "", f
@@ -172,7 +174,7 @@ func (s *settings) check(name, value string) (string, string, *Failure) {
 	v := known[name]
 	if v == nil {
 		if len(value) > mostValueBytes || s.customs() >= mostCustom {
-			return "", "", failure("53400", "too many or too long variables of the client's own")
+			return "", "", pgerror.New("53400", "too many or too long variables of the client's own")
 		}
 		return name, value, nil
 	}
@@ -193,7 +195,7 @@ func (s *settings) customs() int {
 }
 
 // start sets a variable at start-up.
-func (s *settings) start(name, value string) *Failure {
+func (s *settings) start(name, value string) *pgerror.Failure {
 	name, value, f := s.check(name, value)
 	if f == nil {
 		s.started = s.started.with(name, value)
@@ -203,7 +205,7 @@ func (s *settings) start(name, value string) *Failure {
 }
 
 // set sets a variable for the session, or until the transaction ends.
-func (s *settings) set(name, value string, local bool) *Failure {
+func (s *settings) set(name, value string, local bool) *pgerror.Failure {
 	name, value, f := s.check(name, value)
 	if f != nil {
 		return f
@@ -219,19 +221,19 @@ func (s *settings) set(name, value string, local bool) *Failure {
 }
 
 // resettable finds the lower-case name of a variable that can be reset, or says why it cannot be.
-func resettable(name string) (string, *Failure) {
+func resettable(name string) (string, *pgerror.Failure) {
 	name, f := canonical(name)
 	if f != nil {
 		return "", f
 	}
 	if v := known[name]; v != nil && v.fixed {
-		return "", failure("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
+		return "", pgerror.New("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
 	}
 	return name, nil
 }
 
 // reset gives a variable the value that it had at start-up.
-func (s *settings) reset(name string, local bool) *Failure {
+func (s *settings) reset(name string, local bool) *pgerror.Failure {
 	name, f := resettable(name)
 	if f != nil {
 		return f
@@ -269,7 +271,7 @@ func (s *settings) endTransaction() {
 }
 
 // show returns the name and value of a variable as SHOW writes them.
-func (s *settings) show(name string) (string, string, *Failure) {
+func (s *settings) show(name string) (string, string, *pgerror.Failure) {
 	low, f := canonical(name)
 	if f != nil {
 		return "", "", f
@@ -281,7 +283,7 @@ func (s *settings) show(name string) (string, string, *Failure) {
 				return low, value, nil
 			}
 		}
-		return "", "", failure("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
+		return "", "", pgerror.New("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
 	}
 	return v.name, v.shown(s.value(low)), nil
 }
@@ -297,7 +299,7 @@ func (s *settings) all() [][3]string {
 }
 
 // current returns the settings in force, typed. It is kept until something changes.
-func (s *settings) current() Settings {
+func (s *settings) current() pipeline.Settings {
 	if s.fresh {
 		return s.effective
 	}
@@ -312,7 +314,7 @@ func (s *settings) current() Settings {
 			}
 		}
 	}
-	s.effective = Settings{Settings: s.typed(), Variables: all}
+	s.effective = pipeline.Settings{Settings: s.typed(), Variables: all}
 	s.fresh = true
 	return s.effective
 }

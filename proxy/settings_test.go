@@ -1,13 +1,14 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 func session0(t *testing.T) *settings {
@@ -63,8 +64,7 @@ func TestVariables(t *testing.T) {
 		}
 	}
 	for name, hint := range map[string]string{"dp.epsilom": "Perhaps you meant dp.epsilon.", "dp.budgt": "Perhaps you meant dp.budget."} {
-		_, err := (&Answerer{}).answerShow(context.Background(), &Session{}, name)
-		if f := describe(err); f.SQLState != "42704" || f.Hint != hint {
+		if f := pgerror.Describe(notShown(name)); f.SQLState != "42704" || f.Hint != hint {
 			t.Errorf("SHOW %s: %+v, want the hint %s", name, f, hint)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // The codes that stand where a start-up packet has its protocol version.
@@ -70,20 +72,20 @@ type startup struct {
 // parseStartup reads the parameters of a start-up packet of protocol 3.x.
 func parseStartup(p packet) (startup, error) {
 	if p.code>>16 != 3 {
-		return startup{}, failure("0A000", fmt.Sprintf(
-			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.%d", p.code>>16, p.code&0xFFFF, newestMinor)).fatal()
+		return startup{}, pgerror.New("0A000", fmt.Sprintf(
+			"unsupported frontend protocol %d.%d: server supports 3.0 to 3.%d", p.code>>16, p.code&0xFFFF, newestMinor)).Fatal()
 	}
 	s := startup{asked: p.code & 0xFFFF}
 	s.minor = min(s.asked, newestMinor)
 	if s.minor == 1 {
 		s.minor = 0 // 3.1 was never in use
 	}
-	layout := failure("08P01", "invalid startup packet layout: expected terminator as last byte").fatal()
+	layout := pgerror.New("08P01", "invalid startup packet layout: expected terminator as last byte").Fatal()
 	if len(p.body) == 0 || p.body[len(p.body)-1] != 0 {
 		return startup{}, layout
 	}
 	if !utf8.Valid(p.body) {
-		return startup{}, failure("22021", `invalid byte sequence for encoding "UTF8" in startup packet`).fatal()
+		return startup{}, pgerror.New("22021", `invalid byte sequence for encoding "UTF8" in startup packet`).Fatal()
 	}
 	rest := string(p.body[:len(p.body)-1])
 	for rest != "" {
@@ -101,7 +103,7 @@ func parseStartup(p packet) (startup, error) {
 		}
 	}
 	if s.user == "" {
-		return startup{}, failure("28000", "no PostgreSQL user name specified in startup packet").fatal()
+		return startup{}, pgerror.New("28000", "no PostgreSQL user name specified in startup packet").Fatal()
 	}
 	if s.database == "" {
 		s.database = s.user
@@ -120,7 +122,7 @@ func (s *startup) take(name, value string) error {
 		s.options = value
 	case name == "replication":
 		if on, ok := parseBool(value); !ok || on {
-			return failure("42501", "replication is not available here").fatal()
+			return pgerror.New("42501", "replication is not available here").Fatal()
 		}
 	case strings.HasPrefix(name, "_pq_."):
 		s.unknown = append(s.unknown, name)
@@ -155,12 +157,12 @@ func splitOptions(text string) ([][2]string, error) {
 		case strings.HasPrefix(word, "--"):
 			assignment = word[2:]
 		default:
-			return nil, failure("42601", "invalid command-line argument for server process").
-				withHint("Options are written -c name=value.").fatal()
+			return nil, pgerror.New("42601", "invalid command-line argument for server process").
+				WithHint("Options are written -c name=value.").Fatal()
 		}
 		name, value, ok := strings.Cut(assignment, "=")
 		if !ok || name == "" {
-			return nil, failure("42601", "-c requires a name and a value").withHint("Options are written -c name=value.").fatal()
+			return nil, pgerror.New("42601", "-c requires a name and a value").WithHint("Options are written -c name=value.").Fatal()
 		}
 		out = append(out, [2]string{strings.ReplaceAll(name, "-", "_"), value})
 	}

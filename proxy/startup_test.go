@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 // startupPacket writes a start-up packet of any version.
@@ -93,7 +94,7 @@ func TestStartupPackets(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		case c.state != "":
-			if err == nil || describe(err).SQLState != c.state || !isFatal(err) {
+			if err == nil || pgerror.Describe(err).SQLState != c.state || !isFatal(err) {
 				t.Errorf("%s: %v, want a fatal %s", c.name, err, c.state)
 			}
 		case err != nil || !c.check(s):

@@ -2,12 +2,16 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -27,9 +31,9 @@ func (c *session) check(kind parse.StatementKind) error {
 }
 
 // perform runs one command. The result has rows if the command returns rows, and its tag in any case.
-func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (Result, error) {
+func (c *session) perform(ctx context.Context, k *command, params []policy.Value) (pipeline.Result, error) {
 	if err := c.check(k.Kind); err != nil {
-		return Result{}, err
+		return pipeline.Result{}, err
 	}
 	c.pace.apart()
 	c.enter()
@@ -42,7 +46,7 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	case parse.KindFetch:
 		return c.fetchCursor(ctx, k)
 	case parse.KindPrepare:
-		return Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
+		return pipeline.Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
 	case parse.KindExecute:
 		return c.executeNamed(ctx, k, params)
 	case parse.KindExplain:
@@ -57,18 +61,21 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 		return c.show(k)
 	}
 	tag, err := c.control(k)
-	return Result{Tag: tag}, err
+	return pipeline.Result{Tag: tag}, err
 }
 
 // selectRows has the pipeline answer a statement, and sets what it sets.
-func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params []policy.Value) (Result, error) {
+func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	assigned, f := c.assigned(stmt, params)
 	if f != nil {
-		return Result{}, f
+		return pipeline.Result{}, f
 	}
 	result, err := c.ask(ctx, stmt, params)
+	if errors.Is(err, pipeline.ErrUnknownName) {
+		err = notShown(stmt.Name)
+	}
 	if err == nil && !result.Rows.Valid() {
-		err = errEncode // nothing was released: there is nothing to show
+		err = encoding.ErrMismatch // nothing was released: there is nothing to show
 	}
 	if err != nil {
 		return result, err
@@ -76,12 +83,15 @@ func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params [
 	return c.act(ctx, stmt, assigned, result)
 }
 
+// notShown says that SHOW knows no such name.
+func notShown(name string) error { return unknownSetting(name, pipeline.Budget) }
+
 // assigned are the variables that a SELECT sets, checked before anything is charged.
-func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *Failure) {
+func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *pgerror.Failure) {
 	var list []parse.Assignment
 	for _, a := range stmt.Assignments {
 		if a.Name == "" {
-			return nil, failure("22004", "SET requires parameter name")
+			return nil, pgerror.New("22004", "SET requires parameter name")
 		}
 		if a.Param > 0 && a.Param <= len(params) {
 			value, ok := params[a.Param-1].(string)
@@ -148,7 +158,7 @@ func (c *session) control(k *command) (tag string, err error) {
 	if k.refusal != nil {
 		return "", k.refusal
 	}
-	return "", failure("0A000", "this statement is not available")
+	return "", pgerror.New("0A000", "this statement is not available")
 }
 
 // modes are those of the transaction that AND CHAIN ends.
@@ -193,7 +203,7 @@ func (c *session) assign(k *command) error {
 }
 
 // asError keeps a nil *Failure from becoming an error that is not nil.
-func asError(f *Failure) error {
+func asError(f *pgerror.Failure) error {
 	if f == nil {
 		return nil
 	}
@@ -205,9 +215,9 @@ func (c *session) discard(what string) (string, error) {
 	case "", "all":
 		switch {
 		case c.tx.block || c.several:
-			return "", failure("25001", "DISCARD ALL cannot run inside a transaction block")
+			return "", pgerror.New("25001", "DISCARD ALL cannot run inside a transaction block")
 		case c.tx.piped:
-			return "", failure("25001", "DISCARD ALL cannot be executed within a pipeline")
+			return "", pgerror.New("25001", "DISCARD ALL cannot be executed within a pipeline")
 		}
 		c.dropStatements()
 		c.closePortals()
@@ -232,15 +242,15 @@ func (c *session) deallocate(name string) (string, error) {
 	return "DEALLOCATE", nil
 }
 
-func missingStatement(name string) *Failure {
+func missingStatement(name string) *pgerror.Failure {
 	if name == "" {
-		return failure("26000", "unnamed prepared statement does not exist")
+		return pgerror.New("26000", "unnamed prepared statement does not exist")
 	}
-	return failure("26000", fmt.Sprintf("prepared statement %q does not exist", name))
+	return pgerror.New("26000", fmt.Sprintf("prepared statement %q does not exist", name))
 }
 
 // show answers SHOW of a variable, or of all.
-func (c *session) show(k *command) (Result, error) {
+func (c *session) show(k *command) (pipeline.Result, error) {
 	columns := showColumns(k)
 	var data [][]policy.Value
 	if k.name == "" {
@@ -250,11 +260,11 @@ func (c *session) show(k *command) (Result, error) {
 	} else {
 		_, value, f := c.settings.show(k.name)
 		if f != nil {
-			return Result{}, f
+			return pipeline.Result{}, f
 		}
 		data = [][]policy.Value{{value}}
 	}
-	return Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SHOW"}, nil
+	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SHOW"}, nil
 }
 
 func showColumns(k *command) []sandbox.Column {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // What a message brings (rows, refusals, errors, the ends of waits) leaves on a public grid: a multiple of the policy's
@@ -34,22 +35,6 @@ func newPace(t policy.Timing, stop <-chan struct{}) *pace {
 		p.begun = time.Now()
 	}
 	return p
-}
-
-type paceKey struct{}
-
-// readsRows says that private rows are read for what this context belongs to. Whoever calls it decides by public things.
-func readsRows(ctx context.Context) {
-	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
-		p.reads.Store(true)
-	}
-}
-
-// apart is apart of what this context belongs to.
-func apart(ctx context.Context) {
-	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
-		p.apart()
-	}
 }
 
 // wait returns at the next point of the grid.
@@ -97,9 +82,14 @@ func (p *pace) over() {
 	}
 }
 
+// told is what a statement tells the grid.
+func (p *pace) told() pipeline.Pace {
+	return pipeline.Pace{Read: func() { p.reads.Store(true) }, Apart: p.apart}
+}
+
 // onGrid is a context that ends as its parent does, on the next point of the grid.
 func (p *pace) onGrid(parent context.Context) (context.Context, func()) {
-	ctx := context.WithValue(parent, paceKey{}, p)
+	ctx := pipeline.WithPace(parent, p.told())
 	if p.grid == 0 {
 		return ctx, func() {}
 	}

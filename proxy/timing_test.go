@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -119,8 +120,8 @@ func TestReadingOnWaits(t *testing.T) {
 		c.Policy = func() *policy.Policy { return p }
 	}, func(c *Config) {
 		c.Pipeline.(*fakePipeline).fixtures["select rows"] = fixture{columns: []sandbox.Column{column("count", policy.Int8)},
-			answer: func(ctx context.Context, _ *Session, _ []policy.Value) ([][]policy.Value, error) {
-				readsRows(ctx)
+			answer: func(ctx context.Context, _ *pipeline.Session, _ []policy.Value) ([][]policy.Value, error) {
+				pipeline.ReadsRows(ctx)
 				return numbers(1), nil
 			}}
 	})
@@ -141,7 +142,7 @@ func TestReadingOnWaits(t *testing.T) {
 	}
 	p := newPace(policy.Timing{Grid: grid}, nil)
 	p.owed = true
-	readsRows(context.WithValue(t.Context(), paceKey{}, p))
+	pipeline.ReadsRows(pipeline.WithPace(t.Context(), p.told()))
 	if p.rest(); p.owed {
 		t.Error("what has waited once waits again")
 	}

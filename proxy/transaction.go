@@ -1,6 +1,10 @@
 package proxy
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+)
 
 // transaction is the state of a transaction block, as far as it means something over noisy answers: settings are restored
 // by ROLLBACK, errors end the block, portals die with it but for cursors WITH HOLD. Budget never comes back.
@@ -29,8 +33,8 @@ func (t *transaction) status() byte {
 	return 'T'
 }
 
-func errAborted() *Failure {
-	return failure("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+func errAborted() *pgerror.Failure {
+	return pgerror.New("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 }
 
 // enter marks the start of a statement.
@@ -128,7 +132,7 @@ func (c *session) savepoint(name string) error {
 		return outsideBlock("SAVEPOINT")
 	}
 	if len(c.tx.savepoints) >= mostSavepoints {
-		return failure("54000", "too many savepoints")
+		return pgerror.New("54000", "too many savepoints")
 	}
 	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.snapshot(), c.opened})
 	return nil
@@ -172,9 +176,9 @@ func (c *session) findSavepoint(name, command string) (int, error) {
 			return i, nil
 		}
 	}
-	return 0, failure("3B001", fmt.Sprintf("savepoint %q does not exist", name))
+	return 0, pgerror.New("3B001", fmt.Sprintf("savepoint %q does not exist", name))
 }
 
 func outsideBlock(command string) error {
-	return failure("25P01", command+" can only be used in transaction blocks")
+	return pgerror.New("25P01", command+" can only be used in transaction blocks")
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
 const (
@@ -17,21 +19,21 @@ const (
 	stateInvalid   = "22023"
 )
 
-func invalidValue(v *variable, value string) *Failure {
-	return failure(stateInvalid, fmt.Sprintf("invalid value for parameter %q: %q", v.name, value))
+func invalidValue(v *variable, value string) *pgerror.Failure {
+	return pgerror.New(stateInvalid, fmt.Sprintf("invalid value for parameter %q: %q", v.name, value))
 }
 
-func needsBoolean(v *variable) *Failure {
-	return failure(stateInvalid, fmt.Sprintf("parameter %q requires a Boolean value", v.name))
+func needsBoolean(v *variable) *pgerror.Failure {
+	return pgerror.New(stateInvalid, fmt.Sprintf("parameter %q requires a Boolean value", v.name))
 }
 
 // check returns the value of a variable as it is kept, or why it cannot be set so.
-func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
+func (v *variable) check(value string, limits dpLimits) (string, *pgerror.Failure) {
 	if v.fixed {
-		return "", failure("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
+		return "", pgerror.New("55P02", fmt.Sprintf("parameter %q cannot be changed", v.name))
 	}
 	if len(value) > mostValueBytes {
-		return "", failure(stateInvalid, fmt.Sprintf("value for parameter %q is too long", v.name))
+		return "", pgerror.New(stateInvalid, fmt.Sprintf("value for parameter %q is too long", v.name))
 	}
 	switch v.kind {
 	case boolean:
@@ -50,7 +52,7 @@ func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
 			return "", invalidValue(v, value)
 		}
 		if f < v.low || f > v.high {
-			return "", failure(stateInvalid, fmt.Sprintf("%s is outside the valid range for parameter %q", value, v.name))
+			return "", pgerror.New(stateInvalid, fmt.Sprintf("%s is outside the valid range for parameter %q", value, v.name))
 		}
 		return strconv.FormatFloat(f, 'g', -1, 64), nil
 	case special:
@@ -59,7 +61,7 @@ func (v *variable) check(value string, limits dpLimits) (string, *Failure) {
 	return value, nil
 }
 
-func (v *variable) checkChoice(value string) (string, *Failure) {
+func (v *variable) checkChoice(value string) (string, *pgerror.Failure) {
 	low := strings.ToLower(strings.TrimSpace(value))
 	for _, c := range v.choices {
 		if c == low {
@@ -77,7 +79,7 @@ func (v *variable) checkChoice(value string) (string, *Failure) {
 			}
 		}
 	}
-	return "", invalidValue(v, value).withHint("Available values: " + strings.Join(v.choices, ", ") + ".")
+	return "", invalidValue(v, value).WithHint("Available values: " + strings.Join(v.choices, ", ") + ".")
 }
 
 // units are the suffixes of whole variables, as multiples of a variable's own unit.
@@ -88,7 +90,7 @@ var units = map[string]map[string]float64{
 	"8kB": {"B": 1.0 / 8192, "kB": 1.0 / 8, "MB": 1 << 7, "GB": 1 << 17, "TB": 1 << 27},
 }
 
-func (v *variable) checkWhole(value string) (string, *Failure) {
+func (v *variable) checkWhole(value string) (string, *pgerror.Failure) {
 	s := strings.TrimSpace(value)
 	end := strings.LastIndexAny(s, "0123456789.") + 1
 	number, suffix := s[:end], strings.TrimSpace(s[end:])
@@ -109,7 +111,7 @@ func (v *variable) checkWhole(value string) (string, *Failure) {
 		if unit != "" {
 			unit = " " + unit
 		}
-		return "", failure(stateInvalid, fmt.Sprintf("%.0f%s is outside the valid range for parameter %q (%.0f .. %.0f)", f, unit, v.name, v.low, v.high))
+		return "", pgerror.New(stateInvalid, fmt.Sprintf("%.0f%s is outside the valid range for parameter %q (%.0f .. %.0f)", f, unit, v.name, v.low, v.high))
 	}
 	return strconv.FormatInt(int64(f), 10), nil
 }
@@ -132,19 +134,19 @@ func (v *variable) shown(value string) string {
 	return strconv.FormatInt(n/int64(best), 10) + unit
 }
 
-func (v *variable) checkSpecial(value string, limits dpLimits) (string, *Failure) {
+func (v *variable) checkSpecial(value string, limits dpLimits) (string, *pgerror.Failure) {
 	switch v.name {
 	case "dp.epsilon":
 		return limits.checkEpsilon(value)
 	case "dp.confidence":
 		if _, err := parseConfidence(value); err != nil {
-			return "", invalidValue(v, value).withHint("The confidence is a number above 0 and below 1, such as 0.95.")
+			return "", invalidValue(v, value).WithHint("The confidence is a number above 0 and below 1, such as 0.95.")
 		}
 		return strings.TrimSpace(value), nil
 	case "dp.max_error":
 		e, err := parseMaxError(value)
 		if err != nil {
-			return "", invalidValue(v, value).withHint("The value is a number above 0, such as 50, or off.")
+			return "", invalidValue(v, value).WithHint("The value is a number above 0, such as 50, or off.")
 		}
 		if e == 0 {
 			return "off", nil
@@ -165,12 +167,12 @@ func (v *variable) checkSpecial(value string, limits dpLimits) (string, *Failure
 		if strings.EqualFold(value, "none") {
 			return "none", nil
 		}
-		return "", failure("42501", "permission denied to set role")
+		return "", pgerror.New("42501", "permission denied to set role")
 	case "session_authorization":
 		if value == limits.user {
 			return value, nil
 		}
-		return "", failure("42501", "permission denied to set session authorization")
+		return "", pgerror.New("42501", "permission denied to set session authorization")
 	}
 	return "", invalidValue(v, value)
 }
@@ -182,15 +184,15 @@ type dpLimits struct {
 	maxEpsilon privacy.Epsilon
 }
 
-func (l dpLimits) checkEpsilon(value string) (string, *Failure) {
+func (l dpLimits) checkEpsilon(value string) (string, *pgerror.Failure) {
 	e, err := privacy.ParseEpsilon(value)
 	if err != nil {
-		return "", failure(stateInvalid, fmt.Sprintf("invalid value for parameter \"dp.epsilon\": %q", value)).
-			withHint("The value is a decimal number above 0, of at most six decimal places, such as 0.1.")
+		return "", pgerror.New(stateInvalid, fmt.Sprintf("invalid value for parameter \"dp.epsilon\": %q", value)).
+			WithHint("The value is a decimal number above 0, of at most six decimal places, such as 0.1.")
 	}
 	if e.Micro() > l.maxEpsilon.Micro() {
-		return "", failure(stateInvalid, fmt.Sprintf("dp.epsilon is %s, the policy allows at most %s in one statement", e, l.maxEpsilon)).
-			withHint(fmt.Sprintf("SET dp.epsilon = %s, or ask the owner of the data for a higher max_epsilon.", l.maxEpsilon))
+		return "", pgerror.New(stateInvalid, fmt.Sprintf("dp.epsilon is %s, the policy allows at most %s in one statement", e, l.maxEpsilon)).
+			WithHint(fmt.Sprintf("SET dp.epsilon = %s, or ask the owner of the data for a higher max_epsilon.", l.maxEpsilon))
 	}
 	return e.String(), nil
 }
@@ -216,8 +218,16 @@ func parseMaxError(value string) (float64, error) {
 	return e, err
 }
 
+// checkEncoding finds PostgreSQL's name of an encoding.
+func checkEncoding(v *variable, value string) (string, *pgerror.Failure) {
+	if known, ok := encoding.CharsetName(value); ok {
+		return known, nil
+	}
+	return "", invalidValue(v, value).WithHint("UTF8 is always available.")
+}
+
 // checkDateStyle accepts what leaves the output ISO; the field order is kept.
-func checkDateStyle(v *variable, value, inForce string) (string, *Failure) {
+func checkDateStyle(v *variable, value, inForce string) (string, *pgerror.Failure) {
 	order := "MDY"
 	if _, after, ok := strings.Cut(inForce, ", "); ok {
 		order = after
@@ -234,7 +244,7 @@ func checkDateStyle(v *variable, value, inForce string) (string, *Failure) {
 		case "ymd":
 			order = "YMD"
 		default:
-			return "", invalidValue(v, value).withHint("Dates are written in ISO style only.")
+			return "", invalidValue(v, value).WithHint("Dates are written in ISO style only.")
 		}
 	}
 	return "ISO, " + order, nil
@@ -282,9 +292,9 @@ func fixedEast(seconds int, ok bool) (*time.Location, string, bool) {
 	if seconds < 0 {
 		east, west, size = '-', '+', -seconds
 	}
-	digits := appendPadded(nil, size/3600, 2)
+	digits := fmt.Appendf(nil, "%02d", size/3600)
 	if size%3600 != 0 {
-		digits = appendPadded(append(digits, ':'), size%3600/60, 2)
+		digits = fmt.Appendf(digits, ":%02d", size%3600/60)
 	}
 	name := "<" + string(east) + string(digits) + ">" + string(west) + string(digits)
 	return time.FixedZone(name, seconds), name, ok

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // BenchmarkAnswerFromRelease is the way of one prepared range question that a held release answers, without the wire.
@@ -25,10 +26,10 @@ func BenchmarkAnswerFromRelease(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	p := h.policy.Load()
 	data := p.Datasets[0]
-	s := &proxy.Session{User: "analyst", Database: data.ID, Policy: p, Dataset: data}
+	s := &pipeline.Session{User: "analyst", Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.MaxEpsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(`SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2`)
 	if refusal != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // hiresPolicy is over a table to which rows are added by date, three years of days; %[2]s is the accountant.
@@ -113,7 +114,7 @@ type dashboard struct {
 	path    string
 	now     time.Time
 	house   *house
-	answers *proxy.Answerer
+	answers *pipeline.Answerer
 }
 
 func (d *dashboard) open() {
@@ -122,7 +123,7 @@ func (d *dashboard) open() {
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.house, d.answers = h, proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	d.house, d.answers = h, pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 }
 
 // ask returns the whole numbers of an answer's last column, and its notices.
@@ -130,7 +131,7 @@ func (d *dashboard) ask(user, statement string) (counts []float64, notices strin
 	d.t.Helper()
 	p := d.house.policy.Load()
 	data := p.Datasets[0]
-	s := &proxy.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
+	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(statement)
 	if refusal != nil {

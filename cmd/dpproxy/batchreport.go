@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // batchReport says how reports are answered as a whole, beside asking one by one; `dpproxy release` prints it for what it
@@ -115,7 +116,7 @@ func newBatchReport(b *planner.Batch, scripts []pricedScript, d *policy.Dataset,
 	}
 	for _, m := range b.Measures {
 		own, _ := proxy.Amount(m.Cost, d.Accountant)
-		r.Releases = append(r.Releases, batchRelease{Name: m.Name, Table: m.Table.Name, Kind: m.Kind, Cells: m.Spec.Cells, Cost: own, Mechanism: proxy.MechanismText(m), Why: m.Why, words: m.Cost.String()})
+		r.Releases = append(r.Releases, batchRelease{Name: m.Name, Table: m.Table.Name, Kind: m.Kind, Cells: m.Spec.Cells, Cost: own, Mechanism: pipeline.MechanismText(m), Why: m.Why, words: m.Cost.String()})
 	}
 	for _, s := range b.Strategies {
 		r.Strategies = append(r.Strategies, batchStrategy(s))

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -23,7 +23,7 @@ const childAtRest = 160 << 20
 const leastProcess = 256 << 20
 
 // bound keeps the process to its share of the memory, as a policy says.
-func (h *house) bound(p *policy.Policy, workers *proxy.Workers) {
+func (h *house) bound(p *policy.Policy, workers *admission.Workers) {
 	children := 0
 	if h.engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
 		children = h.engine.Places()

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // adaptively opens an online release so often, over the fixture without a person (0: with all), asks what the last answer
@@ -30,7 +31,7 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 		t.Fatal(err)
 	}
 	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	ask := func(q string) int64 {
 		got, err := unwired(t.Context(), h, answers, "alice", q, 100)
 		if err != nil {

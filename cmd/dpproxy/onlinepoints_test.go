@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // points is a ledger that tells where its caller stands: before and after what is durable.
@@ -75,7 +76,7 @@ func serveUntil(ctx context.Context, name, path string, listening func(net.Addr)
 			select {}
 		}
 	}}
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
@@ -202,7 +203,7 @@ func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 	}}
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	done := make(chan error, 4)
 	for i := range cap(done) {
 		go func() {
@@ -228,10 +229,10 @@ func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 }
 
 // unwired asks without the wire and returns the whole numbers of the answer's last column.
-func unwired(ctx context.Context, h *house, answers *proxy.Answerer, user, statement string, epsilon int64) ([]int64, error) {
+func unwired(ctx context.Context, h *house, answers *pipeline.Answerer, user, statement string, epsilon int64) ([]int64, error) {
 	p := h.policy.Load()
 	data := p.Datasets[0]
-	s := &proxy.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
+	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
 	statements, refusal := parse.Parse(statement)
 	if refusal != nil {

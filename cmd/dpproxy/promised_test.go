@@ -27,6 +27,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // What EXPLAIN promises is kept, for random policies, releases and questions: see TestExplainIsKept.
@@ -41,7 +42,7 @@ const promisedSQL = `CREATE TABLE t AS SELECT u AS uid, CAST((u * 7 + i * 5) %% 
 // promised is one random policy over one of two neighbouring databases.
 type promised struct {
 	house   *house
-	answers *proxy.Answerer
+	answers *pipeline.Answerer
 	data    *policy.Dataset
 }
 
@@ -132,7 +133,7 @@ func openSides(t *testing.T, text string, rows int, change string) (sides [2]*pr
 			t.Fatal(err)
 		}
 		t.Cleanup(h.close)
-		sides[i] = &promised{h, proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics()), h.policy.Load().Datasets[0]}
+		sides[i] = &promised{h, pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics()), h.policy.Load().Datasets[0]}
 	}
 	return sides, truth
 }
@@ -182,7 +183,7 @@ func randomQuestion(r *mathrand.Rand) question {
 func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows [][]policy.Value, cost string, refused string) {
 	t.Helper()
 	ctx, name := context.Background(), fmt.Sprintf("u%d", user)
-	s := &proxy.Session{User: name, Database: p.data.ID, Policy: p.house.policy.Load(), Dataset: p.data}
+	s := &pipeline.Session{User: name, Database: p.data.ID, Policy: p.house.policy.Load(), Dataset: p.data}
 	e, err := privacy.ParseEpsilon(q.epsilon)
 	if err != nil {
 		t.Fatal(err)

@@ -80,12 +80,12 @@ var allowed = map[string]string{
 	"sandbox.Direct privacy.Published":                        "one empty row, for a query without a leaf",
 	"sandbox/embedded.engine.Query privacy.Published":         "computed by a process that holds released and public tables alone",
 	"sandbox/twin.engine.Query privacy.Published":             "computed in a database that holds public tables alone, from them and released ones",
-	"proxy.Answerer.ownTables privacy.Published":              "dp.*: her own account, from the ledger and the policy",
-	"proxy.Answerer.outerColumns privacy.Published":           "columns without rows",
-	"proxy.textResult privacy.Published":                      "lines of an EXPLAIN or a SHOW: from the plan and her account",
+	"proxy/pipeline.Answerer.ownTables privacy.Published":     "dp.*: her own account, from the ledger and the policy",
+	"proxy/pipeline.Answerer.outerColumns privacy.Published":  "columns without rows",
+	"proxy/pipeline.textResult privacy.Published":             "lines of an EXPLAIN or a SHOW: from the plan and her account",
 	"proxy.session.show privacy.Published":                    "her session's variables",
-	"proxy.publicLeaf privacy.Published":                      "keys of declared domains, and counts of rows that cannot exist",
-	"proxy.Answerer.postProcess privacy.Published":            "one empty row, for a query without a leaf",
+	"proxy/pipeline.publicLeaf privacy.Published":             "keys of declared domains, and counts of rows that cannot exist",
+	"proxy/pipeline.Answerer.postProcess privacy.Published":   "one empty row, for a query without a leaf",
 }
 
 // TestPublishedCallers compares the uses of the openers with the list.

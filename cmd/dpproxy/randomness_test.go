@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
@@ -64,7 +65,7 @@ func TestT20NoRandomnessNoAnswer(t *testing.T) {
 	}
 	defer h.close()
 	const sql = `SELECT count(*) FROM people WHERE age < 40`
-	broken := proxy.NewAnswerer(h.backend, h.ledger, h.engine, iotest.ErrReader(errors.New("no entropy")), slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	broken := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, iotest.ErrReader(errors.New("no entropy")), slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	got, err := unwired(t.Context(), h, broken, "alice", sql, 1)
 	if err == nil || len(got) > 0 {
 		t.Errorf("without randomness: %d", got)
@@ -77,7 +78,7 @@ func TestT20NoRandomnessNoAnswer(t *testing.T) {
 		return b.Spent.Epsilon.Micro()
 	}
 	first := spent()
-	sound := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	sound := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	if got, err := unwired(t.Context(), h, sound, "alice", sql, 1); err != nil || len(got) != 1 {
 		t.Errorf("with randomness again: %d %v", got, err)
 	}

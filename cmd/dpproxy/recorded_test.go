@@ -22,6 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // recordedPolicy bounds what each person has of visits and calls; %s are the dataset's own lines, and visits' bounds.
@@ -114,7 +115,7 @@ func someone(r *rand.Rand, id int) (people, visits, calls []string) {
 // recordedHouse is a pipeline over one database, and its recorder.
 type recordedHouse struct {
 	house   *house
-	answers *proxy.Answerer
+	answers *pipeline.Answerer
 	*recorder
 }
 
@@ -160,7 +161,7 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse 
 	t.Cleanup(h.close)
 	s := &recordedHouse{house: h, recorder: &recorder{}}
 	s.begin(0)
-	s.answers = proxy.NewAnswerer(recordedBackend{h.backend, s.recorder}, recordedLedger{h.ledger, s.recorder}, h.engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	s.answers = pipeline.NewAnswerer(recordedBackend{h.backend, s.recorder}, recordedLedger{h.ledger, s.recorder}, h.engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	s.answers.UsePublic(&h.public)
 	return s
 }
@@ -180,7 +181,7 @@ func (s *recordedHouse) ask(text string, number uint64) string {
 		return "refused: " + refusal.Message
 	}
 	p := s.house.policy.Load()
-	session := &proxy.Session{User: fmt.Sprintf("u%d", number), Database: "lab", Policy: p, Dataset: p.Datasets[0]}
+	session := &pipeline.Session{User: fmt.Sprintf("u%d", number), Database: "lab", Policy: p, Dataset: p.Datasets[0]}
 	session.Settings.Settings = s.settings(number)
 	result, err := s.answers.Answer(context.Background(), session, statements[0], nil)
 	if err != nil {

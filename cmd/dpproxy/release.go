@@ -16,6 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // releasing is what the command line asks of `dpproxy release`.
@@ -96,7 +98,7 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 		return err
 	}
 	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, proxy.NewMetrics())
 	answers.UsePublic(&h.public)
 	defer answers.Drain()
 	b := &builder{o: o, house: h, answers: answers, out: out}
@@ -155,7 +157,7 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 type builder struct {
 	o       releasing
 	house   *house
-	answers *proxy.Answerer
+	answers *pipeline.Answerer
 	policy  *policy.Policy
 	dataset *policy.Dataset
 	out     io.Writer
@@ -176,7 +178,7 @@ func (b *builder) declared(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("release %s: %w", r.Name, err)
 			}
-			fmt.Fprintf(b.out, "%s: %s over %s; %s\n", r.Name, r.Kind, t.Name, proxy.MechanismText(plan.Measures[0]))
+			fmt.Fprintf(b.out, "%s: %s over %s; %s\n", r.Name, r.Kind, t.Name, pipeline.MechanismText(plan.Measures[0]))
 			for _, user := range b.o.users {
 				if b.buyDeclared(ctx, user, r.Name) {
 					built++
@@ -229,7 +231,7 @@ func (b *builder) buyDeclared(ctx context.Context, user, name string) bool {
 // buy buys a plan for one user, and says what it cost.
 func (b *builder) buy(ctx context.Context, user string, plan *planner.Plan) bool {
 	charged, err := b.answers.Purchase(ctx, b.policy, user, plan)
-	var f *proxy.Failure
+	var f *pgerror.Failure
 	switch {
 	case errors.As(err, &f):
 		fmt.Fprintf(b.out, "    %s: %s. %s\n", user, f.Message, f.Detail)

@@ -23,6 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
@@ -81,7 +83,7 @@ type house struct {
 	ledger  ledger.Ledger
 	backend backend.Backend
 	engine  sandbox.Engine
-	public  proxy.PublicRows
+	public  pipeline.PublicRows
 }
 
 // serve runs a proxy until ctx ends; listening is told the address once clients can connect.
@@ -105,7 +107,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 		return err
 	}
 	metrics := proxy.NewMetrics()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
+	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, metrics)
 	answers.UsePublic(&h.public)
 	workers := answers.Workers()
 	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Workers: workers, Log: log, Metrics: metrics, Secret: secret})
@@ -113,7 +115,7 @@ func (h *house) serve(ctx context.Context, listening func(address string)) error
 		return err
 	}
 	h.bound(h.policy.Load(), workers)
-	proxy.SpareThreads()
+	admission.SpareThreads()
 	go workers.Watch(ctx)
 	go h.watch(ctx, path, workers)
 	go h.renew(ctx, server)
@@ -266,7 +268,7 @@ func (h *house) renew(ctx context.Context, server *proxy.Server) {
 }
 
 // watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
-func (h *house) watch(ctx context.Context, path string, workers *proxy.Workers) {
+func (h *house) watch(ctx context.Context, path string, workers *admission.Workers) {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)

@@ -14,16 +14,16 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
 // deaf is a pipeline whose planning sees no context, no signal and no end: the worst that a fault of ours could do.
 type deaf struct{ undescribed }
 
-func (deaf) Answer(context.Context, *proxy.Session, parse.Statement, []policy.Value) (proxy.Result, error) {
+func (deaf) Answer(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, error) {
 	for n := 0; ; n++ {
 		if n < 0 {
-			return proxy.Result{}, nil
+			return pipeline.Result{}, nil
 		}
 	}
 }

@@ -24,6 +24,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -103,12 +105,12 @@ func inProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 // undescribed is the half of a Pipeline that the simple protocol does not need.
 type undescribed struct{}
 
-func (undescribed) Describe(context.Context, *proxy.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
+func (undescribed) Describe(context.Context, *pipeline.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
 	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
 // textResult is an answer whose cells are all text.
-func textResult(rows ...[]string) proxy.Result {
+func textResult(rows ...[]string) pipeline.Result {
 	var columns []sandbox.Column
 	var data [][]policy.Value
 	for _, row := range rows {
@@ -121,7 +123,7 @@ func textResult(rows ...[]string) proxy.Result {
 		}
 		data = append(data, values)
 	}
-	return proxy.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SELECT"}
+	return pipeline.Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: "SELECT"}
 }
 
 // readThenWrite reads the balance, and writes it when the answer is made.
@@ -131,13 +133,13 @@ type readThenWrite struct {
 	left int64 // micro-ε
 }
 
-func (r *readThenWrite) Answer(context.Context, *proxy.Session, parse.Statement, []policy.Value) (proxy.Result, error) {
+func (r *readThenWrite) Answer(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, error) {
 	const cost = 100_000
 	r.mu.Lock()
 	left := r.left
 	r.mu.Unlock()
 	if left < cost {
-		return proxy.Result{}, &proxy.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
+		return pipeline.Result{}, &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
 	}
 	time.Sleep(time.Millisecond) // the database is asked
 	r.mu.Lock()
@@ -168,7 +170,7 @@ func newLateCharge(path string) (*lateCharge, error) {
 	return l, err
 }
 
-func (l *lateCharge) Answer(_ context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
+func (l *lateCharge) Answer(_ context.Context, _ *pipeline.Session, s parse.Statement, _ []policy.Value) (pipeline.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if strings.Contains(s.Text, "dp.charges") {
@@ -205,15 +207,15 @@ func forwarder(t *testing.T, path string) *program {
 	return inProcess(t, path, &forwarding{db: db}, proxy.Limits{})
 }
 
-func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
+func (f *forwarding) Answer(ctx context.Context, _ *pipeline.Session, s parse.Statement, _ []policy.Value) (pipeline.Result, error) {
 	rows, err := f.db.QueryContext(ctx, s.Text)
 	if err != nil {
-		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
+		return pipeline.Result{}, &pgerror.Failure{SQLState: "58000", Message: err.Error()}
 	}
 	defer rows.Close()
 	names, err := rows.Columns()
 	if err != nil {
-		return proxy.Result{}, err
+		return pipeline.Result{}, err
 	}
 	var all [][]string
 	for rows.Next() {
@@ -222,7 +224,7 @@ func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s parse.State
 			cells[i] = new(any)
 		}
 		if err := rows.Scan(cells...); err != nil {
-			return proxy.Result{}, err
+			return pipeline.Result{}, err
 		}
 		for i := range cells {
 			row[i] = fmt.Sprint(*cells[i].(*any))
@@ -230,7 +232,7 @@ func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s parse.State
 		all = append(all, row)
 	}
 	if err := rows.Err(); err != nil {
-		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
+		return pipeline.Result{}, &pgerror.Failure{SQLState: "58000", Message: err.Error()}
 	}
 	return textResult(all...), nil
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/sandbox/twin"
@@ -40,20 +41,20 @@ type house struct {
 	policy  *policy.Policy
 	backend backend.Backend
 	engine  sandbox.Engine
-	public  proxy.PublicRows
+	public  pipeline.PublicRows
 	server  *proxy.Server
-	now     atomic.Pointer[proxy.Answerer]
+	now     atomic.Pointer[pipeline.Answerer]
 	ledger  ledger.Ledger
 	ledgers int
 	log     *slog.Logger
 }
 
 // Describe and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
-func (h *house) Describe(ctx context.Context, s *proxy.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
 
-func (h *house) Answer(ctx context.Context, s *proxy.Session, stmt parse.Statement, params []policy.Value) (proxy.Result, error) {
+func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	return h.now.Load().Answer(ctx, s, stmt, params)
 }
 
@@ -237,7 +238,7 @@ func (h *house) renew() {
 		h.t.Fatal(err)
 	}
 	h.ledger = l
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, randomness(), h.log, proxy.NewMetrics())
+	answers := pipeline.NewAnswerer(h.backend, l, h.engine, randomness(), h.log, proxy.NewMetrics())
 	answers.UsePublic(&h.public)
 	h.now.Store(answers)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -34,7 +35,7 @@ type process struct {
 	m        *simulation.Mount
 	ledger   ledger.Ledger
 	server   *proxy.Server
-	answers  *proxy.Answerer
+	answers  *pipeline.Answerer
 	listener *listener
 	served   chan error
 }
@@ -71,7 +72,7 @@ func (w *world) start(node int, frail bool) {
 	database := &database{w: w}
 	noise := rand.NewChaCha8([32]byte{byte(w.seed), byte(w.seed >> 8), byte(w.seed >> 16), byte(w.boots)})
 	p := &process{w: w, node: node, m: m, ledger: l, listener: newListener(), served: make(chan error, 1)}
-	p.answers = proxy.NewAnswerer(database, newPaced(l, w.seed), noEngine{}, noise, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	p.answers = pipeline.NewAnswerer(database, newPaced(l, w.seed), noEngine{}, noise, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	p.server, err = proxy.New(proxy.Config{Policy: func() *policy.Policy { return w.policy }, Pipeline: p.answers, Log: slog.New(slog.DiscardHandler), Secret: make([]byte, 32)})
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,0 +1,44 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestResultsAreReserved: results of the private database take a quarter of the memory together, each as much as any rows would,
+// and one takes what it needs; who waits goes on when one is given back.
+func TestResultsAreReserved(t *testing.T) {
+	m := &memory{running: map[*work]bool{}}
+	m.limit.Store(400)
+	large, err := m.reserve(t.Context(), 1000)
+	if err != nil {
+		t.Fatalf("one result alone: %v", err)
+	}
+	short, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, errPatience)
+	defer cancel()
+	if _, err := m.reserve(short, 1); !errors.Is(err, errPatience) {
+		t.Errorf("beside one that takes everything: %v", err)
+	}
+	went := make(chan error, 1)
+	go func() {
+		_, err := m.reserve(t.Context(), 60)
+		went <- err
+	}()
+	select {
+	case err := <-went:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	large()
+	if err := <-went; err != nil {
+		t.Error(err)
+	}
+	if _, err := m.reserve(t.Context(), 40); err != nil {
+		t.Errorf("a quarter in all: %v", err)
+	}
+	if m.results != 100 {
+		t.Errorf("%d bytes are reserved", m.results)
+	}
+}

@@ -1,0 +1,90 @@
+// Package pgerror holds what a client may see of an error: SQLSTATE, message, detail, hint and position, in the words of
+// dpproxy alone. Whatever else goes wrong becomes one constant text, so that no library's error carries a value to a client.
+// An example: SELECT 1/0 fails in the outer query with a scalar.Error of SQLSTATE 22012; Describe makes of it the Failure that
+// the session sends as ErrorResponse.
+package pgerror
+
+import (
+	"errors"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+)
+
+// Failure is an error that is shown to the client as it stands. It never holds a data value.
+type Failure struct {
+	SQLState string
+	Message  string
+	Detail   string
+	Hint     string
+	Position int    // 1-based character in the message's text, 0: none
+	Routine  string // of PostgreSQL, by which drivers know some errors; empty: none
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+// New is an error with a SQLSTATE and a message.
+func New(state, message string) *Failure { return &Failure{SQLState: state, Message: message} }
+
+// WithHint adds what the client may do instead.
+func (f *Failure) WithHint(hint string) *Failure { f.Hint = hint; return f }
+
+// Fatal ends the session with the error.
+func (f *Failure) Fatal() *Fatal { return &Fatal{f} }
+
+// Fatal is an error after which the session ends.
+type Fatal struct{ *Failure }
+
+// TextInternal is all that a client learns of a fault of ours.
+const TextInternal = "internal error"
+
+// Describe turns any error into what the client may see of it. What is neither a refusal nor a failure becomes one
+// constant text, so that no library's error can carry a value to a client.
+func Describe(err error) *Failure {
+	var refusal *refuse.Refusal
+	var shown *Failure
+	var end *Fatal
+	var computed *scalar.Error
+	switch {
+	case errors.As(err, &end):
+		return end.Failure
+	case errors.As(err, &shown):
+		return shown
+	case errors.As(err, &refusal):
+		return &Failure{
+			SQLState: refusal.SQLState, Message: refusal.Message, Detail: refusal.Detail,
+			Hint: refusal.Hint, Position: refusal.Position,
+		}
+	}
+	if errors.As(err, &computed) { // of the outer query, on released values alone
+		if computed.SQLState == "0A000" { // pools kill connections on it
+			return New("DP002", computed.Message)
+		}
+		f := New(computed.SQLState, computed.Message)
+		if computed.SQLState == "22012" {
+			f.Hint = "A released count may be 0: divide by NULLIF(count(*), 0). What was paid for stays free."
+		}
+		return f
+	}
+	return New("XX000", TextInternal)
+}
+
+// Place gives a failure's position as line and column, from 1; zeros: it has none.
+func (f *Failure) Place(script string) (line, column int) {
+	if f.Position <= 0 {
+		return 0, 0
+	}
+	line, column = 1, 1
+	n := 1
+	for _, c := range script {
+		if n == f.Position {
+			break
+		}
+		if n++; c == '\n' {
+			line, column = line+1, 1
+		} else {
+			column++
+		}
+	}
+	return line, column
+}

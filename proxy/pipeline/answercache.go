@@ -1,0 +1,124 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// answerCache keeps whole answers that were free and will be the same when asked again: everything came from releases
+// that the user holds, in Go, and nothing depended on the time. An entry lives as long as the policy and her holdings are
+// the very ones that it was made from.
+type answerCache struct {
+	mu    sync.RWMutex
+	known map[string]cachedAnswer
+	cells int
+}
+
+type cachedAnswer struct {
+	result Result
+	policy *policy.Policy
+	held   []ledger.Release
+}
+
+// mostAnswerCells bounds the cells of the answers kept, some 100 MB; beyond it they are forgotten, all at once.
+const mostAnswerCells = 1 << 20
+
+// find returns the answer kept under key, if what it was made from is still in force.
+func (c *answerCache) find(key string, p *policy.Policy, held []ledger.Release) (Result, bool) {
+	c.mu.RLock()
+	kept, ok := c.known[key]
+	c.mu.RUnlock()
+	if !ok || kept.policy != p || !sameList(kept.held, held) {
+		return Result{}, false
+	}
+	return kept.result, true
+}
+
+func (c *answerCache) keep(key string, r Result, p *policy.Policy, held []ledger.Release) {
+	rows := r.Rows.Value()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cells += 8 + len(key)/8 + len(rows.Data)*len(rows.Columns); c.known == nil || c.cells > mostAnswerCells {
+		c.known, c.cells = map[string]cachedAnswer{}, 8
+	}
+	c.known[key] = cachedAnswer{r, p, held}
+}
+
+// repeatable tells whether an answer is worth keeping: it was free, made in Go, and does not depend on the time.
+func repeatable(plan *planner.Plan, bought purchase) bool {
+	if plan.Outer.Direct == nil || isOnline(plan) || len(plan.Measures) == 0 || !bought.charged.IsZero() || !plan.Timeless() {
+		return false
+	}
+	for _, m := range plan.Measures {
+		if !m.Held {
+			return false
+		}
+	}
+	return true
+}
+
+// answerKey is everything that an answer depends on besides the policy and the holdings: who asks, what, with which
+// parameters and settings, over which copies of the public tables. It is empty for parameters of rare types, whose answers are not kept.
+func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies int64) string {
+	b := binary.AppendVarint(make([]byte, 0, 256), copies)
+	text := func(t string) {
+		b = binary.AppendUvarint(b, uint64(len(t)))
+		b = append(b, t...)
+	}
+	text(s.User)
+	text(s.Dataset.ID)
+	text(stmt.Text)
+	for _, t := range stmt.ParamTypes {
+		b = binary.AppendUvarint(b, uint64(t))
+	}
+	for _, v := range params {
+		switch v := v.(type) {
+		case nil:
+			b = append(b, 'n')
+		case int64:
+			b = binary.AppendVarint(append(b, 'i'), v)
+		case bool:
+			b = fmt.Appendf(b, "b%t", v)
+		case string:
+			b = append(b, 's')
+			text(v)
+		case float64:
+			b = binary.BigEndian.AppendUint64(append(b, 'f'), math.Float64bits(v))
+		case policy.Date:
+			b = binary.AppendVarint(append(b, 'd'), int64(v))
+		case policy.Timestamp:
+			b = binary.AppendVarint(append(b, 't'), int64(v))
+		case policy.Timestamptz:
+			b = binary.AppendVarint(append(b, 'z'), int64(v))
+		default:
+			return ""
+		}
+	}
+	set := &s.Settings.Settings
+	b = binary.AppendVarint(append(b, '|'), set.Epsilon.Micro())
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.Confidence.Float()))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(set.MaxError))
+	b = binary.AppendVarint(b, int64(set.Alarms))
+	b = append(b, flag(set.ErrorColumns), flag(set.Release), byte(set.OffGrid))
+	if set.Zone != nil {
+		text(set.Zone.String())
+	}
+	for _, schema := range set.SearchPath {
+		text(schema)
+	}
+	return string(b)
+}
+
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}

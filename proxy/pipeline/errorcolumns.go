@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// redraws is the number of times that the outer query is run again on noise drawn afresh around the released values.
+const redraws = 200
+
+// withErrors gives each noisy column x two more, x_low and x_high. A count read from a leaf takes its exact half-width. A
+// computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
+// bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
+// tell rows apart, or a row is seldom there, the bounds are NULL.
+func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+	rows := released.Value()
+	if len(rows.Columns) != len(plan.Columns) {
+		return released, nil
+	}
+	samples := map[string][][]policy.Value{}
+	if needsRedraws(plan) {
+		most := s.Policy.Server.Limits.StatementMemory / 2
+		size := int64(0)
+		for range redraws {
+			again, err := a.redraw(ctx, s, plan, above, ids)
+			if err != nil {
+				return released, err
+			}
+			if size += again.Value().Size(); most > 0 && size > most {
+				return released, pgerror.New("54000", "error columns of so many rows need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)").
+					WithHint("SET dp.error_columns = off, or ask for fewer rows. What was paid for stays free.")
+			}
+			collect(samples, plan, again.Value())
+		}
+	}
+	return privacy.PostProcess(released, func(rows sandbox.Rows) sandbox.Rows {
+		return sandbox.Rows{Columns: errorColumns(plan.Columns), Data: addBounds(plan, rows, samples)}
+	}), nil
+}
+
+// errorColumns is the shape of an answer with x_low and x_high.
+func errorColumns(columns []planner.OutColumn) []sandbox.Column {
+	var out []sandbox.Column
+	for _, c := range columns {
+		out = append(out, sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
+		if c.Noisy {
+			out = append(out, sandbox.Column{Name: c.Name + "_low", Type: c.Type, Typmod: c.Typmod}, sandbox.Column{Name: c.Name + "_high", Type: c.Type, Typmod: c.Typmod})
+		}
+	}
+	return out
+}
+
+// needsRedraws: what is computed from a choice or by an online release has no error bars, since noise around it cannot be
+// drawn afresh. What is read from counts, such as a quantile from a range release, has.
+func needsRedraws(plan *planner.Plan) bool {
+	return !hasChoices(plan) && !isOnline(plan) && slices.ContainsFunc(plan.Columns, func(c planner.OutColumn) bool { return c.Noisy && c.Error == nil })
+}
+
+// redraw runs the outer query once more on fresh noise around the released values.
+func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
+	readings, err := a.readings(s, plan, ids)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	for i := range readings {
+		readings[i].estimate = readings[i].estimate.Redraw(a.random)
+	}
+	leaves, err := leafTables(ctx, plan, readings, nil)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	return a.postProcess(ctx, s, plan, above, leaves)
+}
+
+// collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing
+// apart and is marked by a nil sample.
+func collect(samples map[string][][]policy.Value, plan *planner.Plan, rows sandbox.Rows) {
+	here := map[string]bool{}
+	for _, row := range rows.Data {
+		key := rowKey(plan, row)
+		if here[key] {
+			row = nil
+		}
+		here[key] = true
+		samples[key] = append(samples[key], row)
+	}
+}
+
+func rowKey(plan *planner.Plan, row []policy.Value) string {
+	var b strings.Builder
+	for i, c := range plan.Columns {
+		if !c.Noisy {
+			fmt.Fprintf(&b, "%T:%v\x00", row[i], row[i])
+		}
+	}
+	return b.String()
+}
+
+func addBounds(plan *planner.Plan, rows sandbox.Rows, samples map[string][][]policy.Value) [][]policy.Value {
+	out := make([][]policy.Value, len(rows.Data))
+	for r, row := range rows.Data {
+		drawn := samples[rowKey(plan, row)]
+		for i, c := range plan.Columns {
+			out[r] = append(out[r], row[i])
+			if !c.Noisy {
+				continue
+			}
+			low, high := policy.Value(nil), policy.Value(nil)
+			if n, ok := row[i].(int64); ok && c.Error != nil {
+				low, high = n-c.Error.HalfWidth, n+c.Error.HalfWidth
+			} else if c.Error == nil {
+				low, high = quantiles(c.Type, drawn, i, plan.Confidence.Float())
+			}
+			out[r] = append(out[r], low, high)
+		}
+	}
+	return out
+}
+
+// quantiles are the two ends of the middle share of a column's redrawn values; NULL where a redraw gave NULL, or rows could
+// not be told apart, or fewer than half of the redraws hold the row.
+func quantiles(t policy.Type, drawn [][]policy.Value, column int, share float64) (policy.Value, policy.Value) {
+	if len(drawn) < redraws/2 {
+		return nil, nil
+	}
+	values := make([]policy.Value, 0, len(drawn))
+	for _, row := range drawn {
+		if row == nil || row[column] == nil {
+			return nil, nil
+		}
+		values = append(values, row[column])
+	}
+	slices.SortFunc(values, func(x, y policy.Value) int { return scalar.Compare(t, x, y) })
+	cut := int(math.Floor(float64(len(values)) * (1 - share) / 2))
+	return values[cut], values[len(values)-1-cut]
+}

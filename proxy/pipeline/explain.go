@@ -1,0 +1,407 @@
+package pipeline
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+)
+
+// explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
+// without the private database.
+type explanation struct {
+	ReadAs     string            `json:"Read As,omitempty"`
+	Cost       string            `json:"Cost"`
+	Balance    string            `json:"Balance After,omitempty"`
+	Confidence float64           `json:"Confidence"`
+	Outer      string            `json:"Outer Query"`
+	OuterSQL   string            `json:"Outer SQL,omitempty"`
+	Leaves     []explainedLeaf   `json:"Leaves"`
+	Columns    []explainedColumn `json:"Columns"`
+	Ways       []explainedWay    `json:"Alternatives,omitempty"`
+	Notes      []string          `json:"Notes,omitempty"`
+}
+
+type explainedLeaf struct {
+	Name        string   `json:"Name"`
+	SQL         string   `json:"Leaf,omitempty"`
+	Rows        int      `json:"Rows"`
+	Table       string   `json:"Table"`
+	Measure     string   `json:"Measure"`
+	Kind        string   `json:"Kind"`
+	Source      string   `json:"Answered From"`
+	Mechanism   string   `json:"Mechanism"`
+	Why         string   `json:"Why,omitempty"`
+	Sensitivity string   `json:"Sensitivity"`
+	Cost        string   `json:"Cost"`
+	Errors      []string `json:"Expected Error"`
+	Mix         []string `json:"Read As,omitempty"`
+	Bound       string   `json:"Row Bound,omitempty"`
+	Query       string   `json:"Query,omitempty"`
+	Arguments   []any    `json:"Arguments,omitempty"`
+}
+
+type explainedColumn struct {
+	Name  string `json:"Name"`
+	Type  string `json:"Type"`
+	Error string `json:"Expected Error,omitempty"`
+}
+
+// explain describes a plan.
+func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *refuse.Refusal) {
+	queries, above, refusal := a.render(ctx, plan)
+	if refusal != nil {
+		return explanation{}, refusal
+	}
+	a.renderSteps(plan, queries)
+	e := explained(plan, queries, above)
+	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
+	return e, a.explainFinds(ctx, plan, &e)
+}
+
+// explained describes a plan and its SQL.
+func explained(plan *planner.Plan, queries []rewrite.Query, above outer.Query) explanation {
+	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
+	if plan.Cost.IsZero() {
+		e.Cost = "nothing"
+	}
+	for _, leaf := range plan.Leaves {
+		measures := leaf.Measures()
+		if len(measures) == 0 {
+			e.Leaves = append(e.Leaves, explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Kind: "public rows", Source: "the policy alone", Cost: "nothing", Errors: []string{"none"}})
+			continue
+		}
+		for i, m := range measures { // a leaf that is read from several measures has an entry for each
+			one := explainLeaf(plan, leaf, m, queries[m])
+			if i == 0 {
+				one.Mix = mixTexts(plan, leaf)
+			}
+			e.Leaves = append(e.Leaves, one)
+		}
+	}
+	for _, c := range plan.Columns {
+		column := explainedColumn{Name: c.Name, Type: c.Type.Name()}
+		if off := offBy(c); off != nil {
+			column.Error = fmt.Sprintf("±%s a value, noise alone", figure(off))
+		}
+		e.Columns = append(e.Columns, column)
+	}
+	e.Ways = explainWays(plan)
+	return e
+}
+
+// leaveOutSQL keeps what is decided, and drops the SQL that would run.
+func (e *explanation) leaveOutSQL() {
+	e.OuterSQL = ""
+	for i := range e.Leaves {
+		l := &e.Leaves[i]
+		l.SQL, l.Bound, l.Query, l.Arguments = "", "", "", nil
+	}
+}
+
+func (a *Answerer) balanceAfter(ctx context.Context, s *Session, cost privacy.Cost) string {
+	if s.Dataset == nil {
+		return ""
+	}
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return ""
+	}
+	left := Remaining(b)
+	if !cost.Fits(left) {
+		return fmt.Sprintf("the budget does not hold it: %s of %s is left", left.In(b.Limit), b.Limit)
+	}
+	if cost.Rho.Pico() != 0 {
+		b.Spent, b.LifeSpent = b.Spent.Plus(cost), b.LifeSpent.Plus(cost)
+		return balanceText(cost, b)
+	}
+	return fmt.Sprintf("%s of %s", accounting.Less(left, cost), b.Limit)
+}
+
+func outerText(plan *planner.Plan) string {
+	if plan.Outer.Direct != nil {
+		return "computed by the proxy from released values; costs nothing"
+	}
+	return "run in the sandbox on released values; costs nothing"
+}
+
+func explainLeaf(plan *planner.Plan, leaf *planner.Leaf, measure int, q rewrite.Query) explainedLeaf {
+	m := plan.Measures[measure]
+	e := explainedLeaf{Name: leaf.Name, SQL: leaf.SQL, Rows: leaf.Rows, Table: m.Table.Schema + "." + m.Table.Name, Measure: m.Name, Kind: m.Kind, Why: m.Why}
+	e.Source = "a fresh count"
+	switch {
+	case m.Held && m.HeldID == 0:
+		e.Source = "the numbers of the keys that are found first"
+	case m.Held && m.Spec.Alarm != nil:
+		e.Source = "your run of alarms " + m.Name
+	case m.Spec.Alarm != nil:
+		e.Source = "a new run of alarms, bought by this query"
+	case m.Held:
+		e.Source = "release " + m.Name + ", which you have paid for"
+	case m.Refines():
+		e.Source = "release " + m.Name + ", which you have paid for, refined"
+	case m.Declared != nil:
+		e.Source = "release " + m.Name + ", bought by this query"
+	case m.Spec.Choice != nil:
+		e.Source = "a fresh choice"
+	case m.Kind == "range":
+		e.Source = "a new range release, bought by this query"
+	}
+	contribution := m.Contribution()
+	e.Mechanism = MechanismText(m)
+	spec := m.Spec
+	if m.Growth != nil {
+		spec = m.Growth.Spec
+	}
+	of := ""
+	if weighted(m.Spec.Strategy) {
+		of = " of the weighted sums"
+	}
+	e.Sensitivity = fmt.Sprintf("L1 %d, L2 %s%s (%s, at most %s)", spec.Sensitivity(contribution).L1, root(spec.L2Squared(contribution)), of, contribution.Neighbors, boundText(contribution))
+	if m.Spec.Choice != nil && m.Spec.Spread() > 0 {
+		e.Sensitivity = fmt.Sprintf("one %s moves one candidate's score by at most %d more than another's (%s, at most %s)", m.Table.Dataset.Unit.Name, m.Spec.Spread(), contribution.Neighbors, boundText(contribution))
+	}
+	e.Cost = m.Cost.String()
+	if m.Held {
+		e.Cost = "nothing"
+	}
+	e.Errors = leafErrors(plan, leaf, measure)
+	if q.Valid() {
+		e.Query, e.Arguments = q.SQL(), q.Args()
+		if len(q.Proven()) > 0 {
+			e.Bound = "the query numbers each unit's rows; where a unique constraint proves the bound in its own snapshot, it runs without"
+		}
+	}
+	return e
+}
+
+func boundText(c mechanisms.Contribution) string {
+	if c.Groups > 0 {
+		return fmt.Sprintf("%d group%s a unit with %d row%s in each", c.Groups, plural(int(c.Groups)), c.PerGroup, plural(int(c.PerGroup)))
+	}
+	text := fmt.Sprintf("%d row%s a unit", c.Rows, plural(int(c.Rows)))
+	if c.PerGroup > 0 && c.PerGroup < c.Rows {
+		text += fmt.Sprintf(", %d in a group", c.PerGroup)
+	}
+	return text
+}
+
+// leafErrors gives, per count, the half-widths over the leaf's rows that are read from a measure.
+func leafErrors(plan *planner.Plan, leaf *planner.Leaf, measure int) []string {
+	var lines []string
+	confidence := plan.Confidence
+	if m := plan.Measures[measure]; m.Spec.Alarm != nil {
+		return []string{fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, at %s", m.Spec.Margin(confidence), percent(confidence))}
+	}
+	if leaf.MadeUp != nil {
+		return []string{"none is promised of made-up rows"}
+	}
+	for _, c := range leaf.Counts {
+		widest, together, rows := int64(-1), int64(0), rowsOf(c, measure)
+		for _, run := range c.Runs {
+			if !readsFrom(&run, measure) || len(run.Spans) == 0 {
+				continue
+			}
+			if run.Pick != nil {
+				lines = append(lines, c.Name+": "+pickText(run.Pick, "at "+percent(confidence)))
+				continue
+			}
+			widest = max(widest, runWidth(plan, &run, confidence))
+			if each, err := mechanisms.NewConfidence(1 - (1-confidence.Float())/float64(rows)); err == nil && run.Mix != nil {
+				together = max(together, runWidth(plan, &run, each))
+			} else if err == nil {
+				together = max(together, widest, plan.Measures[measure].Spec.Only(run.Counter).Error(widestSpans(run.Spans), each).HalfWidth)
+			}
+		}
+		if widest < 0 {
+			continue
+		}
+		unit := c.Unit
+		if unit == nil {
+			unit = big.NewRat(1, 1)
+		}
+		in := func(n int64) string { return figure(new(big.Rat).Mul(unit, new(big.Rat).SetInt64(n))) }
+		line := fmt.Sprintf("%s: ±%s a value at %s", c.Name, in(widest), percent(confidence))
+		if sum := summedIn(c, measure, plan.Measures[measure]); sum != (mechanisms.Bound{Low: 0, High: 1}) {
+			line += fmt.Sprintf(", of a sum of %s from %s to %s", numbersOf(unit), scaled(unit, sum.Low), scaled(unit, sum.High))
+		}
+		if rows > 1 {
+			line += fmt.Sprintf(", ±%s for all %d values together", in(together), rows)
+		}
+		lines = append(lines, line)
+	}
+	return together(lines)
+}
+
+// numbersOf names what is added up.
+func numbersOf(unit *big.Rat) string {
+	if unit.Cmp(big.NewRat(1, 1)) == 0 {
+		return "whole numbers"
+	}
+	return "numbers"
+}
+
+// scaled is n units.
+func scaled(unit *big.Rat, n int64) string {
+	x := new(big.Rat).Mul(unit, new(big.Rat).SetInt64(n))
+	if x.IsInt() {
+		return x.Num().String()
+	}
+	text := strings.TrimRight(x.FloatString(12), "0")
+	return strings.TrimSuffix(text, ".")
+}
+
+// together gives what is said of several columns once: "n1: …" and "n2: …" become "n1, n2: …".
+func together(lines []string) (out []string) {
+	at := map[string]int{}
+	for _, line := range lines {
+		name, text, _ := strings.Cut(line, ": ")
+		if i, said := at[text]; said {
+			names, _, _ := strings.Cut(out[i], ": ")
+			out[i] = names + ", " + name + ": " + text
+			continue
+		}
+		at[text] = len(out)
+		out = append(out, line)
+	}
+	return out
+}
+
+// rowsOf is the number of a column's rows that are read from a measure.
+func rowsOf(c planner.CountColumn, measure int) (rows int) {
+	for _, run := range c.Runs {
+		if readsFrom(&run, measure) {
+			rows += len(run.Spans)
+		}
+	}
+	return rows
+}
+
+// mostHalfWidths bounds the rows whose half-widths are computed: those with the largest variances, among which the
+// largest half-width is.
+const mostHalfWidths = 8
+
+// widestHalfWidth is the largest half-width over the rows of a count.
+func widestHalfWidth(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) int64 {
+	errors := spec.Errors(confidence)
+	type row struct {
+		spans    []mechanisms.Span
+		variance float64
+	}
+	var looked []row
+	for r := 0; r < len(rows); r += errors.Every(len(rows)) {
+		looked = append(looked, row{rows[r], errors.Variance(rows[r])})
+	}
+	slices.SortStableFunc(looked, func(a, b row) int { return cmp.Compare(b.variance, a.variance) })
+	var widest int64
+	for i, r := range looked {
+		if i == mostHalfWidths {
+			break
+		}
+		widest = max(widest, errors.Of(r.spans).HalfWidth)
+	}
+	return widest
+}
+
+// widestSpans are the spans that sum the most cells.
+func widestSpans(rows [][]mechanisms.Span) []mechanisms.Span {
+	best, most := rows[0], -1
+	for _, spans := range rows {
+		n := 0
+		for _, s := range spans {
+			n += s.To - s.From
+		}
+		if n > most {
+			best, most = spans, n
+		}
+	}
+	return best
+}
+
+// lines is the text form.
+func (e explanation) lines() []string {
+	var out []string
+	if e.ReadAs != "" {
+		out = append(out, "Read as: "+e.ReadAs)
+	}
+	out = append(out, "Cost: "+e.Cost)
+	if e.Balance != "" {
+		out = append(out, "Balance after: "+e.Balance)
+	}
+	out = append(out, "Outer query: "+e.Outer)
+	if e.OuterSQL != "" {
+		out = append(out, "  SQL: "+e.OuterSQL)
+	}
+	for _, l := range e.Leaves {
+		over := ""
+		if l.Table != "" {
+			over = " over " + l.Table
+		}
+		out = append(out, fmt.Sprintf("  ->  %s: %s%s, %d row%s", l.Name, l.Kind, over, l.Rows, plural(l.Rows)))
+		for _, f := range []struct{ name, text string }{
+			{"Leaf", l.SQL}, {"Answered from", l.Source}, {"Why", l.Why}, {"Mechanism", l.Mechanism}, {"Sensitivity", l.Sensitivity}, {"Cost", l.Cost},
+			{"Expected error", strings.Join(l.Errors, "; ")}, {"Read as", strings.Join(l.Mix, "; ")}, {"Row bound", l.Bound}, {"Query", l.Query}, {"Arguments", argumentsText(l.Arguments)},
+		} {
+			if f.text == "" {
+				continue
+			}
+			first, rest, _ := strings.Cut(f.text, "\n")
+			out = append(out, "        "+f.name+": "+first)
+			for line := range strings.Lines(rest) {
+				out = append(out, "          "+strings.TrimRight(line, "\n"))
+			}
+		}
+	}
+	out = append(out, wayLines(e.Ways)...)
+	for _, n := range e.Notes {
+		out = append(out, "Note: "+n)
+	}
+	return out
+}
+
+// argumentsText writes the arguments of the regenerated SQL.
+func argumentsText(args []any) string {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		if texts[i] = fmt.Sprint(a); fmt.Sprintf("%T", a) == "string" {
+			texts[i] = fmt.Sprintf("%q", a)
+		}
+		texts[i] = fmt.Sprintf("$%d = %s", i+1, texts[i])
+	}
+	return strings.Join(texts, ", ")
+}
+
+// weighted tells whether a strategy observes more than plain sums of cells.
+func weighted(y mechanisms.Strategy) bool {
+	return y.Kind > mechanisms.Tree || y.Weights != nil
+}
+
+// root writes √n, as a whole number where it is one, and rounded where n is long.
+func root(n *big.Int) string {
+	if r := new(big.Int).Sqrt(n); new(big.Int).Mul(r, r).Cmp(n) == 0 {
+		return r.String()
+	}
+	if n.Cmp(big.NewInt(1_000_000)) >= 0 {
+		f, _ := new(big.Float).SetInt(n).Float64()
+		return fmt.Sprintf("%.1f", math.Sqrt(f))
+	}
+	return "√" + n.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}

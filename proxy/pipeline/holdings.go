@@ -1,0 +1,76 @@
+package pipeline
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// holdingsIndex keeps the planner's inventory of each user and dataset. The ledger hands out one immutable list for them;
+// when that is longer, what is new is added, and when something has gone from it, the inventory is made anew.
+type holdingsIndex struct{ byUser sync.Map }
+
+// heldIndex is the inventory of one user and dataset.
+type heldIndex struct {
+	mu  sync.Mutex // for changes
+	now atomic.Pointer[inventoryOf]
+}
+
+// inventoryOf is an inventory with the list that it was made of. It may already hold more.
+type inventoryOf struct {
+	from      []ledger.Release
+	kept      []ledger.Release // of these, those that were not refined: what refines them has taken their place
+	inventory *planner.Inventory
+}
+
+func (h *holdingsIndex) of(releases []ledger.Release, user, dataset string) *planner.Inventory {
+	key := [2]string{user, dataset}
+	got, ok := h.byUser.Load(key)
+	if !ok {
+		got, _ = h.byUser.LoadOrStore(key, &heldIndex{})
+	}
+	return got.(*heldIndex).of(releases)
+}
+
+func (h *heldIndex) of(releases []ledger.Release) *planner.Inventory {
+	if now := h.now.Load(); now != nil && sameList(now.from, releases) {
+		return now.inventory
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	kept := slices.DeleteFunc(slices.Clone(releases), func(r ledger.Release) bool { return r.Refined })
+	next, from := &inventoryOf{from: releases, kept: kept}, 0
+	if now := h.now.Load(); now != nil && isPrefix(now.kept, kept) {
+		next.inventory, from = now.inventory, len(now.kept)
+	} else if now != nil && isPrefix(kept, now.kept) && len(kept) > 0 {
+		return now.inventory // a list that has grown since
+	} else {
+		next.inventory = planner.NewInventory()
+	}
+	for _, r := range kept[from:] {
+		next.inventory.Add(planner.Holding{ID: r.ID, Digest: planner.Digest(r.Item.Digest), Spec: r.Item.Spec, At: r.At, Cost: r.Item.Cost, Described: r.Item.Described,
+			Ladder: planner.Rungs{Level: r.Item.Ladder.Level, Top: r.Item.Ladder.Finest}})
+	}
+	h.now.Store(next)
+	return next.inventory
+}
+
+func sameList[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// isPrefix tells whether a list begins with the releases of another.
+func isPrefix(a, b []ledger.Release) bool {
+	if len(a) > len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].ID != b[i].ID || !a[i].At.Equal(b[i].At) || a[i].Item.Ladder != b[i].Item.Ladder {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,35 @@
+package pipeline
+
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// TestHoldingsOfALaterVersion: a release by a strategy that this version does not know is left out, the others are found,
+// the most exact first, whatever their strategies.
+func TestHoldingsOfALaterVersion(t *testing.T) {
+	noise := func(num int64) mechanisms.Noise {
+		return mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: num, Den: 1}
+	}
+	release := func(id int64, y mechanisms.Strategy, n mechanisms.Noise) ledger.Release {
+		return ledger.Release{ID: id, Item: ledger.Item{Digest: ledger.Digest{7}, Table: "public.people", Spec: mechanisms.Spec{Counters: 1, Cells: 64, Strategy: y, Noise: n}}}
+	}
+	releases := []ledger.Release{
+		release(1, mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, noise(655360)), // an error of 55
+		release(2, mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 999}, noise(1)),
+		release(3, mechanisms.Strategy{Kind: mechanisms.Identity}, noise(10)), // 66
+		release(4, mechanisms.Strategy{Kind: mechanisms.PIdentity, Version: 1}, noise(65536)),
+		release(5, mechanisms.Strategy{Kind: 99}, noise(1)),
+	}
+	held := (&holdingsIndex{}).of(releases, "ann", "clinic").Held(planner.Digest{7})
+	var ids []int64
+	for _, h := range held {
+		ids = append(ids, h.ID)
+	}
+	if len(ids) != 3 || ids[0] != 4 || ids[1] != 1 || ids[2] != 3 {
+		t.Errorf("held are %v, want 4, 1, 3", ids)
+	}
+}

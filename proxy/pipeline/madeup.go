@@ -1,0 +1,55 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// readMadeUp reads the cells of the made-up rows that a plan shows: those that a synthetic release drew, or those that the
+// steps of an online release amount to.
+func (a *Answerer) readMadeUp(s *Session, plan *planner.Plan, ids []int64, readings []saved) error {
+	for _, leaf := range plan.Leaves {
+		if leaf.MadeUp == nil {
+			continue
+		}
+		i := leaf.MadeUp.Measure
+		if plan.Measures[i].Spec.Online == nil {
+			readings[i].rows = privacy.PostProcess(readings[i].noisy, func(n mechanisms.Noisy) []int32 {
+				cells := make([]int32, len(n.Observations))
+				for k, c := range n.Observations {
+					cells[k] = int32(c)
+				}
+				return cells
+			})
+			continue
+		}
+		release, err := a.ledger.Load(context.Background(), s.User, ids[i])
+		if err != nil {
+			a.log.Error("saved release cannot be read", "release", ids[i], "error", err)
+			return errLedger
+		}
+		belief, err := release.Item.Spec.Believe(release.Steps)
+		if err != nil {
+			a.log.Error("steps of an online release cannot be read", "release", ids[i], "error", err)
+			return errLedger
+		}
+		readings[i].rows = belief.Rows(leaf.Rows)
+	}
+	return nil
+}
+
+// madeUpTable is the released table of made-up rows.
+func madeUpTable(leaf *planner.Leaf, cells privacy.Released[[]int32]) sandbox.Table {
+	return sandbox.Table{Name: leaf.Name, Rows: privacy.PostProcess(cells, func(cells []int32) sandbox.Rows {
+		data := make([][]policy.Value, len(cells))
+		for i, c := range cells {
+			data[i] = leaf.MadeUp.Values(i, c)
+		}
+		return sandbox.Rows{Columns: leafColumns(leaf), Data: data}
+	})}
+}

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// mechanismText names the strategy, the noise, and for a range release what the strategy gains.
+func mechanismText(s mechanisms.Spec, cost privacy.Cost, c mechanisms.Contribution) string {
+	switch {
+	case s.Choice != nil:
+		return choiceText(s)
+	case s.Alarm != nil:
+		return alarmText(s)
+	case s.Online != nil:
+		return onlineText(s)
+	case s.Synthetic != nil:
+		return syntheticText(s)
+	}
+	noise := noiseText(s.Noise)
+	if s.Sums != nil {
+		noise = sumsText(s.Sums)
+	}
+	if s.Strategy.Kind == mechanisms.Identity {
+		if s.Cells > 1 {
+			return fmt.Sprintf("histogram of %d cells; %s", s.Cells, noise)
+		}
+		return noise
+	}
+	if s.Strategy.IsCube() {
+		return fmt.Sprintf("%s, %d cells, least squares; %s", s.Strategy, s.Cells, noise)
+	}
+	text := fmt.Sprintf("%s over %d cells, least squares; %s", strategyText(s.Strategy), s.Cells, noise)
+	text += fmt.Sprintf("; all ranges have RMSE %.1f", s.RMSE(mechanisms.AllRanges))
+	if plain, err := mechanisms.Plain(1, s.Cells, c, cost); err == nil {
+		text += fmt.Sprintf(", sums of a histogram's cells %.1f at this price", plain.RMSE(mechanisms.AllRanges))
+	}
+	return text
+}
+
+// mostMarginals is how many marginals are named.
+const mostMarginals = 8
+
+// marginalsText names the marginals of a cube that are observed, and their noise: what is drawn is of one size, and a marginal
+// of which more is to be known is multiplied by its weight before. Residuals are weighted as well, which says nothing by itself.
+func marginalsText(m *planner.Measure) string {
+	y, names := m.Spec.Strategy, attributeNames(m)
+	var texts []string
+	residual := false
+	for _, one := range y.Marginals {
+		text := "all rows"
+		if one.Attributes != 0 {
+			var own []string
+			for i, name := range names {
+				if one.Attributes>>i&1 == 1 {
+					own = append(own, name)
+				}
+			}
+			text = strings.Join(own, " × ")
+		}
+		if residual = residual || one.Residual; !one.Residual && m.Spec.Sums == nil && one.Weight > 0 {
+			text += " (" + weighedNoise(m.Spec.Noise, float64(one.Weight)) + ")"
+		}
+		texts = append(texts, text)
+	}
+	if n := len(texts); n > mostMarginals {
+		texts = append(texts[:mostMarginals], fmt.Sprintf("%d more", n-mostMarginals))
+	}
+	kind := "marginals"
+	if residual {
+		kind = "marginals by residuals"
+	}
+	noise := "discrete Laplace noise"
+	if m.Spec.Noise.Kind == mechanisms.DiscreteGaussian || m.Spec.Sums != nil && m.Spec.Sums[0].Noise.Kind == mechanisms.DiscreteGaussian {
+		noise = "discrete Gaussian noise"
+	}
+	return fmt.Sprintf("%s of %d cells, least squares; %s on %s", kind, m.Spec.Cells, noise, strings.Join(texts, ", "))
+}
+
+// weighedNoise tells the noise of what was multiplied by a weight, in rows.
+func weighedNoise(n mechanisms.Noise, weight float64) string {
+	size := n.Spread()
+	if n.Kind == mechanisms.DiscreteGaussian {
+		return fmt.Sprintf("variance %.4g", size/weight/weight)
+	}
+	return fmt.Sprintf("scale %.4g", size/weight)
+}
+
+// attributeNames are the attributes of a measure's cube, by their columns and numbers of cells.
+func attributeNames(m *planner.Measure) []string {
+	names, at := make([]string, len(m.Spec.Strategy.Radices)), 0
+	for i, cells := range m.Spec.Strategy.Radices {
+		names[i] = fmt.Sprintf("%d cells", cells)
+		if i >= len(m.Groups) || len(m.Groups) != len(names) {
+			continue
+		}
+		var own []string
+		for range m.Groups[i].Columns {
+			own, at = append(own, m.Grain[at].Name), at+1
+		}
+		names[i] = fmt.Sprintf("%s[%d]", strings.Join(own, "·"), cells)
+	}
+	return names
+}
+
+func noiseText(n mechanisms.Noise) string {
+	if n.Kind == mechanisms.DiscreteGaussian {
+		return "discrete Gaussian noise of variance " + ratio(n)
+	}
+	return "discrete Laplace noise of scale " + ratio(n)
+}
+
+// sumsText tells the noise of each counter, which shares the cost with the others.
+func sumsText(sums []mechanisms.Sum) string {
+	texts := make([]string, len(sums))
+	for i, sum := range sums {
+		of := fmt.Sprintf("sum of whole numbers from %d to %d", sum.Low, sum.High)
+		if sum.Low == 0 && sum.High == 1 {
+			of = "count"
+		}
+		texts[i] = of + " with " + noiseText(sum.Noise)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// strategyText names how the cells of a range release are observed.
+func strategyText(y mechanisms.Strategy) string {
+	switch y.Kind {
+	case mechanisms.Tree:
+		return "range " + y.String()
+	case mechanisms.PIdentity:
+		return y.String() + " (cells and optimised weighted sums of them)"
+	case mechanisms.Sine:
+		return y.String() + " (sine transform's square root, the best for all ranges)"
+	case mechanisms.Cosine:
+		return y.String() + " (cosine transform's square root, the best for prefixes)"
+	}
+	return y.String()
+}
+
+func ratio(n mechanisms.Noise) string {
+	return fmt.Sprintf("%.6g", n.Spread())
+}

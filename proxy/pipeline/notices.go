@@ -1,0 +1,282 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
+// own account, never on a released or a true value.
+func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
+	plan := p.plan
+	public := publicParts(plan)
+	if len(plan.Measures) == 0 {
+		if len(public) == 0 {
+			return nil
+		}
+		return []Notice{{Message: "free: " + strings.Join(public, "; "), Detail: strings.Join(plan.Notes, "\n")}}
+	}
+	parts := make([]string, 0, 2+len(p.errors))
+	if bought.charged.IsZero() {
+		parts = append(parts, freeOf(plan))
+	} else {
+		parts = append(parts, "cost "+a.costText(ctx, s, bought.charged))
+	}
+	parts = append(parts, p.errors...)
+	if plan.ErrorColumns && hasChoices(plan) {
+		parts = append(parts, "_low and _high of what is chosen are NULL: it is near in rows, and how far that is in values the rows alone know")
+	}
+	n := Notice{Message: strings.Join(parts, "; ")}
+	n.Detail = strings.Join(slices.Concat(firstUses(plan, bought), refinements(plan, bought), public, plan.Notes), "\n")
+	return []Notice{n}
+}
+
+// publicParts says what of an answer comes from the policy alone, lest it be taken for what the data say.
+func publicParts(plan *planner.Plan) []string {
+	var parts []string
+	for _, leaf := range plan.Leaves {
+		text := "these are the values that the policy declares, whether rows have them or not"
+		switch {
+		case leaf.Found:
+			text = "these are the keys that were found"
+		case len(leaf.Counts) > 0:
+			text = "no row can satisfy the condition, by the domains that the policy declares (SELECT * FROM dp.columns)"
+		}
+		if len(leaf.Measures()) == 0 && !slices.Contains(parts, text) {
+			parts = append(parts, text)
+		}
+	}
+	return parts
+}
+
+// costText gives a cost and the balance after it: in ε, or, under zCDP, in shares of the budget.
+func (a *Answerer) costText(ctx context.Context, s *Session, cost privacy.Cost) string {
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return cost.String()
+	}
+	return balanceText(cost, b)
+}
+
+func balanceText(cost privacy.Cost, b ledger.Balance) string {
+	left := Remaining(b)
+	if cost.Rho.Pico() == 0 {
+		text := fmt.Sprintf("%s; %s of %s left", cost, epsilonOf(left), epsilonOf(b.Limit))
+		return text + windowText(b)
+	}
+	text := fmt.Sprintf("%s %% of your budget (%s)", privacy.Percent(cost.Rho.Float()/b.Limit.Rho.Float(), 2), cost)
+	if more := left.Rho.Pico() / cost.Rho.Pico(); more > 0 {
+		text += fmt.Sprintf("; about %d more such question%s", more, plural(int(more)))
+	} else {
+		text += "; not enough is left for another"
+	}
+	return text + windowText(b)
+}
+
+func epsilonOf(c privacy.Cost) string { return c.Epsilon.String() }
+
+func windowText(b ledger.Balance) string {
+	if b.WindowEnds.IsZero() {
+		return ""
+	}
+	return " until " + b.WindowEnds.UTC().Format(time.DateOnly)
+}
+
+// Remaining is what the user may still spend: the lesser of the window's and the lifetime's rest.
+func Remaining(b ledger.Balance) privacy.Cost {
+	rest := accounting.Less(b.Limit, b.Spent)
+	if b.LifeLimit.IsZero() {
+		return rest
+	}
+	life := accounting.Less(b.LifeLimit, b.LifeSpent)
+	return privacy.Cost{
+		Epsilon: privacy.MicroEpsilon(min(rest.Epsilon.Micro(), life.Epsilon.Micro())),
+		Rho:     privacy.PicoRho(min(rest.Rho.Pico(), life.Rho.Pico())),
+		Delta:   privacy.AttoDelta(min(rest.Delta.Atto(), life.Delta.Atto())),
+	}
+}
+
+// freeOf names what a free answer was read from.
+func freeOf(plan *planner.Plan) string {
+	var names []string
+	for _, m := range plan.Measures {
+		names = append(names, m.Name)
+	}
+	if len(plan.Measures) == 1 && plan.Measures[0].Spec.Alarm != nil {
+		return "free: a question of your run " + names[0]
+	}
+	return "free: answered from " + strings.Join(names, ", ") + ", which you have paid for"
+}
+
+// firstUses announces releases that are free from now on.
+func firstUses(plan *planner.Plan, bought purchase) []string {
+	if bought.charged.IsZero() {
+		return nil
+	}
+	var lines []string
+	for _, m := range plan.Measures {
+		if m.Held || m.Declared == nil && m.Kind != "range" {
+			continue
+		}
+		what := "every count over its columns"
+		if m.Spec.Synthetic != nil {
+			what = "whatever is asked of its made-up rows"
+		}
+		if m.Kind == "range" {
+			what = "every range over " + m.Grain[0].Name
+		}
+		if m.Spec.Alarm != nil {
+			continue // what it was asked tells
+		}
+		if m.Spec.Online != nil {
+			lines = append(lines, fmt.Sprintf("first use of online release %s: %s; every count by its cells is free from now on, until its %d updates are used", m.Name, m.Cost, m.Spec.Online.Updates))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("first use of release %s: %s; %s is free from now on", m.Name, m.Cost, what))
+	}
+	return lines
+}
+
+// percent writes a confidence with as many digits as it needs, up to ten.
+func percent(c mechanisms.Confidence) string {
+	return strconv.FormatFloat(100*c.Float(), 'g', 10, 64) + " %"
+}
+
+// leafErrorText gives the half-width of the counts that a computed answer is made of; dp.error_columns gives that of the
+// computed values themselves. The half-width of a sum, in the whole numbers that it adds up, says nothing of what is
+// computed from it, so it is left out.
+func leafErrorText(plan *planner.Plan, at string) string {
+	var widest int64 = -1
+	if ofSums(plan) {
+		if plan.ErrorColumns {
+			return "computed from sums: _low and _high show its error " + at
+		}
+		return "computed from sums, whose error is not that of the result: SET dp.error_columns = on shows it"
+	}
+	for _, leaf := range plan.Leaves {
+		for _, c := range leaf.Counts {
+			for _, run := range c.Runs {
+				if run.Alarm != nil && run.Measure >= 0 {
+					return fmt.Sprintf("an answer is right where the count is at least %d away from its threshold, %s", plan.Measures[run.Measure].Spec.Margin(plan.Confidence), at)
+				}
+				if run.Measure >= 0 && run.Pick == nil {
+					widest = max(widest, runWidth(plan, &run, plan.Confidence))
+				}
+			}
+		}
+	}
+	if widest < 0 {
+		return ""
+	}
+	return fmt.Sprintf("computed from counts with error ±%d %s each (SET dp.error_columns = on shows that of the result)", widest, at)
+}
+
+// ofSums tells whether a leaf has sums of other numbers than 0 and 1.
+func ofSums(plan *planner.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool {
+		return slices.ContainsFunc(m.Spec.Sums, func(s mechanisms.Sum) bool { return s.Bound != mechanisms.Bound{Low: 0, High: 1} })
+	})
+}
+
+// errorParts say how exact an answer will be. They take time, to find half-widths, and belong to planning: what takes too much is
+// refused before the charge.
+func errorParts(plan *planner.Plan) (parts []string) {
+	if len(plan.Measures) == 0 {
+		return nil
+	}
+	if e := errorText(plan); e != "" {
+		parts = append(parts, e)
+	}
+	return append(parts, pickErrors(plan, "at "+percent(plan.Confidence))...)
+}
+
+// errorText gives the half-widths of the counts in the answer, and of sums in its units.
+func errorText(plan *planner.Plan) string {
+	var low, high *big.Rat
+	names := map[string]string{}
+	for _, c := range plan.Columns {
+		own := offBy(c)
+		if own == nil {
+			continue
+		}
+		if low == nil || own.Cmp(low) < 0 {
+			low = own
+		}
+		if high == nil || own.Cmp(high) > 0 {
+			high = own
+		}
+		if names[figure(own)] == "" {
+			names[figure(own)] = c.Name
+		}
+	}
+	at := "at " + percent(plan.Confidence)
+	if high == nil {
+		return leafErrorText(plan, at)
+	}
+	switch least, most := figure(low), figure(high); {
+	case least == most && computedText(plan) != "":
+		return fmt.Sprintf("error ±%s a value (%s) %s", most, names[most], at) + computedText(plan)
+	case least == most:
+		return fmt.Sprintf("error ±%s a value %s", most, at)
+	default:
+		return fmt.Sprintf("error ±%s (%s) to ±%s (%s) a value %s", least, names[least], most, names[most], at) + computedText(plan)
+	}
+}
+
+// offBy is a column's half-width in its own units; nil: it is computed otherwise than by constants.
+func offBy(c planner.OutColumn) *big.Rat {
+	if c.Error != nil {
+		return new(big.Rat).SetInt64(c.Error.HalfWidth)
+	}
+	return c.Off
+}
+
+// figure writes a half-width, rounded up: whole numbers as they are, others with as many digits as matter.
+func figure(x *big.Rat) string {
+	if x.IsInt() {
+		return x.Num().String()
+	}
+	decimals, scaled, ten := 0, new(big.Rat).Set(x), big.NewRat(10, 1)
+	for ; scaled.Cmp(big.NewRat(1000, 1)) < 0 && !scaled.IsInt() && decimals < 30; decimals++ {
+		scaled.Mul(scaled, ten)
+	}
+	up := new(big.Int).Add(scaled.Num(), new(big.Int).Sub(scaled.Denom(), big.NewInt(1)))
+	up.Quo(up, scaled.Denom())
+	return new(big.Rat).Quo(new(big.Rat).SetInt(up), new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil))).FloatString(decimals)
+}
+
+// computedText says where the error of columns is shown that are computed from several counts or sums, beside columns whose
+// error the notice tells: it is not theirs.
+func computedText(plan *planner.Plan) string {
+	computed := 0
+	for _, c := range plan.Columns {
+		if c.Noisy && offBy(c) == nil {
+			computed++
+		}
+	}
+	for _, leaf := range plan.Leaves {
+		for _, c := range leaf.Counts {
+			if slices.ContainsFunc(c.Runs, func(r planner.Run) bool { return r.Pick != nil }) {
+				computed-- // what is chosen has an error of its own kind, which is told
+			}
+		}
+	}
+	if computed <= 0 {
+		return ""
+	}
+	if plan.ErrorColumns {
+		return "; _low and _high show that of computed columns"
+	}
+	return "; SET dp.error_columns = on shows that of computed columns"
+}

@@ -1,0 +1,67 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Estimate is what statements are planned by without a ledger and without a private database: nothing is charged.
+type Estimate struct {
+	Private  dialect.Dialect // of the private database
+	Engine   sandbox.Engine  // nil: outer queries are written for PostgreSQL and not tried
+	Holdings planner.Holdings
+	Now      time.Time
+	Log      *slog.Logger
+}
+
+// Offer is by what a SELECT would be answered.
+type Offer struct {
+	Plan   *planner.Plan
+	Error  string // of the counts in the answer, in words
+	Leaves []OfferedLeaf
+}
+
+// OfferedLeaf is how one aggregation is answered.
+type OfferedLeaf struct {
+	SQL, Table, Kind, Source, Mechanism, Cost string
+	Errors                                    []string
+}
+
+// Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
+func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
+	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now})
+	if refusal != nil {
+		return Offer{}, refusal
+	}
+	sandboxed := dialect.PostgreSQL
+	if e.Engine != nil {
+		sandboxed = e.Engine.Dialect()
+	}
+	queries, above, refusal := render(context.Background(), plan, e.Private, sandboxed, e.Log)
+	if refusal == nil && plan.Outer.Direct == nil && e.Engine != nil {
+		_, refusal = (&Answerer{engine: e.Engine, log: e.Log, workers: admission.NewWorkers(0, 0)}).outerColumns(ctx, s, plan, above)
+	}
+	if refusal != nil {
+		return Offer{}, refusal
+	}
+	offer := Offer{Plan: plan, Error: errorText(plan)}
+	for _, l := range explained(plan, queries, above).Leaves {
+		offer.Leaves = append(offer.Leaves, OfferedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
+	}
+	return offer, nil
+}
+
+// HoldingsOf are a user's releases of a dataset, as planning reads them.
+func HoldingsOf(releases []ledger.Release, user, dataset string) planner.Holdings {
+	return (&holdingsIndex{}).of(releases, user, dataset)
+}

@@ -1,0 +1,179 @@
+package pipeline
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// hasChoices tells a plan in which something was chosen, and not read from counts.
+func hasChoices(plan *planner.Plan) bool {
+	return slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return m.Spec.Choice != nil })
+}
+
+// picked reads a value of a column that is chosen; NULL where there is no candidate, or there seem to be no rows.
+func picked(c *planner.CountColumn, row int, readings []saved) policy.Value {
+	for i := range c.Runs {
+		run := &c.Runs[i]
+		if row >= len(run.Spans) {
+			row -= len(run.Spans)
+			continue
+		}
+		p := run.Pick
+		if p != nil && p.Top > 0 {
+			at := slices.Index(readings[run.Measure].noisy.Value().Observations, int64(p.At[row]))
+			return int64((p.Top - at) % (p.Top + 1)) // of −1, which is not chosen: 0
+		}
+		if p == nil || run.Measure < 0 || p.At[row] < 0 {
+			return nil
+		}
+		if p.Spans != nil {
+			return countedOf(run, row, readings[run.Measure].estimate)
+		}
+		all := readings[run.Measure].noisy.Value().Observations
+		if p.At[row] >= len(all) || all[p.At[row]] < 0 || all[p.At[row]] >= int64(len(p.Values[row])) {
+			return nil
+		}
+		return p.Values[row][all[p.At[row]]]
+	}
+	return nil
+}
+
+// countedOf reads a value from counts.
+func countedOf(run *planner.Run, row int, e *mechanisms.Estimate) policy.Value {
+	p := run.Pick
+	values := p.Values[row]
+	if p.Kind == mechanisms.Largest {
+		best, most := policy.Value(nil), int64(0)
+		for i, spans := range p.Spans[row] {
+			if n := e.Sum(run.Counter, spans).Value(); n > most {
+				best, most = values[i], n
+			}
+		}
+		return best
+	}
+	cdf := e.CDF(run.Counter, p.Spans[row]).Value()
+	if cdf.Rows() < .5 {
+		return nil
+	}
+	if p.Between {
+		return cdf.Cont(p.Share, func(cell int) float64 { f, _ := values[cell].(float64); return f })
+	}
+	return values[cdf.Disc(p.Share)]
+}
+
+// pickText says how far a chosen column is off.
+func pickText(p *planner.Pick, at string) string {
+	rank := int64(math.Ceil(p.Rank))
+	if p.Weighed {
+		return fmt.Sprintf("the score of each that is chosen is at most %s below the best left %s", scoreText(p.Rank), at)
+	}
+	if p.Top > 1 {
+		return fmt.Sprintf("each of the %d keys has at most %d rows fewer than one in its place could have %s", p.Top, rank, at)
+	}
+	if p.Kind != mechanisms.Quantiles {
+		if p.Spans != nil {
+			return fmt.Sprintf("read from counts with error ±%d %s each", rank, at)
+		}
+		return fmt.Sprintf("at most %d rows fewer than the most frequent one has %s", rank, at)
+	}
+	text := fmt.Sprintf("rank error ±%d rows %s", rank, at)
+	if steps, of, ok := p.Steps(); ok {
+		text += fmt.Sprintf(" (±%d of its %d values, were the expected %d rows spread evenly)", steps, of, p.Rows)
+	}
+	return text
+}
+
+// scoreText writes a score, which may be a fraction, with three digits at least.
+func scoreText(x float64) string {
+	if x >= 100 {
+		return strconv.FormatFloat(math.Ceil(x), 'f', -1, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 3, 64)
+}
+
+// pickErrors says how far the chosen columns of a plan are off, each text once, and of equal errors in rank the one that is
+// the most in values.
+func pickErrors(plan *planner.Plan, at string) []string {
+	var lines []string
+	type said struct{ line, steps int }
+	ranks := map[string]said{}
+	for _, leaf := range plan.Leaves {
+		for _, c := range leaf.Counts {
+			for _, run := range c.Runs {
+				if run.Pick == nil || run.Measure < 0 {
+					continue
+				}
+				text := pickText(run.Pick, at)
+				rank, _, _ := strings.Cut(text, " (")
+				steps, _, _ := run.Pick.Steps()
+				switch before, ok := ranks[rank]; {
+				case !ok:
+					ranks[rank] = said{len(lines), steps}
+					lines = append(lines, text)
+				case steps > before.steps:
+					ranks[rank] = said{before.line, steps}
+					lines[before.line] = text
+				}
+			}
+		}
+	}
+	return lines
+}
+
+// mechanismOf names what is drawn; how it is drawn, permute-and-flip say, is the law with the least error at the cost:
+// the exponential mechanism's own under a ρ, and under an ε one that is noisy max with noise of one side.
+func mechanismOf(k mechanisms.ChoiceKind) string {
+	if k == mechanisms.Largest || k == mechanisms.Popular {
+		return "noisy max"
+	}
+	return "exponential mechanism"
+}
+
+// choiceText names a mechanism that chooses.
+func choiceText(s mechanisms.Spec) string {
+	ch := s.Choice
+	groups, cells := 0, 0
+	for _, b := range ch.Blocks {
+		groups, cells = groups+b.Groups, max(cells, b.Cells)
+	}
+	if ch.Kind == mechanisms.Dearest {
+		cells = len(ch.Weights)
+	}
+	text := mechanismOf(ch.Kind)
+	if by := s.Chooser(); by != text {
+		text += " (" + by + ")"
+	}
+	text += fmt.Sprintf(" over %d candidates", cells)
+	switch {
+	case ch.Kind == mechanisms.Popular && len(ch.Weights) > 0:
+		text += ", scored by weights times counts; a row may count for all of them"
+	case ch.Kind == mechanisms.Popular:
+		text += "; a row may count for all of them"
+	case ch.Kind == mechanisms.Dearest:
+		text += ", scored by weights times sums of cells: a row counts for all candidates that it meets"
+	}
+	if groups > 1 {
+		text += fmt.Sprintf(" in each of %d groups, whose costs do not add up", groups)
+	}
+	if n := len(ch.Shares); n > 1 {
+		text += fmt.Sprintf("; %d quantiles, found by halving", n)
+	}
+	return text
+}
+
+// summedIn is what a row adds to a count column.
+func summedIn(c planner.CountColumn, measure int, m *planner.Measure) mechanisms.Bound {
+	for _, run := range c.Runs {
+		if run.Measure == measure && run.Pick == nil && run.Counter < len(m.Spec.Sums) {
+			return m.Spec.Sums[run.Counter].Bound
+		}
+	}
+	return mechanisms.Bound{Low: 0, High: 1}
+}

@@ -1,0 +1,246 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// leafInputs is what the leaves of a plan are made of beside saved releases, and what the statement's notice is to tell of it.
+type leafInputs struct {
+	answers asked
+	told    []string
+}
+
+// read asks the releases of a plan that are asked.
+func (a *Answerer) read(ctx context.Context, s *Session, plan *planner.Plan, ids []int64) (leafInputs, error) {
+	answers, err := a.askSessions(ctx, s, plan, ids)
+	if err != nil {
+		return leafInputs{}, err
+	}
+	alarms, told, err := a.askAlarms(ctx, s, plan, ids)
+	if err != nil {
+		return leafInputs{}, err
+	}
+	if answers == nil {
+		answers = asked{}
+	}
+	answers.add(alarms)
+	return leafInputs{answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
+}
+
+// readings are the saved releases of a plan's measures.
+func (a *Answerer) readings(s *Session, plan *planner.Plan, ids []int64) ([]saved, error) {
+	readings := make([]saved, len(plan.Measures))
+	for i := range readings {
+		var err error
+		through := 0
+		if g := plan.Measures[i].Growth; g != nil {
+			through = g.Through
+		}
+		if readings[i], err = a.estimate(s, ids[i], through); err != nil {
+			return nil, err
+		}
+	}
+	return readings, a.readMadeUp(s, plan, ids, readings)
+}
+
+// leafTables makes the released table of each leaf. It ends early when ctx does, and then says so.
+func leafTables(ctx context.Context, plan *planner.Plan, readings []saved, answers asked) ([]sandbox.Table, error) {
+	tables := make([]sandbox.Table, len(plan.Leaves))
+	for i, leaf := range plan.Leaves {
+		if leaf.MadeUp != nil {
+			tables[i] = madeUpTable(leaf, readings[leaf.MadeUp.Measure].rows)
+			continue
+		}
+		if measures := leaf.Measures(); len(measures) == 0 {
+			tables[i] = publicLeaf(ctx, leaf)
+		} else {
+			tables[i] = leafTable(ctx, leaf, readings, answers, readings[measures[0]].noisy)
+		}
+	}
+	return tables, context.Cause(ctx)
+}
+
+// publicLeaf is a leaf that the policy alone answers: keys of a declared domain, counts of rows that cannot exist.
+func publicLeaf(ctx context.Context, leaf *planner.Leaf) sandbox.Table {
+	none := func(c *planner.CountColumn, row int) policy.Value {
+		if run, _ := c.At(row); run != nil && run.Alarm != nil {
+			return false
+		}
+		if c.Type != 0 {
+			return nil
+		}
+		return int64(0)
+	}
+	return sandbox.Table{Name: leaf.Name, Rows: privacy.Published(leafRows(ctx, leaf, none))}
+}
+
+// leafTable sums the cells of each row. Estimates are themselves computed from releases, so all of it is post-processing.
+func leafTable(ctx context.Context, leaf *planner.Leaf, readings []saved, answers asked, noisy privacy.Released[mechanisms.Noisy]) sandbox.Table {
+	value := func(c *planner.CountColumn, row int) policy.Value {
+		run, spans := c.At(row)
+		switch {
+		case run != nil && run.Alarm != nil:
+			if answers[run] == nil || answers[run][0].Guessed {
+				return nil
+			}
+			return answers[run][0].Value != 0
+		case c.Type != 0 || run != nil && run.Pick != nil:
+			return picked(c, row, readings)
+		case run == nil:
+			return int64(0)
+		case run.Measure < 0:
+			return run.Known
+		case answers[run] != nil:
+			return answers[run][c.In(run, row)].Value
+		}
+		if run.Mix != nil {
+			return mixedValue(run.Mix[c.In(run, row)], readings)
+		}
+		n := readings[run.Measure].estimate.Sum(run.Counter, spans).Value()
+		if run.Most > 0 {
+			n = min(max(n, 0), run.Most)
+		}
+		return n
+	}
+	rows := privacy.PostProcess(noisy, func(mechanisms.Noisy) sandbox.Rows { return leafRows(ctx, leaf, value) })
+	return sandbox.Table{Name: leaf.Name, Rows: rows}
+}
+
+// leafRows stops where ctx ends: its caller looks.
+func leafRows(ctx context.Context, leaf *planner.Leaf, value func(c *planner.CountColumn, row int) policy.Value) sandbox.Rows {
+	columns := leafColumns(leaf)
+	data := make([][]policy.Value, leaf.Rows)
+	cells := make([]policy.Value, leaf.Rows*len(columns))
+	for r := range data {
+		if ctx.Err() != nil {
+			return sandbox.Rows{Columns: columns}
+		}
+		row := cells[r*len(columns) : (r+1)*len(columns) : (r+1)*len(columns)]
+		for k := range leaf.Keys {
+			row[k] = leaf.Keys[k].Values[r]
+		}
+		for c := range leaf.Counts {
+			row[len(leaf.Keys)+c] = value(&leaf.Counts[c], r)
+		}
+		data[r] = row
+	}
+	return sandbox.Rows{Columns: columns, Data: data}
+}
+
+func leafColumns(leaf *planner.Leaf) []sandbox.Column {
+	columns := make([]sandbox.Column, 0, len(leaf.Keys)+len(leaf.Counts))
+	for _, k := range leaf.Keys {
+		columns = append(columns, sandbox.Column{Name: k.Name, Type: k.Type, Typmod: k.Typmod})
+	}
+	for _, c := range leaf.Counts {
+		column := sandbox.Column{Name: c.Name, Type: policy.Int8, Typmod: -1}
+		if c.Type != 0 {
+			column.Type = c.Type
+		}
+		columns = append(columns, column)
+	}
+	return columns
+}
+
+// postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
+func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	if d := plan.Outer.Direct; d != nil {
+		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
+		if d.Leaf >= 0 {
+			input = leaves[d.Leaf].Rows
+		}
+		return sandbox.Direct(ctx, d, outColumns(plan), input)
+	}
+	apart(ctx) // the sandbox has a clock
+	own, err := a.ownTables(ctx, s, plan)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	var rows privacy.Released[sandbox.Rows]
+	err = a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+		rows, err = a.engine.Query(ctx, session, above, append(own, leaves...))
+		return err
+	})
+	return rows, err
+}
+
+func outColumns(plan *planner.Plan) []sandbox.Column {
+	columns := make([]sandbox.Column, len(plan.Columns))
+	for i, c := range plan.Columns {
+		columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+	}
+	return columns
+}
+
+func sandboxSession(s *Session) sandbox.Session {
+	return sandbox.Session{User: s.User, Database: s.Database, PID: s.PID, Settings: s.Settings.Variables, Cursors: s.Cursors, Prepared: s.Prepared, Clients: s.Clients}
+}
+
+// saved is a release with its reading; a choice has none.
+type saved struct {
+	estimate *mechanisms.Estimate
+	noisy    privacy.Released[mechanisms.Noisy]
+	rows     privacy.Released[[]int32] // of made-up rows: their cells
+}
+
+// estimateCache keeps the readings of releases; the least-squares step of a large range release takes a millisecond.
+type estimateCache struct {
+	mu    sync.RWMutex
+	byID  map[savedKey]saved
+	cells int
+}
+
+// savedKey names a reading: of a release that grows, as it was when so many cells were closed; of others 0.
+type savedKey struct {
+	id      int64
+	through int
+}
+
+// mostCachedCells bounds the cache: eight bytes a cell, some 100 MB.
+const mostCachedCells = 1 << 23
+
+// estimate returns the reading of a release that the user has paid for.
+func (a *Answerer) estimate(s *Session, id int64, through int) (saved, error) {
+	c, key := &a.estimates, savedKey{id, through}
+	c.mu.RLock()
+	hit, ok := c.byID[key]
+	c.mu.RUnlock()
+	if ok {
+		return hit, nil
+	}
+	release, err := a.ledger.Load(context.Background(), s.User, id)
+	if err != nil {
+		a.log.Error("saved release cannot be read", "release", id, "error", err)
+		return saved{}, errLedger
+	}
+	var e *mechanisms.Estimate
+	seen, noisy := asOf(release, through)
+	switch spec := release.Item.Spec; {
+	case spec.Online != nil || spec.Synthetic != nil || spec.Alarm != nil: // which are asked, or have rows
+	case spec.Choice != nil:
+		_, err = spec.Chosen(release.Noisy)
+	default:
+		e, err = mechanisms.NewEstimate(seen, noisy)
+	}
+	if err != nil {
+		a.log.Error("saved release does not fit its description", "release", id, "error", err)
+		return saved{}, errLedger
+	}
+	hit = saved{estimate: e, noisy: noisy}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cells > mostCachedCells || c.byID == nil {
+		c.byID, c.cells = map[savedKey]saved{}, 0
+	}
+	c.byID[key] = hit
+	c.cells += len(release.Noisy.Value().Observations)
+	return hit, nil
+}

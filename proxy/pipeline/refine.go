@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/dpproxy/dpproxy/internal/moment"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+)
+
+// drawn is a measure's release, and the finest level where a ladder begins with it.
+type drawn struct {
+	noisy  privacy.Released[mechanisms.Noisy]
+	finest mechanisms.Finest
+	levels []privacy.Released[mechanisms.Noisy] // of a draw for several levels of trust, instead
+}
+
+// below is what a refinement is made of.
+type below struct {
+	shown  privacy.Released[mechanisms.Noisy]
+	finest mechanisms.Finest
+}
+
+// below reads what a measure refines, before anything is charged: after the charge there is always an answer.
+func (a *Answerer) below(ctx context.Context, s *Session, m *planner.Measure) (below, error) {
+	if !m.Refines() {
+		return below{}, nil
+	}
+	held, err := a.ledger.Load(ctx, s.User, m.Ladder.From)
+	if err == nil {
+		var b below
+		if b.finest, err = a.ledger.Finest(ctx, s.User, m.Ladder.From); err == nil {
+			b.shown = held.Noisy
+			return b, nil
+		}
+	}
+	if errors.Is(err, ledger.ErrNotHeld) { // revoked since the plan was made
+		return below{}, ledger.ErrRefined
+	}
+	a.log.Error("what is to be refined was not read", "measure", m.Name, "error", err)
+	return below{}, errLedger
+}
+
+// refine makes a paid level of what is held, without the private database.
+func (b below) refine(m *planner.Measure, receipt *ledger.Receipt, random io.Reader) (drawn, error) {
+	if err := receipt.Spend(ledger.Digest(m.Digest)); err != nil {
+		return drawn{}, err
+	}
+	noisy, err := mechanisms.Refine(m.Ladder.Spec, b.shown, m.Spec, b.finest, random)
+	return drawn{noisy: noisy}, err
+}
+
+// released is release. What it takes to choose, to find keys or to make up rows depends on the scores that the rows have (how
+// often a candidate is drawn anew): then its end is a multiple of step, as that of the query was.
+func released(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader, step time.Duration) (drawn, error) {
+	begun := time.Now()
+	d, err := release(m, levels, truth, random)
+	if step > 0 && (m.Spec.Choice != nil || m.Spec.Synthetic != nil || m.Open != nil) {
+		moment.Until(moment.Next(begun, step), nil)
+	}
+	return d, err
+}
+
+// release adds a paid measure's noise to what the private database has counted.
+func release(m *planner.Measure, levels []mechanisms.Level, truth privacy.Sensitive[[]privacy.Group], random io.Reader) (d drawn, err error) {
+	switch {
+	case len(levels) > 0:
+		d.levels, err = mechanisms.ReleaseLevels(levels, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+	case m.Open != nil:
+		d.noisy, err = mechanisms.Discover(m.Finding, truth, random)
+	case m.Ladder != nil:
+		d.noisy, d.finest, err = mechanisms.ReleaseFirst(m.Spec, m.Ladder.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+	default:
+		d.noisy, err = mechanisms.Release(m.Spec, m.Place, mechanisms.Weighed(truth, m.Weigh), random)
+	}
+	return d, err
+}
+
+// ladderOf is a measure's ladder in the ledger's words.
+func ladderOf(m *planner.Measure) ledger.Ladder {
+	if m.Ladder == nil {
+		return ledger.Ladder{}
+	}
+	return ledger.Ladder{Finest: m.Ladder.Top, Level: m.Ladder.Level, From: m.Ladder.From}
+}
+
+// refinements tell what was refined.
+func refinements(plan *planner.Plan, bought purchase) (lines []string) {
+	if bought.charged.IsZero() {
+		return nil
+	}
+	for _, m := range plan.Measures {
+		if m.Refines() {
+			lines = append(lines, m.Name+" refines what you had: ε "+m.Ladder.Paid.String()+" was paid for it, ε "+m.Ladder.Level.String()+
+				" now in all; it tells of the data as they were then")
+		}
+	}
+	return lines
+}

@@ -1,0 +1,45 @@
+package pipeline
+
+import (
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Result is the answer to one statement.
+type Result struct {
+	Columns []sandbox.Column
+	Rows    privacy.Released[sandbox.Rows]
+	Tag     string // "SELECT", "EXPLAIN" or "SHOW"; the session adds the row count to SELECT
+	Notices []Notice
+}
+
+// Notice is a NOTICE to the client. The zero Severity is NOTICE, the zero SQLState 00000.
+type Notice struct {
+	Severity string // "WARNING", "NOTICE", "INFO", "LOG" or "DEBUG"
+	SQLState string
+	Message  string
+	Detail   string
+	Hint     string
+}
+
+// Session is what the answer to a statement may know of a client, as it stands at the start of one statement. It does not change
+// afterwards, so that work which outlives the wait may go on reading it.
+type Session struct {
+	User     string
+	Database string // as asked for at start-up: the dataset's id
+	PID      uint32
+	Policy   *policy.Policy // the snapshot that the statement lives by
+	Dataset  *policy.Dataset
+	Settings Settings
+	Cursors  []sandbox.Cursor // for pg_cursors and pg_prepared_statements
+	Prepared []*sandbox.Prepared
+	Clients  func() []sandbox.Client // the sessions of the user, for pg_stat_activity
+}
+
+// Settings are the session's variables.
+type Settings struct {
+	planner.Settings                   // the dp.* variables, search path and time zone, typed
+	Variables        map[string]string // every variable by lower-case name, for current_setting() and pg_settings
+}

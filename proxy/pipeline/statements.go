@@ -1,0 +1,240 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// explainColumn is the one column of EXPLAIN.
+func explainColumn(t policy.Type) []planner.OutColumn {
+	return []planner.OutColumn{{Name: "QUERY PLAN", Type: t, Typmod: -1}}
+}
+
+const jsonType policy.Type = 114
+
+// Describe infers the parameters and columns of a statement. It is free and buys nothing.
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d planner.Description, refusal *refuse.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
+		d, refusal = a.describe(ctx, s, stmt, given)
+		return refusal
+	})
+	return d, refusal
+}
+
+func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
+	switch stmt.Kind {
+	case parse.KindShow:
+		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
+	case parse.KindExplain:
+		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
+		if refusal != nil {
+			return planner.Description{}, refusal
+		}
+		t := policy.Text
+		if stmt.Explain.JSON {
+			t = jsonType
+		}
+		return planner.Description{Params: d.Params, Columns: explainColumn(t)}, nil
+	}
+	c := a.planContext(ctx, s)
+	d, ask, refusal := planner.Describe(stmt, given, c)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	if ask {
+		return a.askSandbox(ctx, s, stmt, d, c)
+	}
+	if c.Settings.ErrorColumns {
+		d.Columns = withBoundColumns(d.Columns)
+	}
+	return d, nil
+}
+
+// worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
+func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *refuse.Refusal) *refuse.Refusal {
+	var refusal *refuse.Refusal
+	err := a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
+		refusal = do(ctx)
+		return nil
+	})
+	if err != nil {
+		f := pgerror.Describe(err)
+		return refuse.Invalid(f.SQLState, f.Message, f.Hint)
+	}
+	return refusal
+}
+
+// withBoundColumns adds x_low and x_high behind each noisy column x.
+func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
+	var out []planner.OutColumn
+	for _, c := range columns {
+		out = append(out, c)
+		if c.Noisy {
+			low, high := c, c
+			low.Name, high.Name = c.Name+"_low", c.Name+"_high"
+			out = append(out, low, high)
+		}
+	}
+	return out
+}
+
+// askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
+// without rows.
+func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d planner.Description, c planner.Context) (planner.Description, *refuse.Refusal) {
+	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	above, refusal := outer.Render(plan, a.engine.Dialect())
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	columns, refusal := a.outerColumns(ctx, s, plan, above)
+	if refusal != nil {
+		return planner.Description{}, refusal
+	}
+	d.Columns = make([]planner.OutColumn, len(columns))
+	for i, col := range columns {
+		d.Columns[i] = planner.OutColumn{Name: col.Name, Type: col.Type, Typmod: col.Typmod}
+		if i < len(plan.Columns) {
+			d.Columns[i].Noisy = plan.Columns[i].Noisy
+		}
+	}
+	if c.Settings.ErrorColumns && len(plan.Leaves) > 0 && len(plan.Columns) == len(columns) {
+		d.Columns = withBoundColumns(d.Columns)
+	}
+	return d, nil
+}
+
+// outerColumns are the columns of an outer query, over leaves without rows.
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) ([]sandbox.Column, *refuse.Refusal) {
+	tables := make([]sandbox.Table, 0, len(plan.Leaves))
+	for _, leaf := range plan.Leaves {
+		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
+	}
+	var columns []sandbox.Column
+	err := a.workers.Ask(ctx, s.Policy.Server.Limits, sandboxSession(s), func(session sandbox.Session) (err error) {
+		columns, err = a.engine.Describe(ctx, session, above, tables)
+		return err
+	})
+	if err != nil {
+		f := pgerror.Describe(err)
+		return nil, refuse.Invalid(f.SQLState, f.Message, f.Hint)
+	}
+	return columns, nil
+}
+
+// Answer runs a statement.
+func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+	if params == nil { // no parameters, rather than parameters that are not known yet
+		params = []policy.Value{}
+	}
+	if err := a.ledger.Follow(ctx); err != nil {
+		if ctx.Err() != nil {
+			return Result{}, ctx.Err()
+		}
+		a.log.Error("ledger cannot be followed", "error", err)
+		return Result{}, errLedger
+	}
+	switch stmt.Kind {
+	case parse.KindSelect:
+		return a.answerOrRepeat(ctx, s, stmt, params)
+	case parse.KindExplain:
+		return a.answerExplain(ctx, s, stmt, params)
+	case parse.KindShow:
+		return a.answerShow(ctx, s, stmt.Name)
+	}
+	return Result{}, errInternal
+}
+
+// answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
+func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+	if s.Dataset == nil {
+		return a.answer(ctx, s, stmt, params, func(*planner.Plan, purchase, Result) {})
+	}
+	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
+	if r, ok := a.answers.find(key, s.Policy, held); ok {
+		return r, nil
+	}
+	return a.answer(ctx, s, stmt, params, func(plan *planner.Plan, bought purchase, r Result) {
+		if key != "" && repeatable(plan, bought) {
+			a.answers.keep(key, r, s.Policy, held)
+		}
+	})
+}
+
+func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r Result, err error) {
+	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
+		r, err = a.explainResult(ctx, s, stmt, params)
+		return err
+	})
+	return r, err
+}
+
+func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+	c := a.planContext(ctx, s)
+	c.Alternatives = stmt.Explain.Alternatives
+	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	e, refusal := a.explain(ctx, s, plan)
+	if refusal != nil {
+		return Result{}, refusal
+	}
+	e.ReadAs = stmt.Explain.Statement.Translation()
+	if stmt.Explain.NoSQL {
+		e.leaveOutSQL()
+	}
+	if !stmt.Explain.JSON {
+		return textResult("QUERY PLAN", policy.Text, "EXPLAIN", e.lines()...), nil
+	}
+	text, err := json.MarshalIndent([]map[string]explanation{{"Plan": e}}, "", "  ")
+	if err != nil {
+		return Result{}, err
+	}
+	return textResult("QUERY PLAN", jsonType, "EXPLAIN", string(text)), nil
+}
+
+// Budget is what SHOW knows beside the settings.
+const Budget = "dp.budget"
+
+// ErrUnknownName is the answer to SHOW of a name that is neither a setting nor Budget.
+var ErrUnknownName = errors.New("no such name")
+
+// answerShow answers SHOW dp.budget, which is no setting: what is left, in one line.
+func (a *Answerer) answerShow(ctx context.Context, s *Session, name string) (Result, error) {
+	if name != Budget {
+		return Result{}, ErrUnknownName
+	}
+	if s.Dataset == nil {
+		return Result{}, &pgerror.Failure{SQLState: "3D000", Message: "no dataset"}
+	}
+	b, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+	if err != nil {
+		return Result{}, errLedger
+	}
+	text := fmt.Sprintf("%s of %s left%s", Remaining(b), b.Limit, windowText(b))
+	return textResult(name, policy.Text, "SHOW", text), nil
+}
+
+// textResult is one column of lines.
+func textResult(column string, t policy.Type, tag string, lines ...string) Result {
+	columns := []sandbox.Column{{Name: column, Type: t, Typmod: -1}}
+	data := make([][]policy.Value, len(lines))
+	for i, l := range lines {
+		data[i] = []policy.Value{l}
+	}
+	return Result{Columns: columns, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: data}), Tag: tag}
+}

@@ -1,0 +1,171 @@
+package pipeline
+
+import (
+	"context"
+	"math/big"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
+)
+
+// mostCharges bounds dp.charges: the latest ones.
+const mostCharges = 10_000
+
+// ownTables makes the dp.* tables that an outer query reads: the analyst's own account. An admin sees every budget and
+// charge, and no more of the data than she has paid for.
+func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *planner.Plan) ([]sandbox.Table, error) {
+	var tables []sandbox.Table
+	seen := map[string]bool{}
+	for _, r := range plan.Outer.Relations {
+		if r.Schema != "dp" || seen[r.Name] {
+			continue
+		}
+		seen[r.Name] = true
+		columns, known := catalog.DPTables()[r.Name]
+		if !known {
+			continue
+		}
+		rows, made, err := a.ownRows(ctx, s, r.Name)
+		if err != nil {
+			a.log.Error("own account cannot be read", "table", r.Name, "error", err)
+			return nil, errLedger
+		}
+		if made {
+			tables = append(tables, sandbox.Table{Schema: "dp", Name: r.Name, Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: rows})})
+		}
+	}
+	return tables, nil
+}
+
+// ownRows are the rows of dp.budget, dp.charges or dp.releases; dp.tables and dp.columns come from the policy, so the
+// sandbox makes them itself.
+func (a *Answerer) ownRows(ctx context.Context, s *Session, name string) (rows [][]policy.Value, made bool, err error) {
+	if s.Dataset == nil {
+		return nil, true, nil
+	}
+	switch name {
+	case "budget":
+		rows, err = a.budgetRows(ctx, s)
+	case "charges":
+		rows, err = a.chargeRows(ctx, s)
+	case "releases":
+		rows = releaseRows(s, a.ledger.Holdings(s.User, s.Dataset.ID))
+	default:
+		return nil, false, nil
+	}
+	return rows, true, err
+}
+
+func (a *Answerer) isAdmin(s *Session) bool {
+	u := s.Policy.User(s.User)
+	return u != nil && u.Admin
+}
+
+// budgetRows: user_name, dataset, accountant, spent, budget, remaining, share_spent, window_ends, lifetime_spent,
+// lifetime_budget. Amounts are ε under the pure accountant, ρ under zCDP.
+func (a *Answerer) budgetRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
+	var balances []ledger.Balance
+	if a.isAdmin(s) {
+		all, err := a.ledger.Balances(ctx, s.Dataset.ID)
+		if err != nil {
+			return nil, err
+		}
+		balances = all
+	} else {
+		own, err := a.ledger.Balance(ctx, s.User, s.Dataset.ID)
+		if err != nil {
+			return nil, err
+		}
+		balances = []ledger.Balance{own}
+	}
+	var rows [][]policy.Value
+	for _, b := range balances {
+		rows = append(rows, budgetRow(s.Dataset, b.User, b))
+	}
+	if a.isAdmin(s) {
+		spent, limit, err := a.ledger.Cap(ctx, s.Dataset.ID)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, budgetRow(s.Dataset, "(cap)", ledger.Balance{Spent: spent, Limit: limit}))
+	}
+	return rows, nil
+}
+
+func budgetRow(d *policy.Dataset, user string, b ledger.Balance) []policy.Value {
+	ends, lifeSpent, lifeLimit := policy.Value(nil), policy.Value(nil), policy.Value(nil)
+	if !b.WindowEnds.IsZero() {
+		ends = policy.Timestamptz(b.WindowEnds.UnixMicro())
+		lifeSpent, lifeLimit = amount(d, b.LifeSpent), amount(d, b.LifeLimit)
+	}
+	return []policy.Value{user, d.ID, d.Accountant.String(), amount(d, b.Spent), amount(d, b.Limit), amount(d, Remaining(b)), ends, lifeSpent, lifeLimit}
+}
+
+// amount is a cost in the accountant's unit, as an exact decimal.
+func amount(d *policy.Dataset, c privacy.Cost) policy.Value {
+	if d.Accountant == privacy.ZCDP {
+		return decimalValue(c.Rho.String())
+	}
+	return decimalValue(c.Epsilon.String())
+}
+
+func (a *Answerer) chargeRows(ctx context.Context, s *Session) ([][]policy.Value, error) {
+	user := s.User
+	if a.isAdmin(s) {
+		user = ""
+	}
+	charges, err := a.ledger.Charges(ctx, user, s.Dataset.ID, mostCharges)
+	if err != nil {
+		return nil, err
+	}
+	var rows [][]policy.Value
+	// Numbered within what she sees: the ledger's own numbers would tell how much others asked.
+	for i, c := range charges {
+		rows = append(rows, []policy.Value{int64(len(charges) - i), policy.Timestamptz(c.At.UnixMicro()), c.User, c.Kind, c.Name, amount(s.Dataset, c.Cost)})
+	}
+	return rows, nil
+}
+
+// releaseRows: what she has paid for, and what the policy declares that she has not paid for yet.
+func releaseRows(s *Session, held []ledger.Release) [][]policy.Value {
+	var rows [][]policy.Value
+	paid := map[string]bool{}
+	for _, r := range held {
+		if r.Item.Shared || r.Item.Spec.Online != nil {
+			paid[r.Item.Name] = true
+		}
+		rows = append(rows, []policy.Value{r.Item.Name, r.Item.Kind, tableName(r.Item.Table), int64(r.Item.Spec.Cells), amount(s.Dataset, r.Item.Cost), r.Item.Shared, true, policy.Timestamptz(r.At.UnixMicro())})
+	}
+	for _, t := range s.Dataset.Tables {
+		for _, r := range t.All() {
+			if !paid[r.Name] {
+				cells := int64(1)
+				for i := range r.Columns {
+					cells *= int64(len(r.Cells(i)))
+				}
+				rows = append(rows, []policy.Value{r.Name, r.Kind.String(), t.Name, cells, amount(s.Dataset, r.Cost), r.Kind != policy.OnlineRelease, false, nil})
+			}
+		}
+	}
+	return rows
+}
+
+func tableName(qualified string) string {
+	_, name, _ := strings.Cut(qualified, ".")
+	return name
+}
+
+// decimalValue is the exact numeric of a plain decimal text.
+func decimalValue(text string) policy.Value {
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, ok := new(big.Int).SetString(whole+fraction, 10)
+	if !ok {
+		return nil
+	}
+	return policy.Numeric{Coefficient: n, Scale: int32(len(fraction))}
+}
