@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // hiresPolicy is over a table to which rows are added by date, three years of days; %[2]s is the accountant.
@@ -61,7 +62,7 @@ const hiresFirst = "2024-01-01"
 
 func writeHires(t *testing.T, dir, backend, accountant, schema string) string {
 	t.Helper()
-	text := fmt.Sprintf(hiresPolicy, backend, accountant, verifier(t, "alice"), verifier(t, "bob"), schema)
+	text := fmt.Sprintf(hiresPolicy, backend, accountant, kit.Verifier(t, "alice"), kit.Verifier(t, "bob"), schema)
 	path := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -165,13 +166,13 @@ func (d *dashboard) spent(user string) string {
 // least a quarter below the other bound. Those of single days, 12.7 and 7.3 in many runs, hang on all draws, with standard
 // deviations of 0.5 and 0.2 by simulation: noise a third too small or half too large shows there, and by chance at 5.5 of these.
 func TestDashboardOfThreeYears(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	for accountant, c := range map[string]struct {
 		cost               string
 		sofar, month, each [2]float64 // of errors: the least and the most
 	}{"pure": {"ε 0.5", [2]float64{23, 223}, [2]float64{14, 80}, [2]float64{9.9, 15.5}}, "zcdp": {"ρ 0.125", [2]float64{5, 50}, [2]float64{3.8, 23}, [2]float64{6.2, 8.4}}} {
 		t.Run(accountant, func(t *testing.T) {
-			beside(t)
+			kit.Beside(t)
 			path, truth := duckHires(t, accountant)
 			d := &dashboard{t: t, path: path, now: date("2024-01-02").Add(6 * time.Hour)}
 			d.open()

@@ -13,11 +13,12 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // calendar is a proxy in this process whose time is set by hand.
 type calendar struct {
-	*program
+	*kit.Program
 	now  atomic.Int64
 	stop func()
 }
@@ -25,7 +26,7 @@ type calendar struct {
 // servedBy serves a policy from a time on.
 func servedBy(t *testing.T, path string, at time.Time) *calendar {
 	t.Helper()
-	c := &calendar{program: &program{t: t, policy: path}}
+	c := &calendar{Program: &kit.Program{T: t, Policy: path}}
 	c.now.Store(at.UnixNano())
 	c.begin()
 	t.Cleanup(func() { c.stop() })
@@ -34,12 +35,12 @@ func servedBy(t *testing.T, path string, at time.Time) *calendar {
 
 // begin starts the proxy; stop ends it.
 func (c *calendar) begin() {
-	c.t.Helper()
+	c.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, ended := make(chan string, 1), make(chan error, 1)
 	o := serving{trust: ledger.Options{Clock: func() time.Time { return time.Unix(0, c.now.Load()) }}}
 	go func() {
-		ended <- serve(ctx, c.policy, o, slog.New(slog.DiscardHandler), func(address string) { listening <- address })
+		ended <- serve(ctx, c.Policy, o, slog.New(slog.DiscardHandler), func(address string) { listening <- address })
 	}()
 	c.stop = func() {
 		cancel()
@@ -47,9 +48,9 @@ func (c *calendar) begin() {
 		ended <- nil
 	}
 	select {
-	case c.address = <-listening:
+	case c.Address = <-listening:
 	case err := <-ended:
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 }
 
@@ -69,9 +70,9 @@ func pgHires(t *testing.T, server *pgtest.Server, accountant string) (path, data
 func TestGrowingReleaseThroughPsql(t *testing.T) {
 	path, _ := pgHires(t, pgtest.Shared(t), "zcdp")
 	c := servedBy(t, path, date("2025-06-01").Add(13*time.Hour))
-	s := psql(t, c.address, "alice", "firm")
+	s := kit.StartPsql(t, c.Address, "alice", "firm")
 	const sofar = "SELECT count(*) FROM hires WHERE hired >= DATE '2025-01-01';"
-	told := s.run("EXPLAIN " + sofar)
+	told := s.Run("EXPLAIN " + sofar)
 	for _, want := range []string{"range over public.hires", "Answered from: release hires_hired, bought by this query", "within dp.epsilon",
 		"continual square root: the band has the length 256; paid for once with all 1096 cells, of which 517 are closed, and each drawn once when it is; discrete Gaussian noise",
 		"Cost: ρ 0.125", "at 95 %", "at most 2 rows a unit", "(t.\"hired\" OPERATOR(pg_catalog.<) '2025-06-01'::pg_catalog.date)", "rows of which hired is 2025-06-01 or later are left out"} {
@@ -79,31 +80,31 @@ func TestGrowingReleaseThroughPsql(t *testing.T) {
 			t.Errorf("EXPLAIN does not say %q:\n%s", want, told)
 		}
 	}
-	first := s.run(sofar)
+	first := s.Run(sofar)
 	if !strings.Contains(first, "first use of release hires_hired: ρ 0.125; every range over hired is free from now on") {
 		t.Errorf("the first use:\n%s", first)
 	}
-	again := s.run(sofar)
+	again := s.Run(sofar)
 	if countIn(again) != countIn(first) || !strings.Contains(again, "free: answered from hires_hired, which you have paid for") {
 		t.Errorf("the same day:\n%s\nand\n%s", first, again)
 	}
 	c.set(date("2025-06-08").Add(13 * time.Hour))
-	later := s.run(sofar)
+	later := s.Run(sofar)
 	if !strings.Contains(later, "free: answered from hires_hired") || !strings.Contains(later, "rows of which hired is 2025-06-08 or later are left out") || countIn(later) == countIn(first) {
 		t.Errorf("a week later:\n%s", later)
 	}
 	c.stop()
 	c.begin()
-	s = psql(t, c.address, "alice", "firm")
-	if after := s.run(sofar); countIn(after) != countIn(later) {
+	s = kit.StartPsql(t, c.Address, "alice", "firm")
+	if after := s.Run(sofar); countIn(after) != countIn(later) {
 		t.Errorf("after a restart:\n%s\nbefore it\n%s", after, later)
 	}
-	months := s.run("SELECT date_trunc('month', hired), count(*) FROM hires WHERE hired < DATE '2025-06-01' GROUP BY 1 ORDER BY 1;")
+	months := s.Run("SELECT date_trunc('month', hired), count(*) FROM hires WHERE hired < DATE '2025-06-01' GROUP BY 1 ORDER BY 1;")
 	if !strings.Contains(months, "(17 rows)") || !strings.Contains(months, "free: answered from hires_hired") || strings.Contains(months, "or later are left out") {
 		t.Errorf("by month:\n%s", months)
 	}
-	b := psql(t, c.address, "bob", "firm")
-	if his := b.run(sofar); countIn(his) != countIn(later) || !strings.Contains(his, "first use of release hires_hired") {
+	b := kit.StartPsql(t, c.Address, "bob", "firm")
+	if his := b.Run(sofar); countIn(his) != countIn(later) || !strings.Contains(his, "first use of release hires_hired") {
 		t.Errorf("bob:\n%s\nalice\n%s", his, later)
 	}
 	t.Logf("%s%s%s", told, first, later)
@@ -123,28 +124,28 @@ func countIn(printed string) string {
 // TestGrowthShowsNobodysChoices: what alice has asked on which days changes no frame that bob gets, nor what he is charged
 // (privacy rule 1).
 func TestGrowthShowsNobodysChoices(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	ask := func(alice ...string) (frames []string) {
 		path, _ := duckHires(t, "pure")
 		c := servedBy(t, path, date("2024-05-05").Add(13*time.Hour))
 		if len(alice) > 0 {
-			w := c.connect("alice", "firm")
+			w := c.Connect("alice", "firm")
 			for i, day := range alice {
 				c.set(date(day).Add(13 * time.Hour))
-				if a := w.ask("SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'"); a.err != nil || len(a.rows) != 1 {
+				if a := w.Ask("SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'"); a.Err != nil || len(a.Rows) != 1 {
 					t.Fatalf("alice's question %d: %v", i, a)
 				}
 			}
 		}
-		w := c.connect("bob", "firm")
+		w := c.Connect("bob", "firm")
 		for _, day := range []string{"2024-08-01", "2024-08-02", "2024-09-03"} {
 			c.set(date(day).Add(13 * time.Hour))
 			for _, sql := range []string{"EXPLAIN SELECT count(*) FROM hires WHERE hired >= DATE '2024-03-01'", "SELECT count(*) FROM hires WHERE hired >= DATE '2024-03-01'",
 				"EXPLAIN (ALTERNATIVES) SELECT hired, count(*) FROM hires GROUP BY 1", "SELECT * FROM dp.releases", "SELECT * FROM dp.charges"} {
-				a := w.ask(sql)
-				frames = append(frames, a.frames...)
+				a := w.Ask(sql)
+				frames = append(frames, a.Frames...)
 				if strings.HasPrefix(sql, "EXPLAIN") || strings.Contains(sql, "dp.") {
-					for _, row := range a.rows {
+					for _, row := range a.Rows {
 						frames = append(frames, strings.Join(row, "|"))
 					}
 				}

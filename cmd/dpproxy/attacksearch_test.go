@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // attacker is a set of questions among which a search looks for the set that tells most of number 7. They share a budget of 1.
@@ -55,16 +56,16 @@ func (a attacker) mutated(r *rand.Rand, other attacker) attacker {
 
 // tried asks the questions of both sides as n users each, trains a classifier on half of the answers, and measures it on the
 // other half: the area under its ROC curve. One whose questions are not answered is worth nothing.
-func (a attacker) tried(t *testing.T, with, without *program, first, n int) float64 {
+func (a attacker) tried(t *testing.T, with, without *kit.Program, first, n int) float64 {
 	t.Helper()
-	var probes []probe
+	var probes []kit.Probe
 	for _, q := range a.questions {
-		probes = append(probes, probe{q, q, math.Floor(1e6/float64(len(a.questions))) / 1e6, nil})
+		probes = append(probes, kit.Probe{Name: q, SQL: q, Epsilon: math.Floor(1e6/float64(len(a.questions))) / 1e6, Number: nil})
 	}
 	var answers [2][][]float64
 	var errs [2]error
 	var both sync.WaitGroup
-	for i, p := range []*program{with, without} {
+	for i, p := range []*kit.Program{with, without} {
 		both.Add(1)
 		go func() {
 			defer both.Done()
@@ -146,18 +147,18 @@ func trained(answers [2][][]float64, n int) func(of [][]float64, user int) float
 // seen: the area under its ROC curve is at most e/(1+e), the largest that ε = 1 allows, and three standard errors (false
 // alarm 0.13 % for an attack that attains it). A search among attacks can be no better than the best of them.
 func TestT67AttackSearch(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}
 	const seed, epsilon = 67, 1.0
 	t.Logf("seed %d", seed)
-	generations, size, users, last := length(2, 6, 120), length(4, 8, 20), length(24, 40, 60), length(200, 400, 4000)
+	generations, size, users, last := kit.Length(2, 6, 120), kit.Length(4, 8, 20), kit.Length(24, 40, 60), kit.Length(200, 400, 4000)
 	r := rand.New(rand.NewPCG(seed, 1))
-	start := func(n int) (*program, *program) {
-		l := lab{users: n, people: 60, change: undeclared, budgets: budgets{"1", "900000"}}
-		with, without := l.pair(t)
-		return with.program, without.program
+	start := func(n int) (*kit.Program, *kit.Program) {
+		l := kit.Lab{Users: n, People: 60, Change: kit.Undeclared, Budgets: kit.Budgets{User: "1", Cap: "900000"}}
+		with, without := l.Pair(t)
+		return with.Program, without.Program
 	}
 	var living []attacker
 	tried := 0
@@ -176,8 +177,8 @@ func TestT67AttackSearch(t *testing.T) {
 		living = append(living, young...)
 		slices.SortFunc(living, func(a, b attacker) int { return cmp.Compare(b.auc, a.auc) })
 		living = living[:min(len(living), size/2)]
-		with.stop(syscall.SIGTERM)
-		without.stop(syscall.SIGTERM)
+		with.Stop(syscall.SIGTERM)
+		without.Stop(syscall.SIGTERM)
 		t.Logf("generation %d: the best so far has %.3f in its %d answers: %s", g+1, living[0].auc, users/2, strings.Join(living[0].questions, "; "))
 	}
 	with, without := start(2 * last)

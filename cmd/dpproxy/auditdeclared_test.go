@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // asking asks a statement as a user and returns the last number of the first row.
@@ -66,7 +67,7 @@ func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n in
 	const declared = "          - {kind: range, columns: [age], epsilon: 0.5}\n          - {kind: histogram, columns: [city, hiv], epsilon: 0.5}\n"
 	change := []string{"max_epsilon: 1,", "max_epsilon: 100,", "expected_rows: 1000\n", "expected_rows: 60\n"}
 	if q.release == "" {
-		change = append(change, undeclared...)
+		change = append(change, kit.Undeclared...)
 	} else {
 		change = append(change, declared, fmt.Sprintf("          - "+q.release+"\n", epsilon))
 	}
@@ -76,7 +77,7 @@ func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n in
 		}
 		change = append(change, text)
 	}
-	_, path := lab{engine: "duckdb", people: 60, budgets: budgets{"900000", "900000"}, change: change}.lay(t, without)
+	_, path := kit.Lab{Engine: "duckdb", People: 60, Budgets: kit.Budgets{User: "900000", Cap: "900000"}, Change: change}.Lay(t, without)
 	ctx, cancel := context.WithCancel(t.Context())
 	h, err := open(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -89,10 +90,10 @@ func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n in
 		<-ended
 		h.close()
 	}()
-	p := &program{t: t, address: <-listening}
+	p := &kit.Program{T: t, Address: <-listening}
 	users := map[string]*pgconn.PgConn{}
 	for _, name := range []string{"alice", "bob"} {
-		if users[name], err = pgconn.Connect(ctx, p.url(name, "lab")); err != nil {
+		if users[name], err = pgconn.Connect(ctx, p.URL(name, "lab")); err != nil {
 			t.Fatal(err)
 		}
 		defer users[name].Close(context.Background())
@@ -134,7 +135,7 @@ func (q declaredProbe) audited(t *testing.T, epsilon float64, n int) (float64, p
 	if charged != twice {
 		t.Errorf("charged %v with number 7, %v without", charged, twice)
 	}
-	least, err := stattest.Audit{One: one, Other: other}.Epsilon(boundsAlarm)
+	least, err := stattest.Audit{One: one, Other: other}.Epsilon(kit.BoundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +145,7 @@ func (q declaredProbe) audited(t *testing.T, epsilon float64, n int) (float64, p
 // TestAuditDeclared is P2 for each kind of release that a policy declares, over the wire: what was charged to the cap is the
 // claim. Noise that is too small by eight is found, but for the kinds that say that they are blind. False alarm: 16 in 100,000.
 func TestAuditDeclared(t *testing.T) {
-	n := length(0, 1000, 10_000)
+	n := kit.Length(0, 1000, 10_000)
 	if n == 0 {
 		t.Skip("thousands of releases: a part of make safety")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // frame is one message as its bytes.
@@ -24,9 +25,9 @@ func frame(kind byte, body string) []byte {
 }
 
 // complaint reads until an error, the end of an answer or the connection's end, and returns the error's SQLSTATE.
-func (w *wire) complaint() string {
-	w.t.Helper()
-	_ = w.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+func complaint(w *kit.Wire) string {
+	w.T.Helper()
+	_ = w.Conn.SetReadDeadline(time.Now().Add(10 * time.Second))
 	for {
 		m, err := w.Receive()
 		switch m := m.(type) {
@@ -46,8 +47,8 @@ func (w *wire) complaint() string {
 
 // TestBadFrames: each malformed or oversized message gets one clear error, others go on, and nothing is charged.
 func TestBadFrames(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
-	other := p.connect("bob", "lab")
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
+	other := p.Connect("bob", "lab")
 	for name, c := range map[string]struct {
 		bytes []byte
 		want  string
@@ -66,52 +67,52 @@ func TestBadFrames(t *testing.T) {
 		"huge":                    {binary.BigEndian.AppendUint32([]byte{'Q'}, 1<<31-1), "FATAL 54000"},
 		"negative":                {binary.BigEndian.AppendUint32([]byte{'Q'}, 1<<31), "FATAL 08P01"},
 	} {
-		w := p.connect("alice", "lab")
-		if _, err := w.conn.Write(append(c.bytes, frame('S', "")...)); err != nil {
+		w := p.Connect("alice", "lab")
+		if _, err := w.Conn.Write(append(c.bytes, frame('S', "")...)); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.complaint(); got != c.want {
+		if got := complaint(w); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		if a := other.ask("SELECT 1"); a.err != nil {
-			t.Errorf("after %s another session: %v", name, a.err)
+		if a := other.Ask("SELECT 1"); a.Err != nil {
+			t.Errorf("after %s another session: %v", name, a.Err)
 		}
 	}
-	if !p.alive() || p.connect("alice", "lab").spent() != "0" {
+	if !p.Alive() || p.Connect("alice", "lab").Spent() != "0" {
 		t.Error("the process ended, or something was charged")
 	}
 }
 
 // TestDeepText: a query nested ten thousand deep is 54001 or 54000, in the simple and in the extended protocol, and free.
 func TestDeepText(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
-	w := p.connect("alice", "lab")
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
+	w := p.Connect("alice", "lab")
 	deep := `SELECT count(*) FROM people WHERE ` + strings.Repeat("(", 10_000) + "hiv" + strings.Repeat(")", 10_000)
-	if a := w.ask(deep); a.err == nil || a.err.Code != "54001" || a.err.Hint == "" {
-		t.Errorf("simple: %v", a.err)
+	if a := w.Ask(deep); a.Err == nil || a.Err.Code != "54001" || a.Err.Hint == "" {
+		t.Errorf("simple: %v", a.Err)
 	}
 	w.Send(&pgproto3.Parse{Query: deep})
 	w.Send(&pgproto3.Sync{})
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.complaint(); got != "ERROR 54001" {
+	if got := complaint(w); got != "ERROR 54001" {
 		t.Errorf("extended: %s", got)
 	}
-	if got := w.complaint(); got != "no error" {
+	if got := complaint(w); got != "no error" {
 		t.Errorf("after Sync: %s", got)
 	}
-	if w.spent() != "0" {
-		t.Errorf("charged %s", w.spent())
+	if w.Spent() != "0" {
+		t.Errorf("charged %s", w.Spent())
 	}
 }
 
 // TestStartupThatNeverEnds: a client that does not get through its start-up is cut off, while others work.
 func TestStartupThatNeverEnds(t *testing.T) {
-	p := inProcess(t, duckFixture(t, budgets{"10", "10"}, 0), &readThenWrite{left: 10_000_000}, proxy.Limits{LoginTime: 300 * time.Millisecond})
-	other := p.connect("bob", "lab")
+	p := kit.InProcess(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0), &kit.ReadThenWrite{Left: 10_000_000}, proxy.Limits{LoginTime: 300 * time.Millisecond})
+	other := p.Connect("bob", "lab")
 	for name, begin := range map[string]string{"nothing": "", "one byte": "\x00", "half": "\x00\x00\x00\x40\x00\x03\x00\x00user", "TLS": "\x16\x03\x01"} {
-		conn, err := net.Dial("tcp", p.address)
+		conn, err := net.Dial("tcp", p.Address)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,8 +122,8 @@ func TestStartupThatNeverEnds(t *testing.T) {
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: still open", name)
 		}
-		if a := other.ask(`SELECT count(*) FROM people`); a.err != nil {
-			t.Errorf("after %s another session: %v", name, a.err)
+		if a := other.Ask(`SELECT count(*) FROM people`); a.Err != nil {
+			t.Errorf("after %s another session: %v", name, a.Err)
 		}
 	}
 }
@@ -130,11 +131,11 @@ func TestStartupThatNeverEnds(t *testing.T) {
 // TestLoginRefusals: who may not enter is told so with the SQLSTATE that clients know; an unknown user and a wrong password
 // look alike.
 func TestLoginRefusals(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
-	edit(t, path, `"*": {epsilon: 10, delta: 0}`, `alice: {epsilon: 10, delta: 0}`)
-	p := serveProcess(t, path)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
+	kit.Edit(t, path, `"*": {epsilon: 10, delta: 0}`, `alice: {epsilon: 10, delta: 0}`)
+	p := kit.Serve(t, path)
 	connect := func(user, password, dataset string) pgconn.PgError {
-		_, err := pgconn.Connect(t.Context(), fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", user, password, p.address, dataset))
+		_, err := pgconn.Connect(t.Context(), fmt.Sprintf("postgres://%s:%s@%s/%s?sslmode=disable", user, password, p.Address, dataset))
 		var e *pgconn.PgError
 		if !errors.As(err, &e) {
 			t.Fatalf("%s on %s: %v", user, dataset, err)
@@ -149,8 +150,8 @@ func TestLoginRefusals(t *testing.T) {
 	if absent.Code != "3D000" || closed.Code != "3D000" || strings.ReplaceAll(absent.Message, "nowhere", "lab") != closed.Message {
 		t.Errorf("unknown dataset: %+v\na dataset without a budget: %+v", absent, closed)
 	}
-	if a := p.connect("alice", "lab").ask(`SELECT 1`); a.err != nil {
-		t.Error(a.err)
+	if a := p.Connect("alice", "lab").Ask(`SELECT 1`); a.Err != nil {
+		t.Error(a.Err)
 	}
 }
 
@@ -165,17 +166,17 @@ func TestBrokenPolicy(t *testing.T) {
 		"wrong type":     {"max_rows_per_unit: 1", "max_rows_per_unit: many"},
 		"reserved":       {"accountant: pure", "accountant: pure\n    population: all"},
 	} {
-		path := duckFixture(t, budgets{"10", "10"}, 0)
-		edit(t, path, change...)
+		path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
+		kit.Edit(t, path, change...)
 		for command, code := range map[string]int{"serve": 1, "check": 3} {
-			if out := dpproxy(t, "", command, "--policy", path); out.code != code || !placed.MatchString(out.stderr) {
-				t.Errorf("%s, %s: exit %d, want %d: %s", name, command, out.code, code, out.stderr)
+			if out := kit.Run(t, "", command, "--policy", path); out.Code != code || !placed.MatchString(out.Stderr) {
+				t.Errorf("%s, %s: exit %d, want %d: %s", name, command, out.Code, code, out.Stderr)
 			}
 		}
 	}
 	for _, command := range []string{"serve", "check", "budget"} {
-		if out := dpproxy(t, "", command, "--policy", "/nonexistent/policy.yaml"); out.code == 0 || !strings.Contains(out.stderr, "/nonexistent/policy.yaml") {
-			t.Errorf("%s without a file: exit %d: %s", command, out.code, out.stderr)
+		if out := kit.Run(t, "", command, "--policy", "/nonexistent/policy.yaml"); out.Code == 0 || !strings.Contains(out.Stderr, "/nonexistent/policy.yaml") {
+			t.Errorf("%s without a file: exit %d: %s", command, out.Code, out.Stderr)
 		}
 	}
 }

@@ -8,21 +8,22 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestCandidatesThroughSQL: at an ε so large that nothing is random, the most popular of overlapping conditions and the
 // dearest price are those of the rows, on both databases; asked again, after a restart too, they are free and the same.
 func TestCandidatesThroughSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	prices := []string{`CREATE TABLE prices AS SELECT 1000 * i AS price FROM generate_series(1, 90) AS s(i)`}
 	t.Run("DuckDB", func(t *testing.T) {
-		path := duckFixture(t, budgets{"900000", "900000"}, 0)
-		duckExec(t, path, prices...)
+		path := kit.DuckDB(t, kit.Budgets{User: "900000", Cap: "900000"}, 0)
+		kit.ExecDuckDB(t, path, prices...)
 		candidatesThroughSQL(t, path, "main")
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := pgtest.Shared(t)
-		path, database := pgFixture(t, server, budgets{"900000", "900000"}, 0)
+		path, database := kit.Postgres(t, server, kit.Budgets{User: "900000", Cap: "900000"}, 0)
 		server.Exec(t, database, append(prices, "GRANT SELECT ON prices TO public")...)
 		candidatesThroughSQL(t, path, "public")
 	})
@@ -56,36 +57,36 @@ func candidatesThroughSQL(t *testing.T, path, schema string) {
 		{`SELECT p.price FROM prices p JOIN people b ON b.income >= p.price GROUP BY 1 ORDER BY p.price * count(*) DESC LIMIT 1`, strconv.Itoa(best), "dearest"},
 		{`SELECT p.price FROM (SELECT DISTINCT price FROM prices WHERE price > 10000) p, people b WHERE b.income >= p.price GROUP BY 1 ORDER BY sum(p.price) DESC LIMIT 1`, strconv.Itoa(best), "dearest"},
 	}
-	program := serveProcess(t, path)
-	w := program.connect("alice", "lab")
-	w.ask(`SET dp.epsilon = 9000`)
+	program := kit.Serve(t, path)
+	w := program.Connect("alice", "lab")
+	w.Ask(`SET dp.epsilon = 9000`)
 	for _, test := range tests {
-		if plan := rowsText(w.ask(`EXPLAIN ` + test.sql)); !strings.Contains(plan, ": "+test.mechanism+" over ") || !strings.Contains(plan, "only the names are shown") {
+		if plan := rowsText(w.Ask(`EXPLAIN ` + test.sql)); !strings.Contains(plan, ": "+test.mechanism+" over ") || !strings.Contains(plan, "only the names are shown") {
 			t.Errorf("%s: EXPLAIN does not name %s:\n%.600s", test.sql, test.mechanism, plan)
 		}
-		if got := rowsText(w.ask(test.sql)); got != test.want {
+		if got := rowsText(w.Ask(test.sql)); got != test.want {
 			t.Errorf("%s: %s, want %s", test.sql, got, test.want)
 		}
 	}
-	if got := rowsText(w.ask(`SELECT v.n, count(*) FROM people, (VALUES (30000), (60000)) v(n) WHERE income >= v.n GROUP BY v.n ORDER BY v.n`)); got != "30000|660/60000|330" {
+	if got := rowsText(w.Ask(`SELECT v.n, count(*) FROM people, (VALUES (30000), (60000)) v(n) WHERE income >= v.n GROUP BY v.n ORDER BY v.n`)); got != "30000|660/60000|330" {
 		t.Errorf("counts by what rows meet: %s", got)
 	}
-	spent := w.spent()
-	program.stop(syscall.SIGTERM)
-	program.restart()
-	w = program.connect("alice", "lab")
-	w.ask(`SET dp.epsilon = 9000`)
+	spent := w.Spent()
+	program.Stop(syscall.SIGTERM)
+	program.Restart()
+	w = program.Connect("alice", "lab")
+	w.Ask(`SET dp.epsilon = 9000`)
 	for _, test := range tests {
-		if got := rowsText(w.ask(test.sql)); got != test.want || w.spent() != spent {
+		if got := rowsText(w.Ask(test.sql)); got != test.want || w.Spent() != spent {
 			t.Errorf("%s: asked again it said %s, and cost something else than nothing", test.sql, got)
 		}
 	}
 }
 
 // rowsText are the rows of an answer.
-func rowsText(a answer) string {
+func rowsText(a kit.Answer) string {
 	var rows []string
-	for _, r := range a.rows {
+	for _, r := range a.Rows {
 		rows = append(rows, strings.Join(r, "|"))
 	}
 	return strings.Join(rows, "/")

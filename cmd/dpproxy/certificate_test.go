@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // relayed passes a connection on. shown is called once the server has shown its certificate, before the client hears of it.
@@ -51,12 +53,12 @@ func relayed(t *testing.T, address string, shown func()) string {
 // TestCertificateRenewed: after SIGHUP new clients are shown the certificate that is in the files then, with the channel binding
 // that belongs to it; sessions that are open go on, and a key that does not fit leaves the old one in force.
 func TestCertificateRenewed(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	client, err := exec.LookPath("psql")
 	if err != nil {
 		t.Skip("no psql on this machine")
 	}
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
 	dir, other := filepath.Dir(path), t.TempDir()
 	cert, first := writeCertificate(t, dir), filepath.Join(other, "first.pem")
 	move := func(from, to string) {
@@ -65,29 +67,29 @@ func TestCertificateRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	edit(t, path, "server: {", "server: {tls: {cert: cert.pem, key: key.pem}, ")
-	p := serveProcess(t, path)
+	kit.Edit(t, path, "server: {", "server: {tls: {cert: cert.pem, key: key.pem}, ")
+	p := kit.Serve(t, path)
 	through := func(address, root string) bool {
-		url := strings.Replace(p.url("alice", "lab"), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+root, 1)
-		url = strings.Replace(url, p.address, address, 1)
+		url := strings.Replace(p.URL("alice", "lab"), "sslmode=disable", "sslmode=verify-ca&channel_binding=require&sslrootcert="+root, 1)
+		url = strings.Replace(url, p.Address, address, 1)
 		out, err := exec.Command(client, "-X", "-At", url, "-c", "SELECT 7").CombinedOutput()
 		if (err != nil) != strings.Contains(string(out), "certificate verify failed") {
 			t.Errorf("psql: %v %s", err, out)
 		}
 		return err == nil
 	}
-	greets := func(root string) bool { return through(p.address, root) }
-	open := p.connect("alice", "lab")
+	greets := func(root string) bool { return through(p.Address, root) }
+	open := p.Connect("alice", "lab")
 	if !greets(cert) {
 		t.Fatal("the first certificate is not shown")
 	}
 	again := func(what, said string) {
 		t.Helper()
-		before := strings.Count(p.logText(), said)
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		before := strings.Count(p.LogText(), said)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Error(err) // also called by the relay, which may not end the test
 		}
-		eventually(t, what, func() bool { return strings.Count(p.logText(), said) > before })
+		kit.Eventually(t, what, func() bool { return strings.Count(p.LogText(), said) > before })
 	}
 	move(cert, first)
 	writeCertificate(t, dir)
@@ -97,7 +99,7 @@ func TestCertificateRenewed(t *testing.T) {
 	}
 	move(cert, first)
 	writeCertificate(t, dir)
-	relay := relayed(t, p.address, func() { again("a certificate that comes in the middle of a login", "another certificate") })
+	relay := relayed(t, p.Address, func() { again("a certificate that comes in the middle of a login", "another certificate") })
 	if !through(relay, first) {
 		t.Error("a login is not bound to the certificate that its own connection was shown")
 	}
@@ -110,7 +112,7 @@ func TestCertificateRenewed(t *testing.T) {
 	if !greets(cert) {
 		t.Error("a key that does not fit took the certificate away")
 	}
-	if a := open.ask(`SELECT 7`); a.err != nil {
-		t.Errorf("a session that is open: %v", a.err)
+	if a := open.Ask(`SELECT 7`); a.Err != nil {
+		t.Errorf("a session that is open: %v", a.Err)
 	}
 }

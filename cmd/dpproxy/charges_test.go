@@ -2,16 +2,18 @@ package main
 
 import (
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestFetchedForFree: what a cursor, a portal, a COPY or an EXECUTE brings is charged when it is drawn, once, and never when
 // it is fetched, fetched again, or lost with a transaction.
 func TestFetchedForFree(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{user: "10", cap: "100"}, 0))
-	w, other := p.connect("alice", "lab"), p.connect("alice", "lab")
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0))
+	w, other := p.Connect("alice", "lab"), p.Connect("alice", "lab")
 	spent := func() string {
 		t.Helper()
-		return other.ask("SELECT spent FROM dp.budget WHERE user_name = 'alice'").rows[0][0]
+		return other.Ask("SELECT spent FROM dp.budget WHERE user_name = 'alice'").Rows[0][0]
 	}
 	for _, step := range []struct{ sql, spent, state string }{
 		{sql: "SELECT 1", spent: "0"},
@@ -36,16 +38,16 @@ func TestFetchedForFree(t *testing.T) {
 		{sql: "EXPLAIN EXECUTE q(20000)", spent: "0.4"}, {sql: "EXPLAIN DECLARE c CURSOR FOR SELECT count(*) FROM people WHERE age = 3", spent: "0.4"},
 		{sql: "EXPLAIN EXECUTE nobody", spent: "0.4", state: "26000"},
 	} {
-		a, err := w.tryAsk(step.sql)
+		a, err := w.TryAsk(step.sql)
 		if err != nil {
 			t.Fatalf("%s: %v", step.sql, err)
 		}
 		state := ""
-		if a.err != nil {
-			state = a.err.Code
+		if a.Err != nil {
+			state = a.Err.Code
 		}
 		if state != step.state {
-			t.Errorf("%s: %v", step.sql, a.err)
+			t.Errorf("%s: %v", step.sql, a.Err)
 		}
 		if got := spent(); got != step.spent {
 			t.Errorf("after %s: %s spent, not %s", step.sql, got, step.spent)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // inCharset speaks with a server in one encoding.
@@ -71,7 +72,7 @@ func code(err error) string {
 func TestClientEncodings(t *testing.T) {
 	server := pgtest.Shared(t)
 	database := server.Database(t)
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
 	for _, c := range []struct {
 		name   string
 		as     encoding.Encoding
@@ -82,7 +83,7 @@ func TestClientEncodings(t *testing.T) {
 		{"UHC", korean.EUCKR, "한국"}, {"UTF8", encoding.Nop, "Größe 日本"},
 	} {
 		var sides [2]inCharset
-		for i, url := range []string{server.URLFor("postgres", database) + "&client_encoding=" + c.name, p.url("alice", "lab") + "&client_encoding=" + c.name} {
+		for i, url := range []string{server.URLFor("postgres", database) + "&client_encoding=" + c.name, p.URL("alice", "lab") + "&client_encoding=" + c.name} {
 			conn, err := pgconn.Connect(t.Context(), url)
 			if err != nil {
 				t.Fatalf("%s: %v", c.name, err)

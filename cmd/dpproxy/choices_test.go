@@ -8,15 +8,16 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestChoicesThroughSQL: at an ε so large that nothing is random, quantiles, modes and first keys are those of the rows, on
 // both databases; asked again they are free and the same.
 func TestChoicesThroughSQL(t *testing.T) {
-	beside(t)
-	t.Run("DuckDB", func(t *testing.T) { choicesThroughSQL(t, duckFixture(t, budgets{"900000", "900000"}, 0)) })
+	kit.Beside(t)
+	t.Run("DuckDB", func(t *testing.T) { choicesThroughSQL(t, kit.DuckDB(t, kit.Budgets{User: "900000", Cap: "900000"}, 0)) })
 	t.Run("PostgreSQL", func(t *testing.T) {
-		path, _ := pgFixture(t, pgtest.Shared(t), budgets{"900000", "900000"}, 0)
+		path, _ := kit.Postgres(t, pgtest.Shared(t), kit.Budgets{User: "900000", Cap: "900000"}, 0)
 		choicesThroughSQL(t, path)
 	})
 }
@@ -42,8 +43,8 @@ func choicesThroughSQL(t *testing.T, path string) {
 		slices.Sort(sorted)
 		return strconv.Itoa(sorted[rank-1])
 	}
-	w := serveProcess(t, path).connect("alice", "lab")
-	w.ask(`SET dp.epsilon = 9000`)
+	w := kit.Serve(t, path).Connect("alice", "lab")
+	w.Ask(`SET dp.epsilon = 9000`)
 	for _, test := range []struct{ sql, want string }{
 		{`SELECT percentile_disc(0.3333) WITHIN GROUP (ORDER BY age) FROM people WHERE city IS NOT NULL AND note IS NOT NULL`, at(ages, 334)},
 		{`SELECT percentile_disc(0.3333) WITHIN GROUP (ORDER BY income) FROM people`, at(incomes, 334)},
@@ -54,22 +55,22 @@ func choicesThroughSQL(t *testing.T, path string) {
 		{`SELECT mode() WITHIN GROUP (ORDER BY age / 30) FROM people`, "1"},
 		{`SELECT age / 30 FROM people GROUP BY 1 ORDER BY count(*) DESC LIMIT 1`, "1"},
 	} {
-		first := w.ask(test.sql)
-		spent := w.spent()
-		again := w.ask(test.sql)
+		first := w.Ask(test.sql)
+		spent := w.Spent()
+		again := w.Ask(test.sql)
 		if got := rowText(first); got != test.want {
 			t.Errorf("%s: %s, want %s", test.sql, got, test.want)
 		}
-		if rowText(again) != rowText(first) || w.spent() != spent {
+		if rowText(again) != rowText(first) || w.Spent() != spent {
 			t.Errorf("%s: asked again it said %s and cost something else than nothing", test.sql, rowText(again))
 		}
 	}
 }
 
 // rowText is the only row of an answer.
-func rowText(a answer) string {
-	if len(a.rows) != 1 {
-		return strconv.Itoa(len(a.rows)) + " rows"
+func rowText(a kit.Answer) string {
+	if len(a.Rows) != 1 {
+		return strconv.Itoa(len(a.Rows)) + " rows"
 	}
-	return strings.Join(a.rows[0], "|")
+	return strings.Join(a.Rows[0], "|")
 }

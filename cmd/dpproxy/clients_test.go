@@ -23,14 +23,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // clientsProxy serves the demo's data with TLS, to dba with a small budget and to all others with plenty; from a PostgreSQL
 // server and with a twin where that is asked for. It returns the environment in which libpq and the scripts find it.
-func clientsProxy(t *testing.T, postgres bool) (*program, []string) {
+func clientsProxy(t *testing.T, postgres bool) (*kit.Program, []string) {
 	t.Helper()
 	dir := memory.Dir(t)
-	demoProcess(t, dir, "5000").stop(syscall.SIGTERM)
+	kit.Demo(t, dir, "5000").Stop(syscall.SIGTERM)
 	certificate := writeCertificate(t, dir)
 	path := filepath.Join(dir, "policy.yaml")
 	text, err := os.ReadFile(path)
@@ -46,8 +47,8 @@ func clientsProxy(t *testing.T, postgres bool) (*program, []string) {
 	if postgres {
 		demoInPostgres(t, path)
 	}
-	p := serveProcess(t, path)
-	_, port, err := net.SplitHostPort(p.address)
+	p := kit.Serve(t, path)
+	_, port, err := net.SplitHostPort(p.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,8 +234,8 @@ func pgxSettings(t *testing.T, conn *pgx.Conn, mode pgx.QueryExecMode) {
 
 // TestBinaryNames: what is a name in text is an oid in binary, alone and in a list.
 func TestBinaryNames(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"1", "1"}, 0))
-	conn, err := pgconn.Connect(t.Context(), p.url("alice", "lab"))
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1", Cap: "1"}, 0))
+	conn, err := pgconn.Connect(t.Context(), p.URL("alice", "lab"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // demoInPostgres moves the demo's data from its DuckDB file to a PostgreSQL server, and the sandbox of its policy to another.
@@ -128,7 +129,7 @@ var clientAspects = []string{"connects", "browses", "queries", "parameters", "ca
 // results in text and binary, prepared statements, cursors, COPY, notices, errors, cancelling, transactions, resets, and
 // browsing, which leaves the balance as it was. `make clients` runs it with more clients, and with PostgreSQL behind the proxy too.
 func TestClients(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("starts other programs")
 	}
@@ -150,9 +151,9 @@ func TestClients(t *testing.T) {
 			t.Run(side+"/"+s.name, func(t *testing.T) { runScript(t, mine, side, s, &table) })
 		}
 		if t.Failed() {
-			t.Log(p.logText())
+			t.Log(p.LogText())
 		}
-		p.stop(syscall.SIGTERM)
+		p.Stop(syscall.SIGTERM)
 	}
 	if clientsDir != "" {
 		t.Logf("\n| behind | client | version | %s |\n|---|---|---|%s\n%s", strings.Join(clientAspects, " | "),

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestT6ClocksInAnswers: a clock that is asked in a statement that reads rows shows a point of the grid and what follows it
@@ -12,21 +14,21 @@ import (
 // clock of the message's next statement.
 func TestT6ClocksInAnswers(t *testing.T) {
 	const grid = 300 * time.Millisecond
-	l := lab{engine: "duckdb", timing: "{grid: 300ms, fresh: 300ms}",
-		change: []string{"backend: {url:", "backend: {deadline: 200ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}
-	w := l.serve(t, 0).connect("alice", "lab")
+	l := kit.Lab{Engine: "duckdb", Timing: "{grid: 300ms, fresh: 300ms}",
+		Change: []string{"backend: {url:", "backend: {deadline: 200ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}
+	w := l.Serve(t, 0).Connect("alice", "lab")
 	for i, form := range []string{
 		`SELECT count(*), extract(epoch FROM clock_timestamp()) FROM people WHERE income < %d`,
 		`SELECT count(*), extract(epoch FROM clock_timestamp()) FROM people WHERE income < %d GROUP BY city`,
 		`SELECT count(*) FROM people WHERE income < %d; SELECT 0, extract(epoch FROM clock_timestamp())`,
 	} {
 		sent := time.Now()
-		a := w.ask(fmt.Sprintf(form, 1000*(i+2)))
-		if a.err != nil || len(a.rows) == 0 || len(a.rows[len(a.rows)-1]) != 2 {
-			t.Errorf("%s: %v, %v", form, a.err, a.rows)
+		a := w.Ask(fmt.Sprintf(form, 1000*(i+2)))
+		if a.Err != nil || len(a.Rows) == 0 || len(a.Rows[len(a.Rows)-1]) != 2 {
+			t.Errorf("%s: %v, %v", form, a.Err, a.Rows)
 			continue
 		}
-		text := fmt.Sprint(a.rows[len(a.rows)-1][1])
+		text := fmt.Sprint(a.Rows[len(a.Rows)-1][1])
 		seconds, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			t.Errorf("%s: %v", form, err)

@@ -6,22 +6,24 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestStatedErrorCoversTruth reads the NOTICE's half-width and holds 400 fresh counts against the truth of the fixture.
 // Discrete noise covers at least the stated 95 %; fewer than 90 % inside has a probability below 10⁻⁴ (binomial tail). The
 // exact figures are tested in package mechanisms.
 func TestStatedErrorCoversTruth(t *testing.T) {
-	beside(t)
-	w := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0)).connect("alice", "lab")
+	kit.Beside(t)
+	w := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0)).Connect("alice", "lab")
 	width := regexp.MustCompile(`error ±(\d+)`)
 	inside, asked := 0, 0
 	for age := 20; age < 30; age++ {
 		for thousand := 1; thousand <= 40; thousand++ {
-			a := w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, age, 1000*thousand))
-			m := width.FindStringSubmatch(strings.Join(a.notes, "\n"))
+			a := w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, age, 1000*thousand))
+			m := width.FindStringSubmatch(strings.Join(a.Notes, "\n"))
 			if m == nil {
-				t.Fatalf("no error in %q (%v)", a.notes, a.err)
+				t.Fatalf("no error in %q (%v)", a.Notes, a.Err)
 			}
 			half, _ := strconv.Atoi(m[1])
 			truth := 0
@@ -30,7 +32,7 @@ func TestStatedErrorCoversTruth(t *testing.T) {
 					truth++
 				}
 			}
-			if d := count(t, a) - truth; d <= half && d >= -half {
+			if d := kit.Count(t, a) - truth; d <= half && d >= -half {
 				inside++
 			}
 			asked++

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // likelier is how much likelier an answer is where the truth is with than where it is without, as the logarithm of the ratio,
@@ -84,16 +85,16 @@ var differencingPairs = []struct {
 // of the two sides, which is the best that can be made of the answers; and the plain one, by the difference. PostgreSQL
 // itself is always right. False alarm: three standard errors of the largest that is allowed, 0.13 % a pair that attains it.
 func TestT64Differencing(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const epsilon = 0.5
-	n := length(200, 1000, 1000)
-	l := lab{users: n, people: 60, engine: "postgres", change: undeclared}
-	with, without := l.pair(t)
-	var probes []probe
+	n := kit.Length(200, 1000, 1000)
+	l := kit.Lab{Users: n, People: 60, Engine: "postgres", Change: kit.Undeclared}
+	with, without := l.Pair(t)
+	var probes []kit.Probe
 	for _, p := range differencingPairs {
-		probes = append(probes, probe{p.name, p.one, epsilon, nil}, probe{p.name, p.two, epsilon, nil})
+		probes = append(probes, kit.Probe{Name: p.name, SQL: p.one, Epsilon: epsilon, Number: nil}, kit.Probe{Name: p.name, SQL: p.two, Epsilon: epsilon, Number: nil})
 	}
-	sides, err := drawnByBoth(with.program, without.program, n, probes)
+	sides, err := kit.DrawnByBoth(with.Program, without.Program, n, probes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,13 +118,13 @@ func TestT64Differencing(t *testing.T) {
 }
 
 // rawDifferences is the share of the pairs that PostgreSQL itself answers so that her presence shows.
-func rawDifferences(t *testing.T, with, without side) float64 {
+func rawDifferences(t *testing.T, with, without kit.Side) float64 {
 	t.Helper()
 	right := 0
 	for _, p := range differencingPairs {
 		var answers [2][2]float64
-		for i, s := range []side{with, without} {
-			conn, err := pgx.Connect(t.Context(), s.server.URLFor("postgres", s.database))
+		for i, s := range []kit.Side{with, without} {
+			conn, err := pgx.Connect(t.Context(), s.Server.URLFor("postgres", s.Database))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,24 +149,24 @@ func rawDifferences(t *testing.T, with, without side) float64 {
 // nothing, whose mean would lose the noise; and pairs of which one holds a condition on the attribute that she alone has, whose
 // differences would show her by their spread. All at ε 1 together, the guess the likelier side.
 func TestT66Clones(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const clones = 10
-	n := length(60, 500, 2000)
-	l := lab{users: 2 * n, people: 60, change: undeclared}
-	with, without := l.pair(t)
-	var cloned, paired []probe
+	n := kit.Length(60, 500, 2000)
+	l := kit.Lab{Users: 2 * n, People: 60, Change: kit.Undeclared}
+	with, without := l.Pair(t)
+	var cloned, paired []kit.Probe
 	for i := range clones {
 		dummy := fmt.Sprintf("age <> %d AND income <> %d", 100+i, 90_000+1000*(i%9))
-		cloned = append(cloned, probe{"clone", `SELECT count(*) FROM people WHERE hiv AND ` + dummy, 1.0 / clones, nil})
+		cloned = append(cloned, kit.Probe{Name: "clone", SQL: `SELECT count(*) FROM people WHERE hiv AND ` + dummy, Epsilon: 1.0 / clones, Number: nil})
 		if i%2 == 0 {
-			paired = append(paired, probe{"one", `SELECT count(*) FROM people WHERE age = 25 AND ` + dummy, 1.0 / clones, nil},
-				probe{"other", `SELECT count(*) FROM people WHERE age = 25 AND NOT hiv AND ` + dummy, 1.0 / clones, nil})
+			paired = append(paired, kit.Probe{Name: "one", SQL: `SELECT count(*) FROM people WHERE age = 25 AND ` + dummy, Epsilon: 1.0 / clones, Number: nil},
+				kit.Probe{Name: "other", SQL: `SELECT count(*) FROM people WHERE age = 25 AND NOT hiv AND ` + dummy, Epsilon: 1.0 / clones, Number: nil})
 		}
 	}
 	var right [2]float64
-	for k, attack := range [][]probe{cloned, paired} {
+	for k, attack := range [][]kit.Probe{cloned, paired} {
 		var scores [2][]float64
-		for i, p := range []*program{with.program, without.program} {
+		for i, p := range []*kit.Program{with.Program, without.Program} {
 			answers, err := drawnFrom(p, k*n, n, attack)
 			if err != nil {
 				t.Fatal(err)
@@ -180,20 +181,20 @@ func TestT66Clones(t *testing.T) {
 		right[k] = guessed(scores[0], scores[1], 0)
 		guessesHeld(t, []string{"clones", "differences"}[k], right[k], 2*n, 1)
 		if k == 1 {
-			spread(t, with.program, without.program, n)
+			spread(t, with.Program, without.Program, n)
 		}
 	}
 	threats.Reached(t, "T66", "right %.3f of the time by %d clones, %.3f by differences, of %d guesses; at most %.3f may be", right[0]/float64(2*n), clones, right[1]/float64(2*n), 2*n, 1/(1+math.Exp(-1)))
 }
 
 // drawnFrom is drawnBy for n users from one on.
-func drawnFrom(p *program, first, n int, probes []probe) ([][]float64, error) {
+func drawnFrom(p *kit.Program, first, n int, probes []kit.Probe) ([][]float64, error) {
 	numbers := make([][]float64, len(probes))
 	for i := range numbers {
 		numbers[i] = make([]float64, first+n)
 	}
 	for u := first; u < first+n; u++ {
-		if err := askedBy(p, u, probes, numbers); err != nil {
+		if err := kit.AskedBy(p, u, probes, numbers); err != nil {
 			return nil, err
 		}
 	}
@@ -205,24 +206,24 @@ func drawnFrom(p *program, first, n int, probes []probe) ([][]float64, error) {
 
 // spread holds that a question asked by several users has independent noise: noise that hangs on the question, or on the set of
 // people that it counts, would give the same answer twice.
-func spread(t *testing.T, with, without *program, n int) {
+func spread(t *testing.T, with, without *kit.Program, n int) {
 	t.Helper()
-	for _, p := range []*program{with, without} {
+	for _, p := range []*kit.Program{with, without} {
 		equal := 0
 		for u := range 40 {
-			w, err := p.dialAs(u)
+			w, err := dialAs(p, u)
 			if err != nil {
 				t.Fatal(err)
 			}
-			a := w.ask(`SET dp.epsilon = 0.01; SELECT count(*) FROM people WHERE income < 50000`)
-			b := w.ask(`SELECT count(*) FROM people WHERE income < 50000 AND age <> 101`)
-			if a.err != nil || b.err != nil {
-				t.Fatal(a.err, b.err)
+			a := w.Ask(`SET dp.epsilon = 0.01; SELECT count(*) FROM people WHERE income < 50000`)
+			b := w.Ask(`SELECT count(*) FROM people WHERE income < 50000 AND age <> 101`)
+			if a.Err != nil || b.Err != nil {
+				t.Fatal(a.Err, b.Err)
 			}
-			if a.rows[0][0] == b.rows[0][0] {
+			if a.Rows[0][0] == b.Rows[0][0] {
 				equal++
 			}
-			w.conn.Close()
+			w.Conn.Close()
 		}
 		if equal > 10 { // of 40, each with a probability of about ε/4
 			t.Errorf("two questions with the same people have the same noise in %d of 40 times", equal)
@@ -231,36 +232,36 @@ func spread(t *testing.T, with, without *program, n int) {
 }
 
 // changes is what happens to the data between two questions of T68.
-var changes = []probe{
-	{"before", `SELECT count(*) FROM people WHERE hiv`, 0.5, nil},
-	{"the same, after", `SELECT count(*) FROM people WHERE hiv`, 0.5, nil},
-	{"another, after", `SELECT count(*) FROM people WHERE hiv AND age < 100`, 0.5, nil},
+var changes = []kit.Probe{
+	{Name: "before", SQL: `SELECT count(*) FROM people WHERE hiv`, Epsilon: 0.5, Number: nil},
+	{Name: "the same, after", SQL: `SELECT count(*) FROM people WHERE hiv`, Epsilon: 0.5, Number: nil},
+	{Name: "another, after", SQL: `SELECT count(*) FROM people WHERE hiv AND age < 100`, Epsilon: 0.5, Number: nil},
 }
 
 // TestT68DataThatChange: a person is inserted between two questions. The same question again is the same answer, of the
 // data as they were, and free; another one counts her, and is charged. All answers together tell of her by no more than was
 // charged, and of one who was there all along by no more than the sum. False alarm: 3 in 100,000.
 func TestT68DataThatChange(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}
-	n := length(1000, 2000, 50_000)
-	l := lab{users: n, people: 60, engine: "postgres", change: undeclared, budgets: budgets{"10", "900000"}}
-	sides := []side{l.serve(t, 7), l.serve(t, 7), l.serve(t, 0)} // she comes, she stays away, she was there and another comes
+	n := kit.Length(1000, 2000, 50_000)
+	l := kit.Lab{Users: n, People: 60, Engine: "postgres", Change: kit.Undeclared, Budgets: kit.Budgets{User: "10", Cap: "900000"}}
+	sides := []kit.Side{l.Serve(t, 7), l.Serve(t, 7), l.Serve(t, 0)} // she comes, she stays away, she was there and another comes
 	var numbers [3][][]float64
 	for i, s := range sides {
-		before, err := drawnBy(s.program, n, changes[:1])
+		before, err := kit.DrawnBy(s.Program, n, changes[:1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		switch i {
 		case 0:
-			s.server.Exec(t, s.database, `INSERT INTO people VALUES (7, 25, 99500, 'abc', 'Zzyzx', true)`)
+			s.Server.Exec(t, s.Database, `INSERT INTO people VALUES (7, 25, 99500, 'abc', 'Zzyzx', true)`)
 		case 2:
-			s.server.Exec(t, s.database, `INSERT INTO people VALUES (2007, 26, 5, 'n1', 'c0', false)`) // the attacker's row
+			s.Server.Exec(t, s.Database, `INSERT INTO people VALUES (2007, 26, 5, 'n1', 'c0', false)`) // the attacker's row
 		}
-		after, err := drawnBy(s.program, n, changes[1:])
+		after, err := kit.DrawnBy(s.Program, n, changes[1:])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,12 +271,12 @@ func TestT68DataThatChange(t *testing.T) {
 				t.Fatalf("user %d heard %g before, and %g of the same question after the data changed", u, numbers[i][0][u], numbers[i][1][u])
 			}
 		}
-		w, err := s.dialAs(0)
+		w, err := dialAs(s.Program, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a := w.ask(`SELECT count(*), sum(cost) FROM dp.charges`); fmt.Sprint(a.rows) != "[[2 1.0]]" {
-			t.Errorf("two releases of ε 0.5 each were bought, the ledger says %v %v", a.rows, a.err)
+		if a := w.Ask(`SELECT count(*), sum(cost) FROM dp.charges`); fmt.Sprint(a.Rows) != "[[2 1.0]]" {
+			t.Errorf("two releases of ε 0.5 each were bought, the ledger says %v %v", a.Rows, a.Err)
 		}
 	}
 	total := func(i int) []float64 { // what an attacker who knows all but her makes of the answers
@@ -287,7 +288,7 @@ func TestT68DataThatChange(t *testing.T) {
 		one, other []float64
 		epsilon    float64
 	}{{"she comes", numbers[0][2], numbers[1][2], 0.5}, {"she comes, by the difference", minus(numbers[0][2], numbers[0][0]), minus(numbers[1][2], numbers[1][0]), 0.5}, {"she was there", total(2), total(1), 1}} {
-		bound, err := stattest.Audit{One: c.one, Other: c.other}.Epsilon(boundsAlarm)
+		bound, err := stattest.Audit{One: c.one, Other: c.other}.Epsilon(kit.BoundsAlarm)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,8 +309,8 @@ func minus(a, b []float64) []float64 {
 }
 
 // dialAs connects a probe user.
-func (p *program) dialAs(u int) (*wire, error) {
-	conn, err := pgconn.Connect(context.Background(), p.probeURL(u))
+func dialAs(p *kit.Program, u int) (*kit.Wire, error) {
+	conn, err := pgconn.Connect(context.Background(), p.ProbeURL(u))
 	if err != nil {
 		return nil, err
 	}
@@ -317,5 +318,5 @@ func (p *program) dialAs(u int) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &wire{t: p.t, conn: raw.Conn, Frontend: raw.Frontend}, nil
+	return &kit.Wire{T: p.T, Conn: raw.Conn, Frontend: raw.Frontend}, nil
 }

@@ -10,6 +10,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // lexicalAttacks are texts that lexers disagree about: each carries the canary where a proxy that forwards text, or reads it
@@ -32,20 +33,20 @@ var lexicalAttacks = []string{
 // TestT41ParserDifferential: whatever clients send, the private database's own log has nothing of it. The statements that
 // are answered show that the log is read.
 func TestT41ParserDifferential(t *testing.T) {
-	beside(t)
-	header, rows := adultRows(t, adultFile(t))
-	server, url := adultInPostgres(t, header, rows[:500])
-	p := serveProcess(t, examplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
-	w := p.connect("analyst", "census")
+	kit.Beside(t)
+	header, rows := kit.AdultRows(t, kit.AdultFile(t))
+	server, url := kit.AdultInPostgres(t, header, rows[:500])
+	p := kit.Serve(t, kit.ExamplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
+	w := p.Connect("analyst", "census")
 	answered := 0
 	for _, sql := range lexicalAttacks {
-		if a := w.ask(sql); a.err == nil {
+		if a := w.Ask(sql); a.Err == nil {
 			answered++
 		}
 	}
-	w.ask(`RESET search_path`)
-	if a := w.ask(`SELECT count(*) FROM adult WHERE fnlwgt > 123456`); a.err != nil {
-		t.Fatal(a.err)
+	w.Ask(`RESET search_path`)
+	if a := w.Ask(`SELECT count(*) FROM adult WHERE fnlwgt > 123456`); a.Err != nil {
+		t.Fatal(a.Err)
 	}
 	log, err := os.ReadFile(server.Log())
 	if err != nil {
@@ -65,9 +66,9 @@ func TestT41ParserDifferential(t *testing.T) {
 
 // TestT41CatchesForwarding: the same look at the log sees a text that did reach the database.
 func TestT41CatchesForwarding(t *testing.T) {
-	beside(t)
-	header, rows := adultRows(t, adultFile(t))
-	server, _ := adultInPostgres(t, header, rows[:10])
+	kit.Beside(t)
+	header, rows := kit.AdultRows(t, kit.AdultFile(t))
+	server, _ := kit.AdultInPostgres(t, header, rows[:10])
 	server.Exec(t, "postgres", `SELECT 'canary'`)
 	log, err := os.ReadFile(server.Log())
 	if err != nil {
@@ -125,34 +126,34 @@ var statementOf = regexp.MustCompile(`(?s)LOG:  (?:statement|execute [^:]*): (.*
 // TestT41Corpus: of 5,000 texts that lexers disagree about nothing reaches the database; what reaches it is generated, and
 // PostgreSQL's own parser reads it as it was meant: printed from its tree and read again it is the same.
 func TestT41Corpus(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const seed = 41
 	t.Logf("seed %d", seed)
 	random, seeds := rand.New(rand.NewSource(seed)), lexicalSeeds()
 	w := watch(t)
-	alice, before := w.connect("alice", "lab"), w.logged()
+	alice, before := w.Connect("alice", "lab"), w.logged()
 	lines, answered := threats.Length(1000, 5000), 0
 	for range lines {
 		text := seeds[random.Intn(len(seeds))]
 		for range 1 + random.Intn(3) {
 			text = lexicalTricks[random.Intn(len(lexicalTricks))](text+" ", random)
 		}
-		ask := alice.tryAsk
+		ask := alice.TryAsk
 		if random.Intn(2) == 0 {
-			ask = alice.tryExtended
+			ask = alice.TryExtended
 		}
 		a, err := ask(text)
 		if err != nil {
-			alice = w.connect("alice", "lab")
-		} else if a.err == nil {
+			alice = w.Connect("alice", "lab")
+		} else if a.Err == nil {
 			answered++
 		}
-		alice.ask(`ROLLBACK`)
+		alice.Ask(`ROLLBACK`)
 	}
-	alice.ask(`RESET ALL`)
+	alice.Ask(`RESET ALL`)
 	mark := w.logged()
-	if a := alice.ask(`SELECT count(*) FROM people WHERE note = 'n3' AND age < 77 AND hiv AND income < 91000`); a.err != nil {
-		t.Fatal(a.err)
+	if a := alice.Ask(`SELECT count(*) FROM people WHERE note = 'n3' AND age < 77 AND hiv AND income < 91000`); a.Err != nil {
+		t.Fatal(a.Err)
 	}
 	if w.logged() == mark {
 		t.Error("the log shows no leaf: the test tested nothing")

@@ -5,12 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestGroupsThatNobodyIsIn: with hardly any noise the form that the notice names is answered as by PostgreSQL, and where a
 // plain form has a notice its answer has one group more than that.
 func TestGroupsThatNobodyIsIn(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	fresh, direct := plainFixture(t)
 	w := fresh()
 	for _, use := range []string{
@@ -22,17 +24,17 @@ func TestGroupsThatNobodyIsIn(t *testing.T) {
 	} {
 		for _, having := range []string{"", " HAVING count(*) > 0"} {
 			sql := strings.Replace(use, "%s", having, 1)
-			got := w.ask(sql)
-			if got.err != nil {
-				t.Fatalf("%s: %v", sql, got.err)
+			got := w.Ask(sql)
+			if got.Err != nil {
+				t.Fatalf("%s: %v", sql, got.Err)
 			}
-			told := strings.Contains(strings.Join(got.notes, "\n"), "that nobody is in take part, as they do not in plain SQL: HAVING count(*) > 0 after GROUP BY ward leaves them out")
+			told := strings.Contains(strings.Join(got.Notes, "\n"), "that nobody is in take part, as they do not in plain SQL: HAVING count(*) > 0 after GROUP BY ward leaves them out")
 			if told != (having == "") {
-				t.Errorf("%s\n  told: %t\n  %q", sql, told, got.notes)
+				t.Errorf("%s\n  told: %t\n  %q", sql, told, got.Notes)
 			}
 			want := plainRows(t, direct, sql)
-			if text := differs(got.rows, want); (text == "") != (having != "") {
-				t.Errorf("%s\n  %q\n  notes %q", sql, text, got.notes)
+			if text := differs(got.Rows, want); (text == "") != (having != "") {
+				t.Errorf("%s\n  %q\n  notes %q", sql, text, got.Notes)
 			}
 		}
 	}
@@ -43,24 +45,24 @@ var widthTold = regexp.MustCompile(`NULL where the count of their rows is within
 // TestAveragesOfNoise: an average is NULL exactly where the released count that it is divided by is at most the half-width
 // that the notice tells, by the proxy itself and by the sandbox.
 func TestAveragesOfNoise(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	fresh, _ := plainFixture(t)
 	w := fresh()
-	w.ask(`SET dp.epsilon = 2`)
+	w.Ask(`SET dp.epsilon = 2`)
 	for _, more := range []string{"", ", rank() OVER (ORDER BY ward)"} {
 		nulls := 0
 		for day := range 8 {
 			sql := "SELECT ward, count(minutes), avg(minutes), stddev_pop(minutes), avg(cost::float8)" + more + " FROM visits WHERE minutes > " + strconv.Itoa(20+4*day) + " AND cost IS NOT NULL GROUP BY ward"
-			got := w.ask(sql)
-			if got.err != nil {
-				t.Fatalf("%s: %v", sql, got.err)
+			got := w.Ask(sql)
+			if got.Err != nil {
+				t.Fatalf("%s: %v", sql, got.Err)
 			}
-			told := widthTold.FindStringSubmatch(strings.Join(got.notes, "\n"))
+			told := widthTold.FindStringSubmatch(strings.Join(got.Notes, "\n"))
 			if told == nil {
-				t.Fatalf("%s: %q", sql, got.notes)
+				t.Fatalf("%s: %q", sql, got.Notes)
 			}
 			width, _ := strconv.Atoi(told[1])
-			for _, row := range got.rows {
+			for _, row := range got.Rows {
 				n, err := strconv.Atoi(row[1])
 				if err != nil {
 					t.Fatal(row)

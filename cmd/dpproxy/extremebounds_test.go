@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // incomeColumn is the lab's column that the bounds replace.
@@ -31,7 +32,7 @@ var extremeQuestions = []string{`SELECT sum(income) FROM people`, `SELECT avg(in
 // TestT16ExtremeBounds: bounds at the ends of the types are refused when the policy is read, or sums over rows at those ends are
 // answered or refused: no query fails on the database, and what is answered is a number within what the rows can add up to.
 func TestT16ExtremeBounds(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	atLoad, answered, refused, faults := 0, 0, 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
 		for _, column := range extremeBounds {
@@ -47,8 +48,8 @@ func TestT16ExtremeBounds(t *testing.T) {
 			for i, end := range ends {
 				change = append(change, fmt.Sprintf("UPDATE people SET income = %s WHERE uid %% 3 = %d", end, i))
 			}
-			l := lab{engine: engine, people: 90, with: change, change: append([]string{incomeColumn, column}, undeclared...)}
-			s, err := l.try(t, 0)
+			l := kit.Lab{Engine: engine, People: 90, With: change, Change: append([]string{incomeColumn, column}, kit.Undeclared...)}
+			s, err := l.Try(t, 0)
 			if err != nil {
 				atLoad++
 				if !strings.Contains(err.Error(), "income") {
@@ -56,28 +57,28 @@ func TestT16ExtremeBounds(t *testing.T) {
 				}
 				continue
 			}
-			w := s.connect("alice", "lab")
+			w := s.Connect("alice", "lab")
 			for _, sql := range extremeQuestions {
-				a := w.ask(sql)
+				a := w.Ask(sql)
 				switch {
-				case a.err == nil:
+				case a.Err == nil:
 					answered++
-					for _, row := range a.rows {
+					for _, row := range a.Rows {
 						if text := strings.ToLower(row[len(row)-1]); strings.Contains(text, "nan") || strings.Contains(text, "inf") {
 							t.Errorf("%s: %s: %s answers %s", engine, column, sql, text)
 						}
 					}
-				case strings.HasPrefix(a.err.Code, "22") || a.err.Code == "DP002" || a.err.Code == "42883" || a.err.Code == "0A000":
+				case strings.HasPrefix(a.Err.Code, "22") || a.Err.Code == "DP002" || a.Err.Code == "42883" || a.Err.Code == "0A000":
 					refused++
 				default:
-					t.Errorf("%s: %s: %s: %s %s", engine, column, sql, a.err.Code, a.err.Message)
+					t.Errorf("%s: %s: %s: %s %s", engine, column, sql, a.Err.Code, a.Err.Message)
 				}
 			}
-			if n := strings.Count(s.logText(), "a paid query failed"); n > 0 {
+			if n := strings.Count(s.LogText(), "a paid query failed"); n > 0 {
 				faults += n
-				t.Errorf("%s: %s: %d queries failed on the database:\n%s", engine, column, n, s.logText())
+				t.Errorf("%s: %s: %d queries failed on the database:\n%s", engine, column, n, s.LogText())
 			}
-			s.stop(9)
+			s.Stop(9)
 		}
 	}
 	threats.Reached(t, "T16", "%d bounds on 2 engines: %d refused at load; %d questions answered, %d refused, %d failed on the database", len(extremeBounds), atLoad, answered, refused, faults)

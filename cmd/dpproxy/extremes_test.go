@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 const traitsPG = `CREATE TABLE traits AS SELECT i AS uid, (i % 50)::int4 AS a, (i % 50)::int8 AS b, (i % 50)::int2 AS s, (i % 50)::float8 AS f,
@@ -82,22 +83,22 @@ var extremeQueries = []string{
 // TestExtremePerson: whatever one person writes into her row, nothing but noised cells changes, the database never fails,
 // and no paid query does: procedure P1 between a database with her and one without.
 func TestExtremePerson(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	t.Run("PostgreSQL", func(t *testing.T) {
-		server := pgtest.Start(t, logged...)
-		var sides [2]*program
+		server := pgtest.Start(t, kit.Logged...)
+		var sides [2]*kit.Program
 		var databases [2]string
 		for i, without := range []int{0, 7} {
 			role := server.Role(t, "")
 			databases[i] = server.Database(t)
 			server.Exec(t, databases[i], traitsPG, fmt.Sprintf(`DELETE FROM traits WHERE uid = %d`, without), `GRANT SELECT ON traits TO `+role)
-			sides[i] = serveProcess(t, traitsFile(t, memory.Dir(t), server.URLFor(role, databases[i]), "public"))
+			sides[i] = kit.Serve(t, traitsFile(t, memory.Dir(t), server.URLFor(role, databases[i]), "public"))
 		}
 		for i, change := range extremes["PostgreSQL"] {
 			server.Exec(t, databases[0], `UPDATE traits SET `+change+` WHERE uid = 7`)
 			alikeWith(t, sides[0], sides[1], i)
 		}
-		for _, line := range statements(t, server) {
+		for _, line := range kit.Statements(t, server) {
 			if strings.HasPrefix(line, "ERROR:") {
 				t.Error("the database failed: ", line)
 			}
@@ -106,11 +107,11 @@ func TestExtremePerson(t *testing.T) {
 	t.Run("DuckDB", func(t *testing.T) {
 		// The file is open in the proxy while it runs, so each change has a pair of its own.
 		for i, change := range extremes["DuckDB"] {
-			var sides [2]*program
+			var sides [2]*kit.Program
 			for k, statements := range [][]string{{traitsDuck, `UPDATE traits SET ` + change + ` WHERE uid = 7`}, {traitsDuck, `DELETE FROM traits WHERE uid = 7`}} {
 				path := traitsFile(t, memory.Dir(t), "duckdb:lab.duckdb", "main")
-				duckExec(t, path, statements...)
-				sides[k] = serveProcess(t, path)
+				kit.ExecDuckDB(t, path, statements...)
+				sides[k] = kit.Serve(t, path)
 			}
 			alikeWith(t, sides[0], sides[1], i)
 		}
@@ -123,33 +124,33 @@ var traitsDuck = strings.NewReplacer("::numeric AS m", "::DECIMAL(18,3) AS m", "
 func traitsFile(t *testing.T, dir, backend, schema string) string {
 	t.Helper()
 	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, traitsPolicy, backend, verifier(t, "alice"), schema), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, traitsPolicy, backend, kit.Verifier(t, "alice"), schema), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-func alikeWith(t *testing.T, with, without *program, round int) {
+func alikeWith(t *testing.T, with, without *kit.Program, round int) {
 	t.Helper()
-	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 	answered := 0
 	for _, query := range extremeQueries {
 		sql := fmt.Sprintf(query, round+10)
 		if d := p.sameShape(sql); d != "" {
 			t.Errorf("round %d: %s", round, d)
 		}
-		if a := p.with.ask(sql); a.err == nil {
+		if a := p.with.Ask(sql); a.Err == nil {
 			answered++
 		} else if round == 0 {
-			t.Logf("refused: %s: %s", sql, a.err.Message)
+			t.Logf("refused: %s: %s", sql, a.Err.Message)
 		}
 	}
 	if answered < len(extremeQueries)/2 {
 		t.Errorf("only %d of %d were answered", answered, len(extremeQueries))
 	}
-	for _, side := range []*program{with, without} {
-		if strings.Contains(side.logText(), "a paid query failed") {
-			t.Errorf("round %d: a paid query failed:\n%s", round, side.logText())
+	for _, side := range []*kit.Program{with, without} {
+		if strings.Contains(side.LogText(), "a paid query failed") {
+			t.Errorf("round %d: a paid query failed:\n%s", round, side.LogText())
 		}
 	}
 }

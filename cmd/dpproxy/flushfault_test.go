@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // flushFault makes every fsync and fdatasync of a process fail with EIO until it is ended.
@@ -76,15 +77,15 @@ func (f *flushFault) end() {
 // TestT27FailingFlushes: for a while every flush of the proxy fails. From the first failure to the end of the window no
 // question asked is answered; afterwards the proxy serves again by itself, and the ledger has a charge for every answer.
 func TestT27FailingFlushes(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0)
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10000", Cap: "10000"}, 0)
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
 	windows, failed, during, answers := threats.Length(3, 50), 0, 0, 0
 	slowest := time.Duration(0)
 	for n := range windows {
 		k := keepAsking(w, 200*n)
 		time.Sleep(50 * time.Millisecond)
-		f := failFlushes(t, p.cmd.Process.Pid)
+		f := failFlushes(t, p.Cmd.Process.Pid)
 		for end := time.Now().Add(3 * time.Second); f.first().IsZero() && time.Now().Before(end); {
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -97,7 +98,7 @@ func TestT27FailingFlushes(t *testing.T) {
 		}
 		failed++
 		since := time.Now()
-		eventually(t, "it serves again after flushes succeed", func() bool {
+		kit.Eventually(t, "it serves again after flushes succeed", func() bool {
 			h := k.heard()
 			return len(h) > 0 && h[len(h)-1].asked.After(over)
 		})
@@ -113,13 +114,13 @@ func TestT27FailingFlushes(t *testing.T) {
 	if during > 0 {
 		t.Errorf("%d answers while flushes failed", during)
 	}
-	rows := count(t, w.ask(`SELECT count(*) FROM dp.charges`))
+	rows := kit.Count(t, w.Ask(`SELECT count(*) FROM dp.charges`))
 	if rows < answers {
 		t.Errorf("%d answers, %d charges", answers, rows)
 	}
-	p.stop(syscall.SIGTERM)
-	if out := dpproxy(t, "", "ledger", "verify", "--policy", path); out.code != 0 {
-		t.Errorf("verify: %s", out.stderr)
+	p.Stop(syscall.SIGTERM)
+	if out := kit.Run(t, "", "ledger", "verify", "--policy", path); out.Code != 0 {
+		t.Errorf("verify: %s", out.Stderr)
 	}
 	threats.Reached(t, "T27", "%d windows of EIO: %d answers from the first failure to the window's end; %d answers in all, %d charges; serving again after at most %s",
 		failed, during, answers, rows, fmt.Sprint(slowest.Round(10*time.Millisecond)))

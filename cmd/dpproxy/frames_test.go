@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	v2 "github.com/jackc/pgproto3/v2"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	v2 "github.com/jackc/pgproto3/v2"
-
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // The same scripts of messages are played to PostgreSQL and to dpproxy, through a codec that is not the proxy's own, and
@@ -269,9 +269,9 @@ func (s *second) next() []string {
 // TestFrames: see above. The reference is a PostgreSQL with the fixture's table; the proxy stands before the same one, once
 // with a twin and once with the embedded sandbox, which differs in the scripts named here.
 func TestFrames(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	server := pgtest.Shared(t)
-	path, database := pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
 	server.Exec(t, "postgres", "ALTER DATABASE "+database+" SET timezone = 'Etc/UTC'")
 	reference := server.URLFor("postgres", database)
 	scripts := protocolScripts(t)
@@ -279,18 +279,18 @@ func TestFrames(t *testing.T) {
 		t.Errorf("%d scripts, not 110", len(scripts))
 	}
 	t.Run("embedded", func(t *testing.T) {
-		playAll(t, scripts, reference, serveProcess(t, path), map[string]string{
+		playAll(t, scripts, reference, kit.Serve(t, path), map[string]string{
 			"unknown names": "a type that it does not know is refused with a code of its own",
 		})
 	})
-	path, _ = pgFixture(t, server, budgets{user: "1000", cap: "1000"}, 0)
+	path, _ = kit.Postgres(t, server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
 	twinPolicy(t, path, server, "frames_twin")
-	t.Run("twin", func(t *testing.T) { playAll(t, scripts, reference, serveProcess(t, path), nil) })
+	t.Run("twin", func(t *testing.T) { playAll(t, scripts, reference, kit.Serve(t, path), nil) })
 }
 
 // playAll plays the scripts to a PostgreSQL and to a proxy. Where the frames are known to differ, they must.
-func playAll(t *testing.T, scripts []protocolScript, reference string, p *program, different map[string]string) {
-	if got, want := secondCodec(t, p.url("alice", "lab")).told, secondCodec(t, reference).told; !slices.Equal(got, want) {
+func playAll(t *testing.T, scripts []protocolScript, reference string, p *kit.Program, different map[string]string) {
+	if got, want := secondCodec(t, p.URL("alice", "lab")).told, secondCodec(t, reference).told; !slices.Equal(got, want) {
 		t.Errorf("parameters told at the log-in:\ngot  %s\nwant %s", got, want)
 	}
 	names := map[string]bool{}
@@ -301,7 +301,7 @@ func playAll(t *testing.T, scripts []protocolScript, reference string, p *progra
 		names[script.name] = true
 		t.Run(script.name, func(t *testing.T) {
 			want := secondCodec(t, reference).play(t, script)
-			got := secondCodec(t, p.url("alice", "lab")).play(t, script)
+			got := secondCodec(t, p.URL("alice", "lab")).play(t, script)
 			if equal := slices.Equal(got, want); equal == (different[script.name] != "") {
 				t.Errorf("equal: %t\n%s", equal, sideBySide(got, want))
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // catalogFunctions are calls of every function of PostgreSQL's and DuckDB's catalogs, by name and numbers of arguments: a
@@ -70,7 +71,7 @@ var reaching = regexp.MustCompile(`to_xml|xpath|^xml|pg_read|pg_ls_|^lo_|dblink|
 // statement at the database, or is of a function on the list; nothing on the lists has an effect, and no name but those
 // that are generated reaches the database.
 func TestEveryFunctionOfTheCatalogs(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	w := watch(t)
 	calls, effects := catalogFunctions(t, w)
 	listed := map[string]bool{"coalesce": true, "nullif": true, "greatest": true, "least": true, "current_date": true}
@@ -81,12 +82,12 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^function (\S+)`).FindAllStringSubmatch(string(facts), -1) {
 		listed[m[1]] = true
 	}
-	alice := w.connect("alice", "lab")
-	ask := func(sql string) answer {
-		a, err := alice.tryAsk(sql)
+	alice := w.Connect("alice", "lab")
+	ask := func(sql string) kit.Answer {
+		a, err := alice.TryAsk(sql)
 		if err != nil {
 			t.Errorf("%s: %v", sql, err)
-			alice = w.connect("alice", "lab")
+			alice = w.Connect("alice", "lab")
 		}
 		return a
 	}
@@ -94,13 +95,13 @@ func TestEveryFunctionOfTheCatalogs(t *testing.T) {
 	for call, text := range calls {
 		name, _, _ := strings.Cut(call, " ")
 		before := w.logged()
-		if a := ask(`SELECT count(*) FROM people WHERE ` + text + ` IS NULL`); a.err == nil {
+		if a := ask(`SELECT count(*) FROM people WHERE ` + text + ` IS NULL`); a.Err == nil {
 			over[name] = true
 		} else if refused++; w.logged() != before {
 			t.Errorf("%s is refused, and the database was asked: %.300s", text, w.since(before))
 		}
 		before = w.logged()
-		if a := ask(`SELECT ` + strings.NewReplacer("note", "NULL", "age", "NULL", "hiv", "NULL").Replace(text)); a.err == nil {
+		if a := ask(`SELECT ` + strings.NewReplacer("note", "NULL", "age", "NULL", "hiv", "NULL").Replace(text)); a.Err == nil {
 			above[name] = true
 		}
 		if w.logged() != before {

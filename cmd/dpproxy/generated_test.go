@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // generator writes random questions over the lab: most can be answered, some cannot.
@@ -77,8 +78,8 @@ func fate(sql string, c planner.Context) string {
 }
 
 // unfiltered leaves out how many rows there are, where HAVING and LIMIT choose among noisy ones.
-func unfiltered(a answer) answer {
-	a.frames = slices.DeleteFunc(slices.Clone(a.frames), func(f string) bool {
+func unfiltered(a kit.Answer) kit.Answer {
+	a.Frames = slices.DeleteFunc(slices.Clone(a.Frames), func(f string) bool {
 		return strings.HasPrefix(f, "DataRow") || strings.HasPrefix(f, "*pgproto3.CommandComplete")
 	})
 	return a
@@ -87,29 +88,29 @@ func unfiltered(a answer) answer {
 // TestT11ChargesArePublic: what generated questions cost, and how they are refused, is the same on neighbours: of a sample over
 // the wire, charges and all; of the bulk by the planner, which sees the policy alone, asked in another order by another.
 func TestT11ChargesArePublic(t *testing.T) {
-	beside(t)
-	planned, asked, differences := length(2000, 10_000, 100_000), length(150, 400, 2000), 0
+	kit.Beside(t)
+	planned, asked, differences := kit.Length(2000, 10_000, 100_000), kit.Length(150, 400, 2000), 0
 	g := generator{rand.New(rand.NewPCG(36, 11))}
-	with, without := lab{engine: "postgres", change: []string{"defaults: {", "defaults: {freshness: 1h, "}}.pair(t)
-	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+	with, without := kit.Lab{Engine: "postgres", Change: []string{"defaults: {", "defaults: {freshness: 1h, "}}.Pair(t)
+	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 	refused := 0
 	for range asked {
 		sql := g.question()
-		if d := sameFrames(sql, unfiltered(p.with.ask(sql)), unfiltered(p.without.ask(sql))); d != "" {
+		if d := sameFrames(sql, unfiltered(p.with.Ask(sql)), unfiltered(p.without.Ask(sql))); d != "" {
 			differences++
 			t.Error(d)
 		}
 	}
 	const charges = `SELECT charge, kind, name, cost FROM dp.charges`
-	a, b := p.with.ask(charges), p.without.ask(charges)
-	if fmt.Sprint(a.rows) != fmt.Sprint(b.rows) || len(a.rows) < asked/4 {
+	a, b := p.with.Ask(charges), p.without.Ask(charges)
+	if fmt.Sprint(a.Rows) != fmt.Sprint(b.Rows) || len(a.Rows) < asked/4 {
 		differences++
-		t.Errorf("%d charges with number 7, %d without, of %d questions; or they differ", len(a.rows), len(b.rows), asked)
+		t.Errorf("%d charges with number 7, %d without, of %d questions; or they differ", len(a.Rows), len(b.Rows), asked)
 	}
-	sameHeard(t, with, without)
+	kit.SameHeard(t, with, without)
 	var sides [2]planner.Context
-	for i, s := range []side{with, without} {
-		read, err := policy.Read(s.program.policy)
+	for i, s := range []kit.Side{with, without} {
+		read, err := policy.Read(s.Program.Policy)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,31 +184,31 @@ var cellsOf7 = []string{"abc", "Zzyzx", "1.234567"}
 // TestT2NoCellInAnyText: of thousands of questions that fail, none brings a cell of number 7 into a frame, the log at its most
 // talkative, the metrics, or the ledger's charges.
 func TestT2NoCellInAnyText(t *testing.T) {
-	beside(t)
-	n := length(500, 2000, 10_000)
+	kit.Beside(t)
+	n := kit.Length(500, 2000, 10_000)
 	failed, hits := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
 		admin := freeAddress(t)
-		l := lab{engine: engine, change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
-		s := l.serve(t, 0, "--log-level", "debug")
-		w := s.connect("alice", "lab")
+		l := kit.Lab{Engine: engine, Change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
+		s := l.Serve(t, 0, "--log-level", "debug")
+		w := s.Connect("alice", "lab")
 		g := generator{rand.New(rand.NewPCG(36, 2))}
 		for of := failed; failed < of+n/2; {
 			sql := g.failing()
-			a := w.ask(sql)
-			if a.err == nil {
+			a := w.Ask(sql)
+			if a.Err == nil {
 				continue
 			}
 			failed++
 			for _, c := range cellsOf7 {
-				if strings.Contains(fmt.Sprint(a.frames), c) && !strings.Contains(sql, c) {
+				if strings.Contains(fmt.Sprint(a.Frames), c) && !strings.Contains(sql, c) {
 					hits++
-					t.Errorf("%s: %q in %v", sql, c, a.frames)
+					t.Errorf("%s: %q in %v", sql, c, a.Frames)
 				}
 			}
 		}
-		w.ask("RESET ALL")
-		for name, text := range map[string]string{"log": s.logText(), "metrics": metricsOf(t, admin), "charges": fmt.Sprint(w.ask(`SELECT * FROM dp.charges`).rows)} {
+		w.Ask("RESET ALL")
+		for name, text := range map[string]string{"log": s.LogText(), "metrics": metricsOf(t, admin), "charges": fmt.Sprint(w.Ask(`SELECT * FROM dp.charges`).Rows)} {
 			for _, c := range cellsOf7 {
 				if strings.Contains(text, c) {
 					hits++

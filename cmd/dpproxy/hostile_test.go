@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,15 +13,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+	pg "github.com/pganalyze/pg_query_go/v6"
+
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestT49DeepSQL: 16 shapes at growing sizes are refused with 54000 or 54001 (comments that never end with 42601), or
 // answered, and the process lives.
 func TestT49DeepSQL(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
-	deep(p, []int{1_000, 10_000, 28_000, 60_000}).none(t)
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))
+	deep(p, []int{1_000, 10_000, 28_000, 60_000}).None(t)
 	huge, longest := 0, time.Duration(0)
 	for _, size := range []int{70 << 10, 1 << 20, threats.Length(2<<20, 16<<20)} {
 		for name, shape := range deepShapes {
@@ -35,56 +40,56 @@ func TestT49DeepSQL(t *testing.T) {
 			huge++
 		}
 	}
-	if !p.alive() {
+	if !p.Alive() {
 		t.Error("the process did not survive")
 	}
 	threats.Reached(t, "T49", "16 shapes up to %d KiB: %d texts refused by 54000 or 54001 beyond those of %d terms, the longest took %v with its connection", threats.Length(2<<20, 16<<20)>>10, huge, 60_000, longest.Round(time.Millisecond))
 }
 
 // tooLarge sends a text on a connection of its own, which may be closed before all of it is taken.
-func tooLarge(p *program, text string) string {
-	w := p.connect("alice", "lab")
-	defer w.conn.Close()
-	go func() { _, _ = w.conn.Write(frame('Q', text+"\x00")) }()
-	return w.complaint()
+func tooLarge(p *kit.Program, text string) string {
+	w := p.Connect("alice", "lab")
+	defer w.Conn.Close()
+	go func() { _, _ = w.Conn.Write(frame('Q', text+"\x00")) }()
+	return complaint(w)
 }
 
 // TestT49CatchesBareParser: a proxy that hands the text to the grammar without limits dies, and is found.
 func TestT49CatchesBareParser(t *testing.T) {
-	deep(startProcess(t, standInBareParser, ""), []int{1_000, 28_000, 60_000}).some(t, "a parser without limits")
+	deep(kit.Start(t, "bare-parser", ""), []int{1_000, 28_000, 60_000}).Some(t, "a parser without limits")
 }
 
 // deep sends texts that are nested or chained so many times.
-func deep(p *program, sizes []int) (found findings) {
-	w := p.connect("alice", "lab")
+func deep(p *kit.Program, sizes []int) (found kit.Findings) {
+	w := p.Connect("alice", "lab")
 	for name, shape := range deepShapes {
 		for _, n := range sizes {
 			sql := shape(n)
 			if len(sql) > 900_000 {
 				continue
 			}
-			a, err := w.tryAsk(sql)
+			a, err := w.TryAsk(sql)
 			if err != nil {
-				found.add("%s of %d: the connection died: %v", name, n, err)
-				if w, err = p.dial("alice", "lab"); err != nil {
-					found.add("the process died: %v", err)
+				found.Add("%s of %d: the connection died: %v", name, n, err)
+				if w, err = p.Dial("alice", "lab"); err != nil {
+					found.Add("the process died: %v", err)
 					return found
 				}
 				continue
 			}
-			if name == "open comments" && a.err != nil && a.err.Code == "42601" {
+			if name == "open comments" && a.Err != nil && a.Err.Code == "42601" {
 				continue
 			}
-			if a.err != nil && n >= 28_000 && !strings.HasPrefix(a.err.Code, "54") {
-				found.add("%s of %d: %s %s, want 54000 or 54001", name, n, a.err.Code, a.err.Message)
+			if a.Err != nil && n >= 28_000 && !strings.HasPrefix(a.Err.Code, "54") {
+				found.Add("%s of %d: %s %s, want 54000 or 54001", name, n, a.Err.Code, a.Err.Message)
 			}
-			if a.err == nil && n >= 28_000 {
-				found.add("%s of %d: answered", name, n)
+			if a.Err == nil && n >= 28_000 {
+				found.Add("%s of %d: answered", name, n)
 			}
 		}
 	}
-	if a, err := w.tryAsk("SELECT 1"); err != nil || a.err != nil || !p.alive() {
-		found.add("the process did not survive: %v %v", err, a.err)
+	if a, err := w.TryAsk("SELECT 1"); err != nil || a.Err != nil || !p.Alive() {
+		found.Add("the process did not survive: %v %v", err, a.Err)
 	}
 	return found
 }
@@ -117,40 +122,40 @@ func TestT49SelfTest(t *testing.T) {
 	if _, refusal := planner.Parse(deepShapes["plus"](28_000)); refusal == nil {
 		t.Error("28,000 additions were admitted")
 	}
-	if err := parserSelfTest(t.Context()); err != nil {
-		t.Errorf("the deepest admitted texts: %v", err)
+	if out := kit.Run(t, "", "__parser-self-test"); out.Code != 0 { // what serve begins with, in a child of its own
+		t.Errorf("the deepest admitted texts: exit %d: %s", out.Code, out.Stderr)
 	}
 }
 
 // TestT52LengthField: 200 connections announce 2 GiB with five bytes. Memory stays, the connections are closed.
 func TestT52LengthField(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
-	before, begun := residentKiB(t, p.cmd.Process.Pid), time.Now()
-	announced(p, 200, 10*time.Second).none(t)
-	threats.Reached(t, "T52", "200 connections announce 2 GiB each: %d KiB more, all closed within %v", residentKiB(t, p.cmd.Process.Pid)-before, time.Since(begun).Round(time.Millisecond))
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
+	before, begun := residentKiB(t, p.Cmd.Process.Pid), time.Now()
+	announced(p, 200, 10*time.Second).None(t)
+	threats.Reached(t, "T52", "200 connections announce 2 GiB each: %d KiB more, all closed within %v", residentKiB(t, p.Cmd.Process.Pid)-before, time.Since(begun).Round(time.Millisecond))
 }
 
 // TestT52CatchesNoLimit: a proxy that leaves the codec's limit on messages alone waits for the announced bytes.
 func TestT52CatchesNoLimit(t *testing.T) {
-	beside(t)
-	announced(startProcess(t, standInBareParser, ""), 2, time.Second).some(t, "no limit on the length of a message")
+	kit.Beside(t)
+	announced(kit.Start(t, "bare-parser", ""), 2, time.Second).Some(t, "no limit on the length of a message")
 }
 
 // announced sends the head of a message of 2 GiB on many connections, before and after the login.
-func announced(p *program, connections int, patience time.Duration) (found findings) {
-	before := residentKiB(p.t, p.cmd.Process.Pid)
+func announced(p *kit.Program, connections int, patience time.Duration) (found kit.Findings) {
+	before := residentKiB(p.T, p.Cmd.Process.Pid)
 	huge := append([]byte{'Q'}, 0x7f, 0xff, 0xff, 0xff)
 	for c := range connections {
 		var conn net.Conn
 		if c%4 == 0 {
-			conn = p.connect("alice", "lab").conn
+			conn = p.Connect("alice", "lab").Conn
 		} else {
 			var err error
-			if conn, err = net.Dial("tcp", p.address); err != nil {
-				found.add("connection %d: %v", c, err)
+			if conn, err = net.Dial("tcp", p.Address); err != nil {
+				found.Add("connection %d: %v", c, err)
 				return found
 			}
-			p.t.Cleanup(func() { conn.Close() })
+			p.T.Cleanup(func() { conn.Close() })
 		}
 		_, err := conn.Write(huge)
 		_ = conn.SetReadDeadline(time.Now().Add(patience))
@@ -158,40 +163,40 @@ func announced(p *program, connections int, patience time.Duration) (found findi
 			_, err = io.Copy(io.Discard, conn)
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			found.add("connection %d is still open", c)
+			found.Add("connection %d is still open", c)
 			return found
 		}
 	}
-	if grown := residentKiB(p.t, p.cmd.Process.Pid) - before; grown > 64<<10 {
-		found.add("memory grew by %d KiB, may grow by 65536", grown)
+	if grown := residentKiB(p.T, p.Cmd.Process.Pid) - before; grown > 64<<10 {
+		found.Add("memory grew by %d KiB, may grow by 65536", grown)
 	}
-	if a, err := p.connect("alice", "lab").tryAsk("SELECT 1"); err != nil || a.err != nil {
-		found.add("afterwards: %v %v", err, a.err)
+	if a, err := p.Connect("alice", "lab").TryAsk("SELECT 1"); err != nil || a.Err != nil {
+		found.Add("afterwards: %v %v", err, a.Err)
 	}
 	return found
 }
 
 // TestT52Edges: each edge of the length field is refused, before and after authentication, and the process lives.
 func TestT52Edges(t *testing.T) {
-	p := serveProcess(t, duckFixture(t, budgets{"10", "10"}, 0))
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0))
 	closed := 0
 	edges := []uint32{0, 1, 2, 3, 1<<20 + 5, 1 << 24, 1<<31 - 1, 1 << 31, 1<<32 - 1}
 	for _, n := range edges {
-		w := p.connect("alice", "lab")
+		w := p.Connect("alice", "lab")
 		head := binary.BigEndian.AppendUint32([]byte{'Q'}, n)
-		if _, err := w.conn.Write(head); err != nil {
+		if _, err := w.Conn.Write(head); err != nil {
 			t.Fatal(err)
 		}
-		_ = w.conn.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := io.Copy(io.Discard, w.conn); err != nil && strings.Contains(err.Error(), "timeout") {
+		_ = w.Conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.Copy(io.Discard, w.Conn); err != nil && strings.Contains(err.Error(), "timeout") {
 			t.Errorf("length %d: the connection is still open", n)
 			continue
 		}
 		closed++
 	}
 	threats.Reached(t, "T52", "%d of %d edges of the length closed", closed, len(edges))
-	if a := p.connect("alice", "lab").ask("SELECT 1"); a.err != nil {
-		t.Error(a.err)
+	if a := p.Connect("alice", "lab").Ask("SELECT 1"); a.Err != nil {
+		t.Error(a.Err)
 	}
 }
 
@@ -210,4 +215,41 @@ func residentKiB(t *testing.T, pid int) int {
 	}
 	t.Fatal("no VmRSS")
 	return 0
+}
+
+// bareGrammar serves the codec as it comes and the grammar as it comes.
+func bareGrammar(_ context.Context, _, _ string, listening func(net.Addr)) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	listening(l.Addr())
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer conn.Close()
+			back := pgproto3.NewBackend(conn, conn)
+			if _, err := back.ReceiveStartupMessage(); err != nil {
+				return
+			}
+			back.Send(&pgproto3.AuthenticationOk{})
+			back.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+			for back.Flush() == nil {
+				m, err := back.Receive()
+				q, ok := m.(*pgproto3.Query)
+				if err != nil || !ok {
+					return
+				}
+				if _, err := pg.Parse(q.String); err != nil {
+					back.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "54001", Message: "refused"})
+				} else {
+					back.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 0")})
+				}
+				back.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+			}
+		}()
+	}
 }

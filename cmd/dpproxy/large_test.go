@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // staysSQL are two stays of each person: half of them on one day and half on another, each for one price, and one person's
@@ -26,20 +27,20 @@ const staysTable = `      - name: stays
 // word they are refused, and nothing is charged; with it those are shown that enough people have, NULL among them, never
 // one person's; the same question is free afterwards, its total another counter's.
 func TestLargeProductsThroughSQL(t *testing.T) {
-	beside(t)
-	duck := duckFixture(t, budgets{"10", "20"}, 0)
-	duckExec(t, duck, staysSQL)
+	kit.Beside(t)
+	duck := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
+	kit.ExecDuckDB(t, duck, staysSQL)
 	server := pgtest.Shared(t)
-	postgres, database := pgFixture(t, server, budgets{"10", "20"}, 0)
+	postgres, database := kit.Postgres(t, server, kit.Budgets{User: "10", Cap: "20"}, 0)
 	server.Exec(t, database, staysSQL, `GRANT SELECT ON public.stays TO PUBLIC`)
 	for engine, path := range map[string]string{"DuckDB": duck, "PostgreSQL": postgres} {
 		t.Run(engine, func(t *testing.T) {
 			appendPolicy(t, path, staysTable)
 			const ask = `SELECT day, price, count(*) FROM stays GROUP BY day, price ORDER BY day, price`
-			w := serveProcess(t, path).connect("alice", "lab")
-			spent := func() string { return w.ask(`SELECT spent FROM dp.budget`).rows[0][0] }
-			if a := w.ask(ask); a.err == nil || !strings.Contains(a.err.Error(), "large_products: threshold") && !strings.Contains(a.err.Hint, "large_products: threshold") || spent() != "0" {
-				t.Fatalf("%v, spent %s", a.err, spent())
+			w := kit.Serve(t, path).Connect("alice", "lab")
+			spent := func() string { return w.Ask(`SELECT spent FROM dp.budget`).Rows[0][0] }
+			if a := w.Ask(ask); a.Err == nil || !strings.Contains(a.Err.Error(), "large_products: threshold") && !strings.Contains(a.Err.Hint, "large_products: threshold") || spent() != "0" {
+				t.Fatalf("%v, spent %s", a.Err, spent())
 			}
 			data, err := os.ReadFile(path)
 			if err != nil {
@@ -49,28 +50,28 @@ func TestLargeProductsThroughSQL(t *testing.T) {
 			if err := os.WriteFile(path, []byte(strings.Replace(changed, "ledger.db", "second.db", 1)), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w = serveProcess(t, path).connect("alice", "lab")
-			w.ask(`SET dp.epsilon = 1`)
-			if a := w.ask(`EXPLAIN ` + ask); a.err != nil || spent() != "0" {
-				t.Fatalf("%v, spent %s", a.err, spent())
+			w = kit.Serve(t, path).Connect("alice", "lab")
+			w.Ask(`SET dp.epsilon = 1`)
+			if a := w.Ask(`EXPLAIN ` + ask); a.Err != nil || spent() != "0" {
+				t.Fatalf("%v, spent %s", a.Err, spent())
 			} else if !strings.Contains(text(a), "combinations of day, price") {
 				t.Errorf("%s", text(a))
 			}
-			first := w.ask(ask)
+			first := w.Ask(ask)
 			var keys []string
-			for _, row := range first.rows {
+			for _, row := range first.Rows {
 				keys = append(keys, row[0]+" "+row[1])
 			}
-			if want := []string{"2020-02-29 100", "2020-02-29 NULL", "2021-03-01 250", "2021-03-01 NULL"}; first.err != nil || !slices.Equal(keys, want) || spent() != "1" {
-				t.Fatalf("%v, found %q, spent %s", first.err, keys, spent())
+			if want := []string{"2020-02-29 100", "2020-02-29 NULL", "2021-03-01 250", "2021-03-01 NULL"}; first.Err != nil || !slices.Equal(keys, want) || spent() != "1" {
+				t.Fatalf("%v, found %q, spent %s", first.Err, keys, spent())
 			}
 			for _, free := range []string{ask, `SELECT day, price, count(*) FROM stays GROUP BY 1, 2 HAVING count(*) > -1000`, `SELECT count(*) FROM (SELECT DISTINCT day, price FROM stays) t`} {
-				if a := w.ask(free); a.err != nil || len(a.rows) == 0 || spent() != "1" {
-					t.Errorf("%s: %v, %d rows, spent %s", free, a.err, len(a.rows), spent())
+				if a := w.Ask(free); a.Err != nil || len(a.Rows) == 0 || spent() != "1" {
+					t.Errorf("%s: %v, %d rows, spent %s", free, a.Err, len(a.Rows), spent())
 				}
 			}
-			if a := w.ask(`SELECT day, price, count(DISTINCT uid), avg(price) FROM stays WHERE price > 50 OR price IS NULL GROUP BY 1, 2`); a.err != nil || len(a.rows) != 4 || !strings.HasPrefix(spent(), "1.49") {
-				t.Errorf("%v, %v, spent %s", a.err, a.rows, spent())
+			if a := w.Ask(`SELECT day, price, count(DISTINCT uid), avg(price) FROM stays WHERE price > 50 OR price IS NULL GROUP BY 1, 2`); a.Err != nil || len(a.Rows) != 4 || !strings.HasPrefix(spent(), "1.49") {
+				t.Errorf("%v, %v, spent %s", a.Err, a.Rows, spent())
 			}
 		})
 	}

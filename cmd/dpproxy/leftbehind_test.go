@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // effects are statements that would leave something behind in a database: locks, notifications, sequences, settings, tables,
@@ -32,38 +33,38 @@ var effects = []string{
 // TestT10NothingIsLeftBehind: each is refused without a word to the database, alike on neighbours, and another session finds no
 // lock, notification, sequence or setting.
 func TestT10NothingIsLeftBehind(t *testing.T) {
-	beside(t)
-	with, without := lab{engine: "postgres"}.pair(t)
-	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
-	other := with.connect("bob", "lab")
+	kit.Beside(t)
+	with, without := kit.Lab{Engine: "postgres"}.Pair(t)
+	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
+	other := with.Connect("bob", "lab")
 	state := func() string {
-		return fmt.Sprint(other.ask(`SELECT count(*) FROM pg_catalog.pg_locks`).rows, other.ask(`SHOW work_mem`).rows, other.ask(`SHOW application_name`).rows,
-			other.ask(`SELECT relname FROM pg_class WHERE relname IN ('s', 't', 'v')`).rows, with.query(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`),
-			with.query(t, `SELECT count(*) FROM pg_class WHERE relname IN ('s', 't', 'v')`))
+		return fmt.Sprint(other.Ask(`SELECT count(*) FROM pg_catalog.pg_locks`).Rows, other.Ask(`SHOW work_mem`).Rows, other.Ask(`SHOW application_name`).Rows,
+			other.Ask(`SELECT relname FROM pg_class WHERE relname IN ('s', 't', 'v')`).Rows, with.Query(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`),
+			with.Query(t, `SELECT count(*) FROM pg_class WHERE relname IN ('s', 't', 'v')`))
 	}
 	before, refused := state(), 0
-	seen := len(with.heard(t))
+	seen := len(with.Heard(t))
 	for _, sql := range effects {
 		if d := p.sameShape(sql); d != "" {
 			t.Error(d)
 		}
-		a := p.with.ask(sql)
+		a := p.with.Ask(sql)
 		switch {
-		case a.err != nil:
+		case a.Err != nil:
 			refused++
 		case strings.Contains(sql, "people") || !strings.HasPrefix(sql, "SELECT") && !strings.HasPrefix(sql, "LISTEN") && !strings.HasPrefix(sql, "NOTIFY"):
-			t.Errorf("%s is not refused: %v", sql, a.frames)
+			t.Errorf("%s is not refused: %v", sql, a.Frames)
 		}
-		p.with.ask("ROLLBACK")
-		p.without.ask("ROLLBACK")
+		p.with.Ask("ROLLBACK")
+		p.without.Ask("ROLLBACK")
 	}
-	if heard := with.heard(t)[seen:]; len(heard) > 0 {
+	if heard := with.Heard(t)[seen:]; len(heard) > 0 {
 		t.Errorf("the database heard of it: %q", heard)
 	}
 	if after := state(); after != before {
 		t.Errorf("another session sees %s, before %s", after, before)
 	}
-	if spent := p.with.spent(); spent != "0" {
+	if spent := p.with.Spent(); spent != "0" {
 		t.Errorf("%s was spent", spent)
 	}
 	threats.Reached(t, "T10", "%d of %d refused, 0 statements at the database, 0 changes for another session", refused, len(effects))
@@ -75,20 +76,20 @@ var choosing = regexp.MustCompile(`(?i)\bHAVING\b|\bLIMIT\b|\bFETCH FIRST\b|\bOF
 // TestT12OrderIsOfNoisyNumbers: of two groups that are one apart, the larger comes first as often as the noise says; and no choice
 // of groups is ever in the database's SQL.
 func TestT12OrderIsOfNoisyNumbers(t *testing.T) {
-	beside(t)
-	n := length(400, 1500, 10_000)
+	kit.Beside(t)
+	n := kit.Length(400, 1500, 10_000)
 	const epsilon = 0.1
-	l := lab{engine: "postgres", users: n, people: 60, change: undeclared}
-	s := l.serve(t, 0)
+	l := kit.Lab{Engine: "postgres", Users: n, People: 60, Change: kit.Undeclared}
+	s := l.Serve(t, 0)
 	// 15 people live in c1 and in c2, and in c3 one fewer, since number 7 would.
-	q := probe{"order", `SELECT city, count(*) AS n FROM people WHERE city IN ('c2', 'c3') GROUP BY city HAVING count(*) > -1000000 ORDER BY n DESC, city LIMIT 5`, epsilon,
-		func(rows [][]string) float64 {
-			if len(rows) < 2 || cell(0, 1)(rows) < cell(1, 1)(rows) {
+	q := kit.Probe{Name: "order", SQL: `SELECT city, count(*) AS n FROM people WHERE city IN ('c2', 'c3') GROUP BY city HAVING count(*) > -1000000 ORDER BY n DESC, city LIMIT 5`, Epsilon: epsilon,
+		Number: func(rows [][]string) float64 {
+			if len(rows) < 2 || kit.Cell(0, 1)(rows) < kit.Cell(1, 1)(rows) {
 				return math.NaN()
 			}
 			return map[bool]float64{true: 1}[rows[0][0] == "c2"]
 		}}
-	numbers, err := drawnBy(s.program, n, []probe{q})
+	numbers, err := kit.DrawnBy(s.Program, n, []kit.Probe{q})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestT12OrderIsOfNoisyNumbers(t *testing.T) {
 	if deviation := math.Sqrt(want * (1 - want) / float64(n)); math.Abs(share-want) > 5*deviation {
 		t.Errorf("the larger group is first in %.3f of %d answers, must be in %.3f ± %.3f", share, n, want, 5*deviation)
 	}
-	for _, line := range s.heard(t) {
+	for _, line := range s.Heard(t) {
 		if strings.Contains(line, `"people"`) && choosing.MatchString(line) {
 			t.Error("the database chose: ", line)
 		}
@@ -128,29 +129,29 @@ func ahead(epsilon float64) float64 {
 // writes: frames, notices, EXPLAIN, the log at its most talkative, the metrics, the ledger's files. Analysts' listener serves no
 // page of the operator's.
 func TestT13TrueAggregates(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const planted = 20
 	admin := freeAddress(t)
-	l := lab{engine: "postgres", people: 30_000, change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
-	s := l.serve(t, 0, "--log-level", "debug")
-	truths := strings.Fields(s.query(t, `SELECT string_agg(x, ' ') FROM (SELECT sum(income)::bigint::text AS x FROM people WHERE age BETWEEN 18 AND 37 GROUP BY age) t`))
+	l := kit.Lab{Engine: "postgres", People: 30_000, Change: []string{`server: {`, fmt.Sprintf("server: {admin: %q, ", admin)}}
+	s := l.Serve(t, 0, "--log-level", "debug")
+	truths := strings.Fields(s.Query(t, `SELECT string_agg(x, ' ') FROM (SELECT sum(income)::bigint::text AS x FROM people WHERE age BETWEEN 18 AND 37 GROUP BY age) t`))
 	if len(truths) != planted || len(truths[0]) < 7 {
 		t.Fatalf("planted %q", truths)
 	}
-	w := s.connect("alice", "lab")
+	w := s.Connect("alice", "lab")
 	var out strings.Builder
 	for age := range planted {
 		for _, form := range []string{`SELECT sum(income) FROM people WHERE age = %d`, `EXPLAIN SELECT sum(income), count(*) FROM people WHERE age = %d`,
 			`SELECT avg(income), sum(income) FROM people WHERE age = %d`, `SELECT sum(income) FROM people WHERE age = %d AND 1 / (uid - 7) > 0`} {
-			a := w.ask(fmt.Sprintf(form, 18+age))
-			fmt.Fprintln(&out, a.frames, a.rows, a.notes)
+			a := w.Ask(fmt.Sprintf(form, 18+age))
+			fmt.Fprintln(&out, a.Frames, a.Rows, a.Notes)
 		}
 	}
 	for _, table := range []string{"dp.charges", "dp.releases", "dp.budget", "dp.tables"} {
-		fmt.Fprintln(&out, w.ask("SELECT * FROM "+table).rows)
+		fmt.Fprintln(&out, w.Ask("SELECT * FROM "+table).Rows)
 	}
-	fmt.Fprintln(&out, s.logText(), metricsOf(t, admin))
-	ledgers, err := filepath.Glob(filepath.Join(filepath.Dir(s.program.policy), "ledger.db*"))
+	fmt.Fprintln(&out, s.LogText(), metricsOf(t, admin))
+	ledgers, err := filepath.Glob(filepath.Join(filepath.Dir(s.Program.Policy), "ledger.db*"))
 	if err != nil || len(ledgers) == 0 {
 		t.Fatalf("no ledger: %v", err)
 	}
@@ -168,7 +169,7 @@ func TestT13TrueAggregates(t *testing.T) {
 			t.Errorf("the true sum %s has left", truth)
 		}
 	}
-	routes := adminRoutes(t, s.address)
+	routes := adminRoutes(t, s.Address)
 	threats.Reached(t, "T13", "%d planted true aggregates: %d hits in %d bytes of output, log, metrics and ledger; %d admin pages on the analysts' listener", planted, hits, out.Len(), routes)
 }
 

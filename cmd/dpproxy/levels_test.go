@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // trustPolicy has alice at the whole, bob and dora among the staff, and everybody else a guest; %[2]s is the accountant.
@@ -57,7 +58,7 @@ const trustSQL = `CREATE TABLE people AS SELECT i AS uid, CAST(i % 500 AS INTEGE
 
 func writeTrust(t *testing.T, dir, backend, accountant, schema string) string {
 	t.Helper()
-	text := fmt.Sprintf(trustPolicy, backend, accountant, verifier(t, "alice"), verifier(t, "bob"), verifier(t, "carol"), schema)
+	text := fmt.Sprintf(trustPolicy, backend, accountant, kit.Verifier(t, "alice"), kit.Verifier(t, "bob"), kit.Verifier(t, "carol"), schema)
 	path := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -82,23 +83,23 @@ func duckTrust(t *testing.T, accountant string) string {
 // TestLevelsThroughPsql: EXPLAIN names the level, its cost and error; each analyst is charged her level, once; the cap is
 // charged the finest, once, whoever came first; what is not drawn for her level she does not have.
 func TestLevelsThroughPsql(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
 	database := server.Database(t)
 	server.Exec(t, database, trustSQL, `GRANT SELECT ON public.people TO `+role)
 	c := servedBy(t, writeTrust(t, memory.Dir(t), server.URLFor(role, database), "pure", "public"), date("2025-06-01"))
 	const adults = "SELECT count(*) FROM people WHERE age BETWEEN 18 AND 64;"
-	carol := psql(t, c.address, "carol", "firm")
-	told := carol.run("EXPLAIN " + adults)
+	carol := kit.StartPsql(t, c.Address, "carol", "firm")
+	told := carol.Run("EXPLAIN " + adults)
 	for _, want := range []string{"Answered from: release people_age, bought by this query", "you have it at level guests: with more noise on top, for 0.1 of its ε", "Cost: ε 0.05"} {
 		if !strings.Contains(told, want) {
 			t.Errorf("EXPLAIN does not say %q:\n%s", want, told)
 		}
 	}
 	for _, who := range []struct{ name, cost string }{{"carol", "0.05"}, {"bob", "0.25"}, {"alice", "0.5"}} {
-		s := psql(t, c.address, who.name, "firm")
-		first, again := s.run(adults), s.run(adults)
+		s := kit.StartPsql(t, c.Address, who.name, "firm")
+		first, again := s.Run(adults), s.Run(adults)
 		if !strings.Contains(first, "first use of release people_age: ε "+who.cost+"; every range over age is free from now on") {
 			t.Errorf("%s's first use:\n%s", who.name, first)
 		}
@@ -107,16 +108,16 @@ func TestLevelsThroughPsql(t *testing.T) {
 		}
 		t.Logf("%s: %s", who.name, first)
 	}
-	alice := c.connect("alice", "firm")
+	alice := c.Connect("alice", "firm")
 	spent := map[string]string{}
-	for _, row := range alice.ask("SELECT * FROM dp.budget").rows {
+	for _, row := range alice.Ask("SELECT * FROM dp.budget").Rows {
 		spent[row[0]] = strings.Join(row, " ")
 	}
 	t.Logf("%v", spent)
-	if got := carol.run("SELECT age, ward FROM people LIMIT 3;"); !strings.Contains(got, "ERROR") {
+	if got := carol.Run("SELECT age, ward FROM people LIMIT 3;"); !strings.Contains(got, "ERROR") {
 		t.Errorf("made-up rows for a guest:\n%s", got)
 	}
-	if rows := c.connect("carol", "firm").ask("SELECT name FROM dp.releases ORDER BY name").rows; fmt.Sprint(rows) != "[[ages] [people_age]]" {
+	if rows := c.Connect("carol", "firm").Ask("SELECT name FROM dp.releases ORDER BY name").Rows; fmt.Sprint(rows) != "[[ages] [people_age]]" {
 		t.Errorf("a guest sees %v", rows)
 	}
 }
@@ -124,26 +125,26 @@ func TestLevelsThroughPsql(t *testing.T) {
 // TestLevelsShowNobodysChoices: what the others have bought, at whatever level, changes no frame that bob gets, nor what he
 // is charged and holds (privacy rule 1).
 func TestLevelsShowNobodysChoices(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		ask := func(others ...string) (frames []string) {
 			c := servedBy(t, duckTrust(t, accountant), date("2025-06-01"))
 			defer c.stop()
 			for _, name := range others {
-				if a := c.connect(name, "firm").ask("SELECT age, count(*) FROM people GROUP BY 1"); a.err != nil {
-					t.Fatalf("%s: %v", name, a.err)
+				if a := c.Connect(name, "firm").Ask("SELECT age, count(*) FROM people GROUP BY 1"); a.Err != nil {
+					t.Fatalf("%s: %v", name, a.Err)
 				}
-				if a := c.connect(name, "firm").ask("SELECT count(*) FROM people WHERE age < 30"); a.err != nil {
-					t.Fatalf("%s: %v", name, a.err)
+				if a := c.Connect(name, "firm").Ask("SELECT count(*) FROM people WHERE age < 30"); a.Err != nil {
+					t.Fatalf("%s: %v", name, a.Err)
 				}
 			}
-			w := c.connect("bob", "firm")
+			w := c.Connect("bob", "firm")
 			for _, sql := range []string{"SELECT * FROM dp.releases", "EXPLAIN (ALTERNATIVES) SELECT age, count(*) FROM people GROUP BY 1", "SELECT count(*) FROM people WHERE age < 40",
 				"SELECT age, count(*) FROM people GROUP BY 1", "SELECT * FROM dp.releases", "SELECT * FROM dp.charges", "SHOW dp.budget", "SET dp.max_error = 1; SELECT count(*) FROM people WHERE age < 40"} {
-				a := w.ask(sql)
-				frames = append(frames, a.frames...)
+				a := w.Ask(sql)
+				frames = append(frames, a.Frames...)
 				if strings.HasPrefix(sql, "EXPLAIN") || strings.Contains(sql, "dp.") {
-					for _, row := range a.rows {
+					for _, row := range a.Rows {
 						frames = append(frames, strings.Join(row, "|"))
 					}
 				}
@@ -172,14 +173,14 @@ func TestLevelsShowNobodysChoices(t *testing.T) {
 // draws lay from 0.62 to 1.69, those of normal ones from 0.71 to 1.33; what a coarser level has beyond a finer one has a
 // kurtosis of up to 8 instead of 6. Less than one false alarm in a hundred thousand for each of 20.
 func TestLevelsAreOneDraw(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	for _, accountant := range []string{"pure", "zcdp"} {
 		for _, order := range [][]string{{"alice", "bob", "carol"}, {"carol", "bob", "alice"}} {
 			c := servedBy(t, duckTrust(t, accountant), time.Date(2025, 6, 1, 0, 0, 0, 0, time.UTC))
 			noise := map[string][]float64{}
 			for _, name := range order {
-				a := c.connect(name, "firm").ask("SELECT count(*) FROM people WHERE ward IS NOT NULL OR ward IS NULL GROUP BY age ORDER BY age")
-				for _, row := range a.rows[:500] {
+				a := c.Connect(name, "firm").Ask("SELECT count(*) FROM people WHERE ward IS NOT NULL OR ward IS NULL GROUP BY age ORDER BY age")
+				for _, row := range a.Rows[:500] {
 					n, err := strconv.ParseFloat(row[0], 64)
 					if err != nil {
 						t.Fatal(err)
@@ -218,7 +219,7 @@ func TestLevelsAreOneDraw(t *testing.T) {
 				check(pair[0]+" beyond "+pair[1], more, variance[pair[0]]-variance[pair[1]])
 			}
 			c.stop()
-			h := dashboard{t: t, path: c.policy, now: date("2025-06-02")}
+			h := dashboard{t: t, path: c.Policy, now: date("2025-06-02")}
 			h.open()
 			want := map[string]string{"pure": "ε 0.5", "zcdp": "ρ 0.125"}[accountant]
 			if pool, _, err := h.house.ledger.Cap(context.Background(), "firm"); err != nil || pool.String() != want {
@@ -237,19 +238,19 @@ func TestLevelsAreOneDraw(t *testing.T) {
 // and `dpproxy price` prices at hers.
 func TestReleaseCommandAtLevels(t *testing.T) {
 	path := duckTrust(t, "pure")
-	out := dpproxy(t, "", "release", "--policy", path, "--user", "carol", "--user", "alice", "--user", "bob", "--name", "people_age")
+	out := kit.Run(t, "", "release", "--policy", path, "--user", "carol", "--user", "alice", "--user", "bob", "--name", "people_age")
 	for _, want := range []string{"carol: charged ε 0.05", "alice: charged ε 0.5", "bob: charged ε 0.25"} {
-		if !strings.Contains(out.stdout, want) {
-			t.Errorf("not said: %q\n%s%s", want, out.stdout, out.stderr)
+		if !strings.Contains(out.Stdout, want) {
+			t.Errorf("not said: %q\n%s%s", want, out.Stdout, out.Stderr)
 		}
 	}
-	if got := dpproxy(t, "", "release", "--policy", path, "--user", "bob", "--name", "people_age_ward_synthetic"); got.code == 0 || !strings.Contains(got.stdout, "bob: does not have it at level staff") {
-		t.Errorf("made-up rows for the staff: %d\n%s%s", got.code, got.stdout, got.stderr)
+	if got := kit.Run(t, "", "release", "--policy", path, "--user", "bob", "--name", "people_age_ward_synthetic"); got.Code == 0 || !strings.Contains(got.Stdout, "bob: does not have it at level staff") {
+		t.Errorf("made-up rows for the staff: %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := dpproxy(t, "", "check", "--policy", path); !strings.Contains(got.stdout, "release people_age_ward_synthetic is not there at level staff, guests") {
-		t.Errorf("check:\n%s%s", got.stdout, got.stderr)
+	if got := kit.Run(t, "", "check", "--policy", path); !strings.Contains(got.Stdout, "release people_age_ward_synthetic is not there at level staff, guests") {
+		t.Errorf("check:\n%s%s", got.Stdout, got.Stderr)
 	}
-	if got := dpproxy(t, "SELECT age, count(*) FROM people GROUP BY age;", "price", "--fresh", "--policy", path, "--user", "carol", "-"); !strings.Contains(got.stdout, "Cost together: ε 0.05") {
-		t.Errorf("price:\n%s%s", got.stdout, got.stderr)
+	if got := kit.Run(t, "SELECT age, count(*) FROM people GROUP BY age;", "price", "--fresh", "--policy", path, "--user", "carol", "-"); !strings.Contains(got.Stdout, "Cost together: ε 0.05") {
+		t.Errorf("price:\n%s%s", got.Stdout, got.Stderr)
 	}
 }

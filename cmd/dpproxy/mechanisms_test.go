@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 const (
@@ -63,31 +65,31 @@ var mechanismRows = []mechanismRow{
 // TestMechanismsThroughSQL walks the rows of docs/mechanisms.md's table over the wire: each statement's plan names the
 // mechanism and is the golden one to the letter, asking it is answered, and it costs what the plan says.
 func TestMechanismsThroughSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	p := smallDemo(t)
-	w := p.connect("analyst", "demo")
+	w := p.Connect("analyst", "demo")
 	var golden strings.Builder
 	for _, row := range mechanismRows {
 		golden.WriteString("## " + row.section + "\n")
 		if row.set != "" {
-			w.ask(row.set)
+			w.Ask(row.set)
 			golden.WriteString(row.set + "\n")
 		}
 		for _, sql := range row.sql {
 			golden.WriteString("\n" + sql + "\n----\n" + row.walk(t, w, sql))
 		}
-		w.ask("RESET ALL")
+		w.Ask("RESET ALL")
 		golden.WriteString("\n\n")
 	}
-	p.stop(syscall.SIGTERM)
-	out := dpproxy(t, "", "price", "--policy", p.policy, "--user", "analyst", demoReport)
+	p.Stop(syscall.SIGTERM)
+	out := kit.Run(t, "", "price", "--policy", p.Policy, "--user", "analyst", demoReport)
 	for _, part := range []string{"8 statements: 8 answered", "As a batch:", "marginals"} {
-		if out.code != 0 || !strings.Contains(out.stdout, part) {
-			t.Errorf("dpproxy price, exit %d, does not say %q:\n%s%s", out.code, part, out.stdout, out.stderr)
+		if out.Code != 0 || !strings.Contains(out.Stdout, part) {
+			t.Errorf("dpproxy price, exit %d, does not say %q:\n%s%s", out.Code, part, out.Stdout, out.Stderr)
 		}
 	}
-	golden.WriteString("dpproxy price report.sql\n----\n" + fromRoot(out.stdout))
-	if *update {
+	golden.WriteString("dpproxy price report.sql\n----\n" + fromRoot(out.Stdout))
+	if *kit.Update {
 		if err := os.WriteFile(mechanismsGolden, []byte(golden.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -102,10 +104,10 @@ func TestMechanismsThroughSQL(t *testing.T) {
 }
 
 // walk explains and asks one statement.
-func (row mechanismRow) walk(t *testing.T, w *wire, sql string) (plan string) {
+func (row mechanismRow) walk(t *testing.T, w *kit.Wire, sql string) (plan string) {
 	t.Helper()
-	a := w.ask("EXPLAIN " + sql)
-	for _, r := range a.rows {
+	a := w.Ask("EXPLAIN " + sql)
+	for _, r := range a.Rows {
 		plan += r[0] + "\n"
 	}
 	for _, says := range row.says {
@@ -114,12 +116,12 @@ func (row mechanismRow) walk(t *testing.T, w *wire, sql string) (plan string) {
 		}
 	}
 	cost, _, _ := strings.Cut(strings.TrimPrefix(plan, "Cost: "), "\n")
-	before := w.spent()
-	a = w.ask(sql)
-	switch note := strings.Join(a.notes, "\n"); {
-	case a.err != nil:
-		t.Errorf("%s: %s: %v", row.section, sql, a.err)
-	case cost == "nothing" && (w.spent() != before || !strings.HasPrefix(note, "free: ")):
+	before := w.Spent()
+	a = w.Ask(sql)
+	switch note := strings.Join(a.Notes, "\n"); {
+	case a.Err != nil:
+		t.Errorf("%s: %s: %v", row.section, sql, a.Err)
+	case cost == "nothing" && (w.Spent() != before || !strings.HasPrefix(note, "free: ")):
 		t.Errorf("%s: %s is not free, as EXPLAIN said: %s", row.section, sql, note)
 	case cost != "nothing" && !strings.HasPrefix(note, "cost "+cost+"; "):
 		t.Errorf("%s: %s: EXPLAIN said %s, the notice %q", row.section, sql, cost, note)
@@ -130,38 +132,38 @@ func (row mechanismRow) walk(t *testing.T, w *wire, sql string) (plan string) {
 // TestMechanismsDocument replays docs/mechanisms.md through the real psql: plans, costs, errors and refusals are those that
 // stand there, to the letter. With -update it writes the document, from a million people.
 func TestMechanismsDocument(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	text, err := os.ReadFile(mechanismsDocument)
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := smallDemo(t)
-	var session *psqlSession
+	var session *kit.Psql
 	answer := func(statement string) string {
 		if command, ok := strings.CutPrefix(statement, shellMark); ok {
 			if session != nil {
-				p.stop(syscall.SIGTERM)
+				p.Stop(syscall.SIGTERM)
 				session = nil
 			}
 			return shell(t, p, command)
 		}
 		if session == nil {
-			if !p.alive() {
-				p.restart()
+			if !p.Alive() {
+				p.Restart()
 			}
-			session = psql(t, p.address, "analyst", "demo")
+			session = kit.StartPsql(t, p.Address, "analyst", "demo")
 		}
-		return session.run(statement)
+		return session.Run(statement)
 	}
 	written := answeredAnew(string(text), answer, func(statement, wanted, out string) {
-		if *update {
+		if *kit.Update {
 			return
 		}
 		if a, b, same := firstLinesApart(publicLines(statement, wanted), publicLines(statement, out)); !same {
 			t.Errorf("%s\nwant %s\ngot  %s", statement, a, b)
 		}
 	})
-	if *update {
+	if *kit.Update {
 		if err := os.WriteFile(mechanismsDocument, []byte(written), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -199,13 +201,13 @@ func TestMechanismsAreTheTables(t *testing.T) {
 }
 
 // shell runs a line of the document's: cat, or dpproxy.
-func shell(t *testing.T, p *program, line string) string {
+func shell(t *testing.T, p *kit.Program, line string) string {
 	t.Helper()
 	words := strings.Fields(line)
 	for i, word := range words {
 		switch {
 		case word == "demo/policy.yaml":
-			words[i] = p.policy
+			words[i] = p.Policy
 		case strings.HasPrefix(word, "examples/"):
 			words[i] = filepath.Join("../..", word)
 		}
@@ -217,11 +219,11 @@ func shell(t *testing.T, p *program, line string) string {
 		}
 		return string(text)
 	}
-	out := dpproxy(t, "", words[1:]...)
-	if out.code != 0 {
-		t.Fatalf("%s: exit %d\n%s%s", line, out.code, out.stdout, out.stderr)
+	out := kit.Run(t, "", words[1:]...)
+	if out.Code != 0 {
+		t.Fatalf("%s: exit %d\n%s%s", line, out.Code, out.Stdout, out.Stderr)
 	}
-	return fromRoot(out.stdout)
+	return fromRoot(out.Stdout)
 }
 
 func fromRoot(text string) string { return strings.ReplaceAll(text, "../../examples/", "examples/") }

@@ -6,22 +6,24 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestMySQLSession: the dialect as a setting, from the statement behind it on, in one message and in several, in
 // transactions, at start-up and by the policy; and answers with MySQL's meaning.
 func TestMySQLSession(t *testing.T) {
-	path := duckFixture(t, budgets{"100", "200"}, 0)
-	edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
+	path := kit.DuckDB(t, kit.Budgets{User: "100", Cap: "200"}, 0)
+	kit.Edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
 	rows := func(sql string) string {
 		t.Helper()
-		a := w.ask(sql)
-		if a.err != nil {
-			return "error " + a.err.Error()
+		a := w.Ask(sql)
+		if a.Err != nil {
+			return "error " + a.Err.Error()
 		}
-		return fmt.Sprint(a.rows)
+		return fmt.Sprint(a.Rows)
 	}
 	for _, c := range []struct{ sql, want string }{
 		{"SHOW dp.dialect", "[[postgres]]"},
@@ -65,22 +67,22 @@ func TestMySQLSession(t *testing.T) {
 	if got := copied(t, w, "COPY (SELECT 7/2 AS `Q`, CONCAT('a', NULL), \"it's\") TO STDOUT (FORMAT csv, HEADER)"); got != "Q,\"CONCAT('a', NULL)\",it's\n3.5000,,it's\n" {
 		t.Errorf("COPY: %q", got)
 	}
-	account := p.connect("alice", "lab")
-	spent := account.spent()
+	account := p.Connect("alice", "lab")
+	spent := account.Spent()
 	for _, sql := range []string{"SELECT GROUP_CONCAT(city) FROM people", "SELECT city FROM people WHERE city > 'a'", "SELECT COUNT(*) FROM people WHERE nosuch = 3"} {
 		if got := rows(sql); !strings.HasPrefix(got, "error") {
 			t.Errorf("%s: %s", sql, got)
 		}
 	}
-	if now := account.spent(); now != spent {
+	if now := account.Spent(); now != spent {
 		t.Errorf("refusals cost: %s, then %s", spent, now)
 	}
-	once := w.ask("SELECT city, COUNT(*) n FROM people GROUP BY city ORDER BY city")
-	again := p.connect("alice", "lab").ask("SELECT city, count(*) FROM people GROUP BY city ORDER BY city NULLS FIRST")
-	if once.err != nil || fmt.Sprint(once.rows) != fmt.Sprint(again.rows) {
-		t.Errorf("one question in two dialects: %v %v, %v", once.err, once.rows, again.rows)
+	once := w.Ask("SELECT city, COUNT(*) n FROM people GROUP BY city ORDER BY city")
+	again := p.Connect("alice", "lab").Ask("SELECT city, count(*) FROM people GROUP BY city ORDER BY city NULLS FIRST")
+	if once.Err != nil || fmt.Sprint(once.Rows) != fmt.Sprint(again.Rows) {
+		t.Errorf("one question in two dialects: %v %v, %v", once.Err, once.Rows, again.Rows)
 	}
-	if b := p.connect("bob", "lab"); fmt.Sprint(b.ask("SELECT 7/2").rows) != "[[3.5000]]" {
+	if b := p.Connect("bob", "lab"); fmt.Sprint(b.Ask("SELECT 7/2").Rows) != "[[3.5000]]" {
 		t.Error("a user whose policy says mysql")
 	}
 }
@@ -88,9 +90,9 @@ func TestMySQLSession(t *testing.T) {
 // TestMySQLAnswers: over the demo's own tables, what a statement for MySQL answers is what its translation answers, and
 // its labels are MySQL's.
 func TestMySQLAnswers(t *testing.T) {
-	p := demoProcess(t, t.TempDir()+"/demo", "5000")
-	m, w := p.connect("analyst", "demo"), p.connect("analyst", "demo")
-	m.ask("SET dp.dialect = mysql")
+	p := kit.Demo(t, t.TempDir()+"/demo", "5000")
+	m, w := p.Connect("analyst", "demo"), p.Connect("analyst", "demo")
+	m.Ask("SET dp.dialect = mysql")
 	for _, c := range []struct{ mysql, postgres, labels string }{
 		{"SELECT `sex`, COUNT(*) FROM `people` GROUP BY `sex` ORDER BY COUNT(*) DESC", "SELECT sex, count(*) FROM people GROUP BY sex ORDER BY 2 DESC NULLS LAST", "sex|COUNT(*)"},
 		{"SELECT YEAR(hired) y, COUNT(*) n FROM people WHERE sex = 'FEMALE' GROUP BY y ORDER BY y LIMIT 2, 3",
@@ -101,20 +103,20 @@ func TestMySQLAnswers(t *testing.T) {
 			"SELECT kind, sum(minutes) FROM visits v JOIN people p USING (person_id) WHERE p.sex = 'Male' GROUP BY kind ORDER BY kind NULLS FIRST", "kind|SUM(minutes)"},
 		{"SELECT sex, SUM(2) FROM people GROUP BY sex ORDER BY sex", "SELECT sex, sum(2) FROM people GROUP BY sex ORDER BY sex NULLS FIRST", "sex|SUM(2)"},
 	} {
-		a, b := m.ask(c.mysql), w.ask(c.postgres)
-		if a.err != nil || b.err != nil || fmt.Sprint(a.rows) != fmt.Sprint(b.rows) || len(a.rows) == 0 {
-			t.Errorf("%s:\n%v %v\n%s:\n%v %v", c.mysql, a.rows, a.err, c.postgres, b.rows, b.err)
+		a, b := m.Ask(c.mysql), w.Ask(c.postgres)
+		if a.Err != nil || b.Err != nil || fmt.Sprint(a.Rows) != fmt.Sprint(b.Rows) || len(a.Rows) == 0 {
+			t.Errorf("%s:\n%v %v\n%s:\n%v %v", c.mysql, a.Rows, a.Err, c.postgres, b.Rows, b.Err)
 		}
 		for _, label := range strings.Split(c.labels, "|") {
-			if !strings.Contains(fmt.Sprint(a.frames), strings.Trim(fmt.Sprint([]byte(label)), "[]")) {
-				t.Errorf("%s: no label %s in %.300q", c.mysql, label, a.frames)
+			if !strings.Contains(fmt.Sprint(a.Frames), strings.Trim(fmt.Sprint([]byte(label)), "[]")) {
+				t.Errorf("%s: no label %s in %.300q", c.mysql, label, a.Frames)
 			}
 		}
 	}
 }
 
 // copied is what COPY TO STDOUT writes.
-func copied(t *testing.T, w *wire, sql string) string {
+func copied(t *testing.T, w *kit.Wire, sql string) string {
 	t.Helper()
 	w.Send(&pgproto3.Query{String: sql})
 	if err := w.Flush(); err != nil {

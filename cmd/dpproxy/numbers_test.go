@@ -9,16 +9,17 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // overNothing are aggregates over rows that nobody has.
-var overNothing = []probe{
-	{"count", `SELECT count(*) FROM people WHERE age = 119`, 0.5, nil},
-	{"sum", `SELECT sum(income) FROM people WHERE age = 119`, 0.5, nil},
-	{"avg", `SELECT count(income), avg(income) FROM people WHERE age = 119`, 0.5, overNothingAvg.read},
-	{"stddev", `SELECT count(age), stddev(age) FROM people WHERE age = 119`, 0.5, overNothingStddev.read},
-	{"count distinct", `SELECT count(DISTINCT uid) FROM events WHERE amount > 99.75`, 0.5, nil},
-	{"median", `SELECT median(income) FROM people WHERE age = 119`, 0.5, nil},
+var overNothing = []kit.Probe{
+	{Name: "count", SQL: `SELECT count(*) FROM people WHERE age = 119`, Epsilon: 0.5, Number: nil},
+	{Name: "sum", SQL: `SELECT sum(income) FROM people WHERE age = 119`, Epsilon: 0.5, Number: nil},
+	{Name: "avg", SQL: `SELECT count(income), avg(income) FROM people WHERE age = 119`, Epsilon: 0.5, Number: overNothingAvg.read},
+	{Name: "stddev", SQL: `SELECT count(age), stddev(age) FROM people WHERE age = 119`, Epsilon: 0.5, Number: overNothingStddev.read},
+	{Name: "count distinct", SQL: `SELECT count(DISTINCT uid) FROM events WHERE amount > 99.75`, Epsilon: 0.5, Number: nil},
+	{Name: "median", SQL: `SELECT median(income) FROM people WHERE age = 119`, Epsilon: 0.5, Number: nil},
 }
 
 // guarded reads answers of a count and a ratio. NULL is right where the noisy count is within its own error, and nowhere else:
@@ -35,7 +36,7 @@ func newGuarded() *guarded { return &guarded{most: math.Inf(-1), least: math.Inf
 func (g *guarded) read(rows [][]string) float64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n, ratio := cell(0, 0)(rows), cell(0, 1)(rows)
+	n, ratio := kit.Cell(0, 0)(rows), kit.Cell(0, 1)(rows)
 	if rows[0][1] == "" {
 		g.most = max(g.most, n)
 		return n
@@ -47,10 +48,10 @@ func (g *guarded) read(rows [][]string) float64 {
 // TestT5OverNothing: aggregates over no row at all are noisy numbers, never NaN, and the answer has its row; NULL is only what
 // is divided by a noisy count within its own error.
 func TestT5OverNothing(t *testing.T) {
-	beside(t)
-	n := length(50, 200, 200)
-	s := lab{engine: "postgres", users: n, people: 60, change: undeclared}.serve(t, 0)
-	numbers, err := drawnBy(s.program, n, overNothing)
+	kit.Beside(t)
+	n := kit.Length(50, 200, 200)
+	s := kit.Lab{Engine: "postgres", Users: n, People: 60, Change: kit.Undeclared}.Serve(t, 0)
+	numbers, err := kit.DrawnBy(s.Program, n, overNothing)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +65,9 @@ func TestT5OverNothing(t *testing.T) {
 			}
 		}
 		if good != n || len(distinct) < 2 {
-			t.Errorf("%s over nothing: %d of %d are numbers, %d of them distinct", q.name, good, n, len(distinct))
+			t.Errorf("%s over nothing: %d of %d are numbers, %d of them distinct", q.Name, good, n, len(distinct))
 		}
-		figures = append(figures, fmt.Sprintf("%s %d/%d of %d values", q.name, good, n, len(distinct)))
+		figures = append(figures, fmt.Sprintf("%s %d/%d of %d values", q.Name, good, n, len(distinct)))
 	}
 	for name, g := range map[string]*guarded{"avg": overNothingAvg, "stddev": overNothingStddev} {
 		if g.most >= g.least || g.most < 1 || g.least < 2 {
@@ -93,20 +94,20 @@ var finite = regexp.MustCompile(`^(-?[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?|[tf]|NULL)
 // TestT17SpecialNumbers: with NaN, an infinity, -0, a subnormal or the largest number in the rows of number 7, each aggregate and
 // each key is as finite, and of the same shape, as without her.
 func TestT17SpecialNumbers(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	answers, odd := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
-		without := lab{engine: engine, change: undeclared}.serve(t, 7)
+		without := kit.Lab{Engine: engine, Change: kit.Undeclared}.Serve(t, 7)
 		for _, special := range specials {
-			with := lab{engine: engine, change: undeclared, with: []string{"UPDATE people SET income = " + special + " WHERE uid = 7"}}.serve(t, 0)
-			p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+			with := kit.Lab{Engine: engine, Change: kit.Undeclared, With: []string{"UPDATE people SET income = " + special + " WHERE uid = 7"}}.Serve(t, 0)
+			p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 			for _, sql := range specialQuestions {
-				a, b := p.with.ask(sql), p.without.ask(sql)
+				a, b := p.with.Ask(sql), p.without.Ask(sql)
 				if d := sameFrames(sql, paidAlike(a), paidAlike(b)); d != "" {
 					t.Errorf("%s, %s: %s", engine, special, d)
 				}
 				answers++
-				for _, row := range a.rows {
+				for _, row := range a.Rows {
 					for _, x := range row {
 						if !finite.MatchString(x) || strings.HasPrefix(x, "-0.") && strings.Trim(x, "-0.") == "" {
 							odd++
@@ -115,7 +116,7 @@ func TestT17SpecialNumbers(t *testing.T) {
 					}
 				}
 			}
-			with.stop(9)
+			with.Stop(9)
 		}
 	}
 	threats.Reached(t, "T17", "%d answers over %d special numbers on 2 engines: %d not finite, 0 differences of shape", answers, len(specials), odd)
@@ -125,12 +126,12 @@ func TestT17SpecialNumbers(t *testing.T) {
 var costNotice = regexp.MustCompile(`(?s)\*pgproto3.NoticeResponse.*`)
 
 // paidAlike leaves the notices of price out of an answer.
-func paidAlike(a answer) answer {
+func paidAlike(a kit.Answer) kit.Answer {
 	out := a
-	out.frames = nil
-	for _, f := range a.frames {
+	out.Frames = nil
+	for _, f := range a.Frames {
 		if !costNotice.MatchString(f) {
-			out.frames = append(out.frames, f)
+			out.Frames = append(out.Frames, f)
 		}
 	}
 	return out
@@ -138,25 +139,25 @@ func paidAlike(a answer) answer {
 
 // TestT17NaNLowerBound is P2 where number 7's income is NaN: the noise holds for her.
 func TestT17NaNLowerBound(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("thousands of answers")
 	}
-	n := length(1000, 4000, 20_000)
-	probes := []probe{{"SUM", `SELECT sum(income) FROM people WHERE hiv`, 1, nil}, {"COUNT", `SELECT count(income) FROM people WHERE hiv`, 1, nil}}
-	l := lab{engine: "postgres", users: n, people: 60, change: undeclared, with: []string{`UPDATE people SET income = 'NaN' WHERE uid = 7`}}
-	with, without := l.pair(t)
-	sides, err := drawnByBoth(with.program, without.program, n, probes)
+	n := kit.Length(1000, 4000, 20_000)
+	probes := []kit.Probe{{Name: "SUM", SQL: `SELECT sum(income) FROM people WHERE hiv`, Epsilon: 1, Number: nil}, {Name: "COUNT", SQL: `SELECT count(income) FROM people WHERE hiv`, Epsilon: 1, Number: nil}}
+	l := kit.Lab{Engine: "postgres", Users: n, People: 60, Change: kit.Undeclared, With: []string{`UPDATE people SET income = 'NaN' WHERE uid = 7`}}
+	with, without := l.Pair(t)
+	sides, err := kit.DrawnByBoth(with.Program, without.Program, n, probes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounds, err := lowerBounds(sides, probes, boundsAlarm)
+	bounds, err := kit.LowerBounds(sides, probes, kit.BoundsAlarm)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, q := range probes {
-		if bounds[i] > q.epsilon {
-			t.Errorf("%s with a NaN on one side: ε is at least %.3f, claimed %g", q.name, bounds[i], q.epsilon)
+		if bounds[i] > q.Epsilon {
+			t.Errorf("%s with a NaN on one side: ε is at least %.3f, claimed %g", q.Name, bounds[i], q.Epsilon)
 		}
 	}
 	threats.Reached(t, "T17", "a NaN on one side: ε of 1 at least %.2f (SUM), %.2f (COUNT) by %d answers a side", bounds[0], bounds[1], n)
@@ -172,21 +173,21 @@ func shapeOf(text string) string {
 // TestT18TextOfNumbers: where only number 7 has an amount of six decimal places, the scale of what is printed, its type, width
 // and modifier are the same without her, by both protocols.
 func TestT18TextOfNumbers(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	compared, differences := 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
-		with, without := lab{engine: engine}.pair(t)
-		p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+		with, without := kit.Lab{Engine: engine}.Pair(t)
+		p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 		for i := range 20 {
 			for _, form := range []string{`SELECT sum(amount) FROM events WHERE amount < %d`, `SELECT count(*), sum(amount) AS s FROM events WHERE amount >= %d`,
 				`SELECT sum(amount) * 2, count(*) / 3 FROM events WHERE amount <> %d`} {
 				sql := fmt.Sprintf(form, 2+i)
-				a, b := p.with.ask(sql), p.without.ask(sql)
+				a, b := p.with.Ask(sql), p.without.Ask(sql)
 				compared++
 				d := sameFrames(sql, a, b)
-				for k := 0; d == "" && k < len(a.rows[0]); k++ {
-					if x, y := shapeOf(a.rows[0][k]), shapeOf(b.rows[0][k]); x != y {
-						d = fmt.Sprintf("%s: %s is printed as %s, and as %s", sql, a.rows[0][k], x, y)
+				for k := 0; d == "" && k < len(a.Rows[0]); k++ {
+					if x, y := shapeOf(a.Rows[0][k]), shapeOf(b.Rows[0][k]); x != y {
+						d = fmt.Sprintf("%s: %s is printed as %s, and as %s", sql, a.Rows[0][k], x, y)
 					}
 				}
 				if d == "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // adaptively opens an online release so often, over the fixture without a person (0: with all), asks what the last answer
@@ -60,7 +61,7 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 // the loss from below by no more than she paid. The planted fault, sessions of ε 40 that are said to cost 1, is found; against faults of a few times the cost, so few sessions are blind.
 // False alarm: 1e-6.
 func TestAuditOfOnlineSessions(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const alarm = 1e-6
 	for _, c := range []struct {
 		epsilon string

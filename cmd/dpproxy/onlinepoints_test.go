@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // points is a ledger that tells where its caller stands: before and after what is durable.
@@ -109,7 +110,7 @@ var farOff = []string{"SELECT count(*) FROM people WHERE hiv IS NULL", "SELECT c
 // answer that is not durable, with one that is durable and not sent, and after a restart was counted. In the next life what
 // was told stays; nothing is charged again, but where nothing had been saved; and each life has taken an update.
 func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const updates = 6
 	for _, c := range []struct {
 		point string
@@ -127,54 +128,54 @@ func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 	} {
 		t.Run(c.point+strconv.Itoa(c.n), func(t *testing.T) {
 			path := sharpRelease(t, updates)
-			p := startProcess(t, diesAt(c.point, c.n), path, path)
+			p := kit.Start(t, diesAt(c.point, c.n), path, path)
 			alive := []string{"serve", "--policy", path}
 			if c.point == "resumed" { // there must be something to restore
-				p.stop(syscall.SIGKILL)
-				p.start(alive)
-				w := p.connect("alice", "lab")
-				w.ask("SET dp.epsilon = 100")
-				w.ask(farOff[0])
-				p.stop(syscall.SIGKILL)
-				p.as, p.args = diesAt(c.point, c.n), []string{path}
-				p.restart()
+				p.Stop(syscall.SIGKILL)
+				p.Start(alive)
+				w := p.Connect("alice", "lab")
+				w.Ask("SET dp.epsilon = 100")
+				w.Ask(farOff[0])
+				p.Stop(syscall.SIGKILL)
+				p.As, p.Args = diesAt(c.point, c.n), []string{path}
+				p.Restart()
 			}
 			told := map[string]string{}
-			w := p.connect("alice", "lab")
-			if _, err := w.tryAsk("SET dp.epsilon = 100"); err != nil {
+			w := p.Connect("alice", "lab")
+			if _, err := w.TryAsk("SET dp.epsilon = 100"); err != nil {
 				t.Fatal(err)
 			}
 			for _, q := range farOff {
-				a, err := w.tryAsk(q)
+				a, err := w.TryAsk(q)
 				if err != nil {
 					break
 				}
-				if a.err != nil {
-					t.Fatal(a.err)
+				if a.Err != nil {
+					t.Fatal(a.Err)
 				}
-				told[q] = a.rows[0][0]
+				told[q] = a.Rows[0][0]
 			}
-			if p.alive() && c.point != "nothing" {
+			if p.Alive() && c.point != "nothing" {
 				time.Sleep(time.Second)
 			}
-			if c.point == "nothing" != p.alive() {
-				t.Fatalf("alive: %v", p.alive())
+			if c.point == "nothing" != p.Alive() {
+				t.Fatalf("alive: %v", p.Alive())
 			}
 			if c.point != "nothing" {
-				p.start(alive)
+				p.Start(alive)
 			}
-			w = p.connect("alice", "lab")
-			w.ask("SET dp.epsilon = 100")
+			w = p.Connect("alice", "lab")
+			w.Ask("SET dp.epsilon = 100")
 			for range 2 {
 				for _, q := range farOff {
-					a := w.ask(q)
-					if a.err != nil {
-						t.Fatal(a.err)
+					a := w.Ask(q)
+					if a.Err != nil {
+						t.Fatal(a.Err)
 					}
-					if known, ok := told[q]; ok && known != a.rows[0][0] {
-						t.Errorf("%s: %s, and %s in the next life", q, known, a.rows[0][0])
+					if known, ok := told[q]; ok && known != a.Rows[0][0] {
+						t.Errorf("%s: %s, and %s in the next life", q, known, a.Rows[0][0])
 					}
-					told[q] = a.rows[0][0]
+					told[q] = a.Rows[0][0]
 				}
 			}
 			left := 0

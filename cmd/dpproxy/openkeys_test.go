@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 const openKeysSQL = `CREATE TABLE main.people AS SELECT i AS uid, CASE WHEN i = 7 THEN 'one of a kind' WHEN i % 50 = 0 THEN NULL ELSE 'town ' || (i % 3) END AS town,
@@ -16,7 +18,7 @@ const openKeysSQL = `CREATE TABLE main.people AS SELECT i AS uid, CASE WHEN i = 
 // openKeysFixture is a database of 20,000 people in three towns, some in none, and one where nobody else is.
 func openKeysFixture(t *testing.T) string {
 	t.Helper()
-	path := duckFixture(t, budgets{"10", "20"}, 0)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "open.duckdb"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,13 +50,13 @@ func TestKeysThatWereFoundInVain(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(data), "cap: {epsilon: 20,", "cap: {epsilon: 0.07,", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := serveProcess(t, path).connect("alice", "lab")
-	a := w.ask(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`)
-	if a.err == nil || a.err.Code != "DP001" || !strings.Contains(strings.Join(a.notes, "\n"), "cost ε 0.05, δ 6.25e-08; 9.95 of 10 left; the keys that were found are yours") {
-		t.Errorf("%v with %q", a.err, a.notes)
+	w := kit.Serve(t, path).Connect("alice", "lab")
+	a := w.Ask(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`)
+	if a.Err == nil || a.Err.Code != "DP001" || !strings.Contains(strings.Join(a.Notes, "\n"), "cost ε 0.05, δ 6.25e-08; 9.95 of 10 left; the keys that were found are yours") {
+		t.Errorf("%v with %q", a.Err, a.Notes)
 	}
-	if a := w.ask(`SELECT DISTINCT town FROM people`); a.err != nil || len(a.rows) < 3 || w.spent() != "0.05" {
-		t.Errorf("%v, %d towns, spent %s", a.err, len(a.rows), w.spent())
+	if a := w.Ask(`SELECT DISTINCT town FROM people`); a.Err != nil || len(a.Rows) < 3 || w.Spent() != "0.05" {
+		t.Errorf("%v, %d towns, spent %s", a.Err, len(a.Rows), w.Spent())
 	}
 }
 
@@ -62,41 +64,41 @@ func TestKeysThatWereFoundInVain(t *testing.T) {
 // same question, and what the keys answer, is free afterwards, also when the proxy has been restarted; EXPLAIN and refusals
 // charge nothing; an exact comparison needs no keys.
 func TestKeysAreFoundThroughSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	path := openKeysFixture(t)
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
 	const ask = `SELECT town, count(*) FROM people GROUP BY town ORDER BY town`
-	spent := func() string { return w.ask(`SELECT spent FROM dp.budget`).rows[0][0] }
-	if a := w.ask(`EXPLAIN ` + ask); a.err != nil || spent() != "0" {
-		t.Fatalf("%v, spent %s", a.err, spent())
+	spent := func() string { return w.Ask(`SELECT spent FROM dp.budget`).Rows[0][0] }
+	if a := w.Ask(`EXPLAIN ` + ask); a.Err != nil || spent() != "0" {
+		t.Fatalf("%v, spent %s", a.Err, spent())
 	}
-	if a := w.ask(`SELECT count(*) FROM people WHERE town LIKE 'town%'`); a.err == nil || spent() != "0" {
-		t.Fatalf("%v, spent %s", a.err, spent())
+	if a := w.Ask(`SELECT count(*) FROM people WHERE town LIKE 'town%'`); a.Err == nil || spent() != "0" {
+		t.Fatalf("%v, spent %s", a.Err, spent())
 	}
-	first := w.ask(ask)
+	first := w.Ask(ask)
 	var towns []string
-	for _, row := range first.rows {
+	for _, row := range first.Rows {
 		towns = append(towns, row[0])
 	}
-	if first.err != nil || len(towns) != 4 || !slices.Equal(towns[:3], []string{"town 0", "town 1", "town 2"}) || spent() != "0.1" {
-		t.Fatalf("%v, found %q, spent %s", first.err, towns, spent())
+	if first.Err != nil || len(towns) != 4 || !slices.Equal(towns[:3], []string{"town 0", "town 1", "town 2"}) || spent() != "0.1" {
+		t.Fatalf("%v, found %q, spent %s", first.Err, towns, spent())
 	}
 	for _, free := range []string{ask, `SELECT upper(town), count(*) FROM people GROUP BY 1`, `SELECT DISTINCT town FROM people`} {
-		if a := w.ask(free); a.err != nil || len(a.rows) != 4 || spent() != "0.1" {
-			t.Errorf("%s: %v, %d rows, spent %s", free, a.err, len(a.rows), spent())
+		if a := w.Ask(free); a.Err != nil || len(a.Rows) != 4 || spent() != "0.1" {
+			t.Errorf("%s: %v, %d rows, spent %s", free, a.Err, len(a.Rows), spent())
 		}
 	}
-	if a := w.ask(`SELECT count(*) FROM people WHERE town = 'one of a kind'`); a.err != nil || len(a.rows) != 1 || spent() != "0.2" {
-		t.Errorf("%v, spent %s", a.err, spent())
+	if a := w.Ask(`SELECT count(*) FROM people WHERE town = 'one of a kind'`); a.Err != nil || len(a.Rows) != 1 || spent() != "0.2" {
+		t.Errorf("%v, spent %s", a.Err, spent())
 	}
-	if a := w.ask(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`); a.err != nil || len(a.rows) != 16 || spent() != "0.25" {
-		t.Errorf("%v, %d rows, spent %s", a.err, len(a.rows), spent())
+	if a := w.Ask(`SELECT town, sex, count(*) FROM people GROUP BY 1, 2`); a.Err != nil || len(a.Rows) != 16 || spent() != "0.25" {
+		t.Errorf("%v, %d rows, spent %s", a.Err, len(a.Rows), spent())
 	}
-	p.stop(syscall.SIGTERM)
-	w = serveProcess(t, path).connect("alice", "lab")
-	again := w.ask(ask)
-	if again.err != nil || !slices.EqualFunc(again.rows, first.rows, func(a, b []string) bool { return slices.Equal(a, b) }) || spent() != "0.25" {
-		t.Errorf("after a restart: %v, spent %s", again.rows, spent())
+	p.Stop(syscall.SIGTERM)
+	w = kit.Serve(t, path).Connect("alice", "lab")
+	again := w.Ask(ask)
+	if again.Err != nil || !slices.EqualFunc(again.Rows, first.Rows, func(a, b []string) bool { return slices.Equal(a, b) }) || spent() != "0.25" {
+		t.Errorf("after a restart: %v, spent %s", again.Rows, spent())
 	}
 }

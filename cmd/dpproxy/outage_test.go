@@ -15,28 +15,17 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
-
-// eventually asks until ok or ten seconds are over.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 200 {
-		if ok() {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Errorf("not within ten seconds: %s", what)
-}
 
 // TestReload: a good policy takes effect on SIGHUP and on change, in sessions that are open too; a broken one, one that the
 // ledger refuses and one that needs a restart leave the old one in force, and the log says where and why.
 func TestReload(t *testing.T) {
-	beside(t)
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
-	w.ask(`SELECT count(*) FROM people`)
+	kit.Beside(t)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
+	w.Ask(`SELECT count(*) FROM people`)
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -52,39 +41,39 @@ func TestReload(t *testing.T) {
 		"not in the database": {[]string{"{name: hiv, type: boolean, domain: {values: [false, true]}}", "{name: hiv, type: boolean, domain: {values: [false, true]}}\n          - {name: nosuch, type: boolean}"}, "nosuch"},
 	} {
 		said := func() int {
-			return strings.Count(p.logText(), c.log) * strings.Count(p.logText(), "the old one stays in force")
+			return strings.Count(p.LogText(), c.log) * strings.Count(p.LogText(), "the old one stays in force")
 		}
 		before := said()
-		edit(t, path, c.change...)
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		kit.Edit(t, path, c.change...)
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, name+": the log says so", func() bool { return said() > before })
-		if a := w.ask(`SELECT count(*) FROM people`); a.err != nil || w.spent() != "0.1" {
-			t.Errorf("%s: the old policy is not in force: %v, spent %s", name, a.err, w.spent())
+		kit.Eventually(t, name+": the log says so", func() bool { return said() > before })
+		if a := w.Ask(`SELECT count(*) FROM people`); a.Err != nil || w.Spent() != "0.1" {
+			t.Errorf("%s: the old policy is not in force: %v, spent %s", name, a.Err, w.Spent())
 		}
 		if err := os.WriteFile(path, good, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	edit(t, path, `"*": {epsilon: 10, delta: 0}`, `"*": {epsilon: 7, delta: 0}`)
-	_ = p.cmd.Process.Signal(syscall.SIGHUP)
-	eventually(t, "a good policy takes effect", func() bool {
-		return fmt.Sprint(w.ask(`SELECT budget, spent FROM dp.budget`).rows) == "[[7 0.1]]"
+	kit.Edit(t, path, `"*": {epsilon: 10, delta: 0}`, `"*": {epsilon: 7, delta: 0}`)
+	_ = p.Cmd.Process.Signal(syscall.SIGHUP)
+	kit.Eventually(t, "a good policy takes effect", func() bool {
+		return fmt.Sprint(w.Ask(`SELECT budget, spent FROM dp.budget`).Rows) == "[[7 0.1]]"
 	})
-	if a := w.ask(`SELECT count(*) FROM people`); a.err != nil || w.spent() != "0.1" {
-		t.Errorf("what she holds: %v, spent %s", a.err, w.spent())
+	if a := w.Ask(`SELECT count(*) FROM people`); a.Err != nil || w.Spent() != "0.1" {
+		t.Errorf("what she holds: %v, spent %s", a.Err, w.Spent())
 	}
 }
 
 // TestDatabaseUnreachableAtStart: serve and check say so in one line without the database's text, and nothing is made.
 func TestDatabaseUnreachableAtStart(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
-	edit(t, path, `"duckdb:lab.duckdb"`, `"postgres://dpproxy:hunter2@127.0.0.1:1/prod?sslmode=disable&connect_timeout=2"`, "main.people", "public.people")
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
+	kit.Edit(t, path, `"duckdb:lab.duckdb"`, `"postgres://dpproxy:hunter2@127.0.0.1:1/prod?sslmode=disable&connect_timeout=2"`, "main.people", "public.people")
 	for command, code := range map[string]int{"serve": 1, "check": 3} {
-		out := dpproxy(t, "", command, "--policy", path)
-		if out.code != code || !strings.Contains(out.stderr, "database: the private database does not answer") || strings.Contains(out.stderr+out.stdout, "hunter2") {
-			t.Errorf("%s: exit %d, want %d: %s", command, out.code, code, out.stderr)
+		out := kit.Run(t, "", command, "--policy", path)
+		if out.Code != code || !strings.Contains(out.Stderr, "database: the private database does not answer") || strings.Contains(out.Stderr+out.Stdout, "hunter2") {
+			t.Errorf("%s: exit %d, want %d: %s", command, out.Code, code, out.Stderr)
 		}
 	}
 }
@@ -97,25 +86,25 @@ func TestFullDisk(t *testing.T) {
 		t.Skipf("no small file system can be mounted here: %v: %s", err, out)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", "-l", disk).Run() })
-	path := duckFixtureIn(t, t.TempDir(), budgets{"1000", "1000"}, 0)
-	edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
-	first := count(t, w.ask(`SELECT count(*) FROM people`))
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "1000", Cap: "1000"}, 0)
+	kit.Edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
+	first := kit.Count(t, w.Ask(`SELECT count(*) FROM people`))
 	filler := fill(t, disk)
-	answers, refused := 1, answer{}
-	for q := 0; q < 2000 && refused.err == nil; q++ {
-		if refused = w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d AND income < %d`, q%100, 1000*(q/100+1))); refused.err == nil {
+	answers, refused := 1, kit.Answer{}
+	for q := 0; q < 2000 && refused.Err == nil; q++ {
+		if refused = w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age > %d AND income < %d`, q%100, 1000*(q/100+1))); refused.Err == nil {
 			answers++
 		}
 	}
-	if refused.err == nil || refused.err.Code != "DP003" || len(refused.rows) != 0 {
-		t.Fatalf("a full disk: %v", refused.err)
+	if refused.Err == nil || refused.Err.Code != "DP003" || len(refused.Rows) != 0 {
+		t.Fatalf("a full disk: %v", refused.Err)
 	}
-	if again := count(t, w.ask(`SELECT count(*) FROM people`)); again != first {
+	if again := kit.Count(t, w.Ask(`SELECT count(*) FROM people`)); again != first {
 		t.Errorf("what is held: %d, then %d", first, again)
 	}
-	if !p.alive() {
+	if !p.Alive() {
 		t.Fatal("the process ended")
 	}
 	if err := os.Remove(filler); err != nil {
@@ -123,18 +112,18 @@ func TestFullDisk(t *testing.T) {
 	}
 	const fresh = `SELECT count(*) FROM people WHERE hiv`
 	since := time.Now()
-	eventually(t, "it works again after space returns", func() bool { return w.ask(fresh).err == nil })
+	kit.Eventually(t, "it works again after space returns", func() bool { return w.Ask(fresh).Err == nil })
 	again := time.Since(since)
-	a := w.ask(`SELECT count(*) FROM dp.charges`)
+	a := w.Ask(`SELECT count(*) FROM dp.charges`)
 	// One charge may stand without an answer: its release found no space to be saved.
-	n := count(t, a)
+	n := kit.Count(t, a)
 	if n < answers+1 || n > answers+2 {
 		t.Errorf("%d answers, %d charges", answers+1, n)
 	}
 	threats.Reached(t, "T28", "%d answers, %d charges, 0 answers while the disk was full; serving again %s after there was room, by itself", answers+1, n, again.Round(10*time.Millisecond))
-	p.stop(syscall.SIGTERM)
-	if out := dpproxy(t, "", "ledger", "verify", "--policy", path); out.code != 0 {
-		t.Errorf("verify: %s", out.stderr)
+	p.Stop(syscall.SIGTERM)
+	if out := kit.Run(t, "", "ledger", "verify", "--policy", path); out.Code != 0 {
+		t.Errorf("verify: %s", out.Stderr)
 	}
 }
 
@@ -158,34 +147,34 @@ func fill(t *testing.T, dir string) string {
 
 // TestOneProxyPerLedger: a second proxy on a ledger is refused, and the first goes on.
 func TestOneProxyPerLedger(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
-	p := serveProcess(t, path)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
+	p := kit.Serve(t, path)
 	// Another directory and database, the same ledger.
-	second := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
-	edit(t, second, "sqlite:ledger.db", "sqlite:"+filepath.Join(filepath.Dir(path), "ledger.db"))
-	if out := dpproxy(t, "", "serve", "--policy", second); out.code != 1 || !strings.Contains(out.stderr, "open in another process") {
-		t.Errorf("exit %d: %s", out.code, out.stderr)
+	second := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
+	kit.Edit(t, second, "sqlite:ledger.db", "sqlite:"+filepath.Join(filepath.Dir(path), "ledger.db"))
+	if out := kit.Run(t, "", "serve", "--policy", second); out.Code != 1 || !strings.Contains(out.Stderr, "open in another process") {
+		t.Errorf("exit %d: %s", out.Code, out.Stderr)
 	}
-	if a := p.connect("alice", "lab").ask(`SELECT count(*) FROM people`); a.err != nil {
-		t.Error(a.err)
+	if a := p.Connect("alice", "lab").Ask(`SELECT count(*) FROM people`); a.Err != nil {
+		t.Error(a.Err)
 	}
 }
 
 // TestLedgerPutBack: a ledger that is gone, that is an older copy, or that was changed is refused.
 func TestLedgerPutBack(t *testing.T) {
-	beside(t)
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "10"}, 0)
+	kit.Beside(t)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "10"}, 0)
 	ledger := filepath.Join(filepath.Dir(path), "ledger.db")
-	p := serveProcess(t, path)
-	p.connect("alice", "lab").ask(`SELECT count(*) FROM people`)
-	p.stop(syscall.SIGTERM)
+	p := kit.Serve(t, path)
+	p.Connect("alice", "lab").Ask(`SELECT count(*) FROM people`)
+	p.Stop(syscall.SIGTERM)
 	old, err := os.ReadFile(ledger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.restart()
-	p.connect("alice", "lab").ask(`SELECT count(*) FROM people WHERE hiv`)
-	p.stop(syscall.SIGTERM)
+	p.Restart()
+	p.Connect("alice", "lab").Ask(`SELECT count(*) FROM people WHERE hiv`)
+	p.Stop(syscall.SIGTERM)
 	now, err := os.ReadFile(ledger)
 	if err != nil {
 		t.Fatal(err)
@@ -205,15 +194,15 @@ func TestLedgerPutBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if out := dpproxy(t, "", "serve", "--policy", path); out.code != 1 || !strings.Contains(out.stderr, "ledger: ") {
-			t.Errorf("%s: exit %d: %s", name, out.code, out.stderr)
+		if out := kit.Run(t, "", "serve", "--policy", path); out.Code != 1 || !strings.Contains(out.Stderr, "ledger: ") {
+			t.Errorf("%s: exit %d: %s", name, out.Code, out.Stderr)
 		}
 	}
 	if err := os.WriteFile(ledger, now, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.restart()
-	if s := p.connect("alice", "lab").spent(); s != "0.2" {
+	p.Restart()
+	if s := p.Connect("alice", "lab").Spent(); s != "0.2" {
 		t.Errorf("spent %s", s)
 	}
 }
@@ -221,21 +210,21 @@ func TestLedgerPutBack(t *testing.T) {
 // TestSandboxDies: when the process that runs outer queries is killed, the next ones run in a new one; nothing is charged
 // for what is not answered, and the proxy lives.
 func TestSandboxDies(t *testing.T) {
-	beside(t)
-	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10", "20"}, 0))
-	w := p.connect("alice", "lab")
+	kit.Beside(t)
+	p := kit.Serve(t, kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "20"}, 0))
+	w := p.Connect("alice", "lab")
 	const sql = `SELECT city, count(*), rank() OVER (ORDER BY count(*) DESC) FROM people GROUP BY city`
-	if a := w.ask(sql); a.err != nil {
-		t.Fatal(a.err)
+	if a := w.Ask(sql); a.Err != nil {
+		t.Fatal(a.Err)
 	}
-	for _, child := range children(t, p.cmd.Process.Pid) {
+	for _, child := range children(t, p.Cmd.Process.Pid) {
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "outer queries are answered again", func() bool { return w.ask(sql).err == nil })
-	if w.spent() != "0.1" || !p.alive() {
-		t.Errorf("spent %s", w.spent())
+	kit.Eventually(t, "outer queries are answered again", func() bool { return w.Ask(sql).Err == nil })
+	if w.Spent() != "0.1" || !p.Alive() {
+		t.Errorf("spent %s", w.Spent())
 	}
 }
 
@@ -267,15 +256,15 @@ func children(t *testing.T, pid int) (list []int) {
 // TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an
 // answer. Without the key there is no such listener.
 func TestAdminAddress(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10", "20"}, 0)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10", Cap: "20"}, 0)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	free.Close()
-	edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, free.Addr()))
-	w := serveProcess(t, path).connect("alice", "lab")
-	answers := w.ask(`SELECT city, count(*) FROM people WHERE city <> 'other' GROUP BY city`).rows
+	kit.Edit(t, path, `listen: "127.0.0.1:0"`, fmt.Sprintf(`listen: "127.0.0.1:0", admin: %q`, free.Addr()))
+	w := kit.Serve(t, path).Connect("alice", "lab")
+	answers := w.Ask(`SELECT city, count(*) FROM people WHERE city <> 'other' GROUP BY city`).Rows
 	get := func(page string) string {
 		response, err := http.Get("http://" + free.Addr().String() + page)
 		if err != nil {

@@ -10,22 +10,17 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
-
-// charges is how many charges a user has, by another connection of hers.
-func (w *wire) charges() int {
-	w.t.Helper()
-	return count(w.t, w.ask(`SELECT count(*) FROM dp.charges`))
-}
 
 // TestTransactionsGiveNothingBack is threat T32: what a client does with her transaction, and losing the connection, takes no
 // charge back.
 func TestTransactionsGiveNothingBack(t *testing.T) {
-	beside(t)
-	p := serveProcess(t, duckFixture(t, budgets{"1000", "1000"}, 0))
-	other, answers := p.connect("alice", "lab"), 0
+	kit.Beside(t)
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0))
+	other, answers := p.Connect("alice", "lab"), 0
 	for i := range 100 {
-		w := p.connect("alice", "lab")
+		w := p.Connect("alice", "lab")
 		q := fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, i%50, 1000*(i/50+1))
 		steps := [][]string{
 			{`BEGIN`, q, `ROLLBACK`}, {`BEGIN`, `SAVEPOINT a`, q, `ROLLBACK TO a`, `COMMIT`}, {`BEGIN`, q, `SELECT nope`, `ROLLBACK`}, {`BEGIN`, q},
@@ -33,18 +28,18 @@ func TestTransactionsGiveNothingBack(t *testing.T) {
 		}[i%8]
 		answered := false
 		for _, sql := range steps {
-			a, err := w.tryAsk(sql)
+			a, err := w.TryAsk(sql)
 			if err != nil {
 				t.Fatalf("%s: %v", sql, err)
 			}
-			answered = answered || len(a.rows) > 0 || strings.HasPrefix(sql, "COPY") && a.err == nil
+			answered = answered || len(a.Rows) > 0 || strings.HasPrefix(sql, "COPY") && a.Err == nil
 		}
 		if answered {
 			answers++
 		}
-		_ = w.conn.Close() // within the transaction, where there still is one
+		_ = w.Conn.Close() // within the transaction, where there still is one
 	}
-	charged := other.charges()
+	charged := other.Charges()
 	if answers != 100 || charged != 100 {
 		t.Errorf("%d answers, %d charges", answers, charged)
 	}
@@ -54,17 +49,17 @@ func TestTransactionsGiveNothingBack(t *testing.T) {
 // TestExecutedAgain is threat T33: each execution with other values is a release and a charge, each with the same values is
 // the same answer for free; fetching goes about in what was drawn; describing draws nothing and asks the database nothing.
 func TestExecutedAgain(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	w := watch(t)
-	alice, other := w.connect("alice", "lab"), w.connect("alice", "lab")
-	hear := func(messages ...pgproto3.FrontendMessage) answer {
+	alice, other := w.Connect("alice", "lab"), w.Connect("alice", "lab")
+	hear := func(messages ...pgproto3.FrontendMessage) kit.Answer {
 		t.Helper()
 		for _, m := range append(messages, &pgproto3.Sync{}) {
 			alice.Send(m)
 		}
-		a, err := alice.hear()
-		if err != nil || a.err != nil {
-			t.Fatal(err, a.err)
+		a, err := alice.Hear()
+		if err != nil || a.Err != nil {
+			t.Fatal(err, a.Err)
 		}
 		return a
 	}
@@ -73,7 +68,7 @@ func TestExecutedAgain(t *testing.T) {
 	for range 100 {
 		hear(&pgproto3.Bind{PreparedStatement: "s", Parameters: [][]byte{[]byte("40"), []byte("1000")}}, &pgproto3.Describe{ObjectType: 'P'}, &pgproto3.Describe{ObjectType: 'S', Name: "s"})
 	}
-	described := other.charges()
+	described := other.Charges()
 	if text := w.since(before); text != "" || described != 0 {
 		t.Errorf("describing: %d charges, and the database was asked %.300s", described, text)
 	}
@@ -83,38 +78,38 @@ func TestExecutedAgain(t *testing.T) {
 			values := [][]byte{[]byte(strconv.Itoa(20 + i%50)), []byte(strconv.Itoa(1000 * (1 + i/50)))}
 			a := hear(&pgproto3.Bind{PreparedStatement: "s", Parameters: values}, &pgproto3.Execute{})
 			key := fmt.Sprintf("%s", values)
-			if first[key] == a.rows[0][0] {
+			if first[key] == a.Rows[0][0] {
 				same++
 			}
-			first[key] = a.rows[0][0]
+			first[key] = a.Rows[0][0]
 		}
 		return same
 	}
 	run()
-	charged := other.charges()
+	charged := other.Charges()
 	same := run()
-	again := other.charges()
+	again := other.Charges()
 	if charged != 100 || again != 100 || same != 100 {
 		t.Errorf("%d charges for 100 executions; again: %d in all, %d equal answers", charged, again, same)
 	}
 	const rows = `SELECT age, count(*) FROM people WHERE hiv GROUP BY age`
-	alice.ask(`BEGIN`)
+	alice.Ask(`BEGIN`)
 	hear(&pgproto3.Parse{Query: rows}, &pgproto3.Bind{DestinationPortal: "p"})
 	fetched := 0
 	for range 150 {
 		a := hear(&pgproto3.Execute{Portal: "p", MaxRows: 1})
-		fetched += len(a.rows)
+		fetched += len(a.Rows)
 	}
-	alice.ask(`COMMIT`)
-	whole, portal := alice.ask(rows), other.charges()-again
-	if fetched != len(whole.rows) || portal != 1 {
-		t.Errorf("a portal: %d of %d rows, %d charges", fetched, len(whole.rows), portal)
+	alice.Ask(`COMMIT`)
+	whole, portal := alice.Ask(rows), other.Charges()-again
+	if fetched != len(whole.Rows) || portal != 1 {
+		t.Errorf("a portal: %d of %d rows, %d charges", fetched, len(whole.Rows), portal)
 	}
-	copied := other.charges()
+	copied := other.Charges()
 	for range 3 {
-		alice.ask(`COPY (` + rows + `) TO STDOUT`)
+		alice.Ask(`COPY (` + rows + `) TO STDOUT`)
 	}
-	copied = other.charges() - copied
+	copied = other.Charges() - copied
 	if copied != 0 {
 		t.Errorf("copying what is held: %d charges", copied)
 	}
@@ -133,18 +128,18 @@ var spellings = []string{`SELECT age, count(*) FROM people WHERE income < %d GRO
 // was charged allows. Of the mean square error of n Laplace draws the relative standard error is √(5/n): below 0.9 of the
 // theory's root would come by chance with less than 10⁻³ at CI length.
 func TestAveragingGainsNothing(t *testing.T) {
-	beside(t)
-	p := serveProcess(t, duckFixture(t, budgets{"100000", "100000"}, 0))
-	w := p.connect("alice", "lab")
+	kit.Beside(t)
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "100000", Cap: "100000"}, 0))
+	w := p.Connect("alice", "lab")
 	questions, draws, different, squares := threats.Length(18, 60), 0, 0, 0.0
 	for q := range questions {
 		below, sums, firsts := 1000*(q+1), map[string]float64{}, map[string]string{}
 		for _, form := range spellings {
-			a := w.ask(fmt.Sprintf(form, below))
-			if a.err != nil {
-				t.Fatalf("%s: %v", form, a.err)
+			a := w.Ask(fmt.Sprintf(form, below))
+			if a.Err != nil {
+				t.Fatalf("%s: %v", form, a.Err)
 			}
-			for _, row := range a.rows {
+			for _, row := range a.Rows {
 				v, err := strconv.ParseFloat(row[1], 64)
 				if err != nil {
 					t.Fatal(err)
@@ -168,7 +163,7 @@ func TestAveragingGainsNothing(t *testing.T) {
 			draws++
 		}
 	}
-	spent, err := strconv.ParseFloat(w.spent(), 64)
+	spent, err := strconv.ParseFloat(w.Spent(), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +174,7 @@ func TestAveragingGainsNothing(t *testing.T) {
 		t.Errorf("the means of %d spellings of %d counts are %.2f times as far off as ε %.3f allows", len(spellings), draws, ratio, epsilon)
 	}
 	threats.Reached(t, "T34", "%d questions of %d counts in %d spellings: %d charges, ε %.3f a question, root mean square error of the means %.2f of the theory's, %d counts of spellings differ",
-		questions, draws, len(spellings), w.charges(), epsilon, ratio, different)
+		questions, draws, len(spellings), w.Charges(), epsilon, ratio, different)
 }
 
 // badEpsilons are no ε, for a session and for a policy.
@@ -188,10 +183,10 @@ var badEpsilons = []string{"0", "-1", "-0.1", "NaN", "Infinity", "-Infinity", "i
 
 // TestBadEpsilons is threat T40: none of them is accepted, by any way, and the ledger stays as it is.
 func TestBadEpsilons(t *testing.T) {
-	beside(t)
-	path := duckFixture(t, budgets{"10", "10"}, 0)
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
+	kit.Beside(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
 	accepted, tried := 0, 0
 	for _, bad := range badEpsilons {
 		quoted := strings.ReplaceAll(bad, "'", "''")
@@ -200,34 +195,34 @@ func TestBadEpsilons(t *testing.T) {
 				continue // other statements
 			}
 			tried++
-			if a, err := w.tryAsk(sql); err != nil {
-				w = p.connect("alice", "lab")
-			} else if a.err == nil {
-				t.Errorf("accepted: %.100s: %v", sql, a.rows)
+			if a, err := w.TryAsk(sql); err != nil {
+				w = p.Connect("alice", "lab")
+			} else if a.Err == nil {
+				t.Errorf("accepted: %.100s: %v", sql, a.Rows)
 				accepted++
 			}
 		}
 		tried++
-		if conn, err := p.dial("alice", "lab"); err == nil {
-			a := conn.ask(`SHOW dp.epsilon`)
-			if len(a.rows) != 1 || a.rows[0][0] != "0.1" {
-				t.Errorf("a session begins with %v", a.rows)
+		if conn, err := p.Dial("alice", "lab"); err == nil {
+			a := conn.Ask(`SHOW dp.epsilon`)
+			if len(a.Rows) != 1 || a.Rows[0][0] != "0.1" {
+				t.Errorf("a session begins with %v", a.Rows)
 			}
-			_ = conn.conn.Close()
+			_ = conn.Conn.Close()
 		}
 	}
 	for _, bad := range []string{"0", "-1", ".nan", ".inf", "1e-320", "1e400", strings.Repeat("9", 400), "0.0000001", `""`} {
 		for _, key := range []string{"epsilon: 0.1,", "cap: {epsilon: 10,"} {
-			other := duckFixture(t, budgets{"10", "10"}, 0)
-			edit(t, other, key, key[:strings.LastIndex(key, ":")+2]+bad+",")
+			other := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
+			kit.Edit(t, other, key, key[:strings.LastIndex(key, ":")+2]+bad+",")
 			tried++
-			if out := dpproxy(t, "", "check", "--policy", other); out.code != 3 {
-				t.Errorf("%s with %s: exit %d", key, bad, out.code)
+			if out := kit.Run(t, "", "check", "--policy", other); out.Code != 3 {
+				t.Errorf("%s with %s: exit %d", key, bad, out.Code)
 				accepted++
 			}
 		}
 	}
-	if w.spent() != "0" || w.charges() != 0 || w.ask(`SHOW dp.epsilon`).rows[0][0] != "0.1" {
+	if w.Spent() != "0" || w.Charges() != 0 || w.Ask(`SHOW dp.epsilon`).Rows[0][0] != "0.1" {
 		t.Error("something was charged or set")
 	}
 	threats.Reached(t, "T40", "%d of %d bad values accepted, the ledger unchanged", accepted, tried)

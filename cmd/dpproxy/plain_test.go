@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // plainSQL is a small database without a constraint: people of whom some have no unit, visits of which some are of nobody,
@@ -84,7 +85,7 @@ CREATE VIEW plain.towns AS SELECT * FROM public.towns;
 CREATE VIEW plain.wards AS SELECT * FROM public.wards`
 
 // plainFixture is the small database, and how to ask a proxy over it that has spent nothing, and the database itself.
-func plainFixture(t *testing.T) (fresh func() *wire, direct *pgx.Conn) {
+func plainFixture(t *testing.T) (fresh func() *kit.Wire, direct *pgx.Conn) {
 	t.Helper()
 	server := pgtest.Shared(t)
 	role, database := server.Role(t, ""), server.Database(t)
@@ -97,13 +98,13 @@ func plainFixture(t *testing.T) (fresh func() *wire, direct *pgx.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { direct.Close(ctx) })
-	return func() *wire {
+	return func() *kit.Wire {
 		path := filepath.Join(t.TempDir(), "policy.yaml")
-		if err := os.WriteFile(path, fmt.Appendf(nil, plainPolicy, server.URLFor(role, database), verifier(t, "alice")), 0o600); err != nil {
+		if err := os.WriteFile(path, fmt.Appendf(nil, plainPolicy, server.URLFor(role, database), kit.Verifier(t, "alice")), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w := serveProcess(t, path).connect("alice", "lab")
-		w.ask(`SET dp.epsilon = 20000`)
+		w := kit.Serve(t, path).Connect("alice", "lab")
+		w.Ask(`SET dp.epsilon = 20000`)
 		return w
 	}, direct
 }
@@ -111,26 +112,26 @@ func plainFixture(t *testing.T) (fresh func() *wire, direct *pgx.Conn) {
 // TestAnswersAreThoseOfPlainSQL: with hardly any noise each statement is answered as PostgreSQL answers it. Groups that
 // plain SQL does not show because no row is in them are there with counts of 0.
 func TestAnswersAreThoseOfPlainSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	fresh, direct := plainFixture(t)
 	data, err := os.ReadFile("testdata/plain.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var w *wire
+	var w *kit.Wire
 	_, text, _ := strings.Cut(string(data), "\n")
 	for i, sql := range strings.Split(strings.TrimSpace(text), ";\n") {
 		if i%40 == 0 {
 			w = fresh() // the budget holds so many
 		}
-		got := w.ask(sql)
-		if got.err != nil {
-			t.Errorf("%s\n  refused: %s\n  hint: %s", sql, got.err.Message, got.err.Hint)
+		got := w.Ask(sql)
+		if got.Err != nil {
+			t.Errorf("%s\n  refused: %s\n  hint: %s", sql, got.Err.Message, got.Err.Hint)
 			continue
 		}
 		want := plainRows(t, direct, sql)
-		if text := differs(got.rows, want); text != "" {
-			t.Errorf("%s\n  %s\n  notes %q", sql, text, got.notes)
+		if text := differs(got.Rows, want); text != "" {
+			t.Errorf("%s\n  %s\n  notes %q", sql, text, got.Notes)
 		}
 	}
 }
@@ -182,14 +183,14 @@ func sameText(a, b string) bool {
 
 // TestDivisionByReleasedCounts: a group in which nobody is has a count of 0, and the error says what to write.
 func TestDivisionByReleasedCounts(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	fresh, _ := plainFixture(t)
 	w := fresh()
-	if a := w.ask(`SELECT ward, sum(minutes) / count(*) FROM visits GROUP BY ward`); a.err == nil || a.err.Code != "22012" || !strings.Contains(a.err.Hint, "NULLIF") {
-		t.Errorf("%+v", a.err)
+	if a := w.Ask(`SELECT ward, sum(minutes) / count(*) FROM visits GROUP BY ward`); a.Err == nil || a.Err.Code != "22012" || !strings.Contains(a.Err.Hint, "NULLIF") {
+		t.Errorf("%+v", a.Err)
 	}
-	spent := w.spent()
-	if a := w.ask(`SELECT ward, sum(minutes) / NULLIF(count(*), 0) FROM visits GROUP BY ward`); a.err != nil || len(a.rows) != 5 || w.spent() != spent {
-		t.Errorf("%v, %v, spent %s after %s", a.err, a.rows, w.spent(), spent)
+	spent := w.Spent()
+	if a := w.Ask(`SELECT ward, sum(minutes) / NULLIF(count(*), 0) FROM visits GROUP BY ward`); a.Err != nil || len(a.Rows) != 5 || w.Spent() != spent {
+		t.Errorf("%v, %v, spent %s after %s", a.Err, a.Rows, w.Spent(), spent)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // longPlanned is a statement whose planning takes some ten seconds of a core: each condition is looked at on each cell of three
@@ -23,11 +25,11 @@ func longPlanned() string {
 // TestPlanningIsCancelled: a cancel request, a statement_timeout and a lost connection end planning while it goes on, for free,
 // and the session goes on; a second statement of the user has the place at once.
 func TestPlanningIsCancelled(t *testing.T) {
-	beside(t)
-	path := duckFixture(t, budgets{"10", "10"}, 0)
-	edit(t, path, "server: {", "server: {limits: {statement_cpu: 300s}, ", "max: 119", "max: 9999")
-	p := serveProcess(t, path)
-	connect := func() *pgconn.PgConn { return bare(t, p) }
+	kit.Beside(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
+	kit.Edit(t, path, "server: {", "server: {limits: {statement_cpu: 300s}, ", "max: 119", "max: 9999")
+	p := kit.Serve(t, path)
+	connect := func() *pgconn.PgConn { return kit.Bare(t, p) }
 	code := func(err error) string {
 		if e, ok := err.(*pgconn.PgError); ok {
 			return e.Code + " " + e.Message
@@ -62,7 +64,7 @@ func TestPlanningIsCancelled(t *testing.T) {
 	<-ended
 	from = time.Now()
 	within("behind one that was lost", "<nil>", from, connect().Exec(t.Context(), "EXPLAIN SELECT count(*) FROM people").Close())
-	if spent := p.connect("alice", "lab").spent(); spent != "0" {
+	if spent := p.Connect("alice", "lab").Spent(); spent != "0" {
 		t.Errorf("spent %s", spent)
 	}
 }

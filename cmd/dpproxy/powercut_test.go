@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // asker asks one fresh question after another until it is stopped, and keeps a journal of the answers.
@@ -29,7 +30,7 @@ type asker struct {
 type heard struct{ asked, came time.Time }
 
 // keepAsking asks as alice until stop, beginning with one of ten thousand questions; a refusal of class DP003 is waited out.
-func keepAsking(w *wire, first int) *asker {
+func keepAsking(w *kit.Wire, first int) *asker {
 	k := &asker{stop: make(chan struct{}), ended: make(chan error, 1)}
 	go func() {
 		for q := first; ; q++ {
@@ -40,25 +41,25 @@ func keepAsking(w *wire, first int) *asker {
 			default:
 			}
 			asked := time.Now()
-			a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, q%100, 1000*(q/100+1)))
+			a, err := w.TryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, q%100, 1000*(q/100+1)))
 			k.mu.Lock()
 			switch {
 			case err != nil:
 				k.mu.Unlock()
 				k.ended <- err
 				return
-			case a.err == nil:
+			case a.Err == nil:
 				k.answers = append(k.answers, heard{asked, time.Now()})
-			case a.err.Code == "DP003":
+			case a.Err.Code == "DP003":
 				k.refused++
 				q-- // the same again
 			default:
 				k.mu.Unlock()
-				k.ended <- a.err
+				k.ended <- a.Err
 				return
 			}
 			k.mu.Unlock()
-			if a.err != nil {
+			if a.Err != nil {
 				time.Sleep(20 * time.Millisecond)
 			}
 		}
@@ -105,22 +106,22 @@ func TestT26PowerCuts(t *testing.T) {
 		t.Skipf("no ext4 image can be made here: %v: %s", err, out)
 	}
 	disk := mounted(t, image)
-	path := duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0)
-	edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
-	p := serveProcess(t, path)
-	k := keepAsking(p.connect("alice", "lab"), 0)
-	eventually(t, "a first answer", func() bool { return len(k.heard()) > 0 })
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "10000", Cap: "10000"}, 0)
+	kit.Edit(t, path, "sqlite:ledger.db", "sqlite:"+filepath.Join(disk, "ledger.db"))
+	p := kit.Serve(t, path)
+	k := keepAsking(p.Connect("alice", "lab"), 0)
+	kit.Eventually(t, "a first answer", func() bool { return len(k.heard()) > 0 })
 	random := rand.New(rand.NewPCG(26, 26))
 	copies, whole, lost := threats.Length(12, 200), 0, 0
 	for c := range copies {
 		time.Sleep(time.Duration(random.IntN(80)) * time.Millisecond)
-		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
 		seen := len(k.heard())
 		cut := filepath.Join(t.TempDir(), "cut")
 		out, err := exec.Command("cp", "--sparse=always", image, cut).CombinedOutput()
-		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Fatal(err)
 		}
 		if err != nil {

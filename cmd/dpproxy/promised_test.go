@@ -25,6 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // What EXPLAIN promises is kept, for random policies, releases and questions: see TestExplainIsKept.
@@ -67,7 +68,7 @@ func randomPolicy(t *testing.T, r *mathrand.Rand, users int) (sides [2]*promised
 	}
 	names := ""
 	for i := range users {
-		names += fmt.Sprintf("  - {name: u%d, password: %q}\n", i, verifier(t, "u"))
+		names += fmt.Sprintf("  - {name: u%d, password: %q}\n", i, kit.Verifier(t, "u"))
 	}
 	text := fmt.Sprintf(`version: 1
 server: {listen: "127.0.0.1:0"}
@@ -290,7 +291,7 @@ func (j judged) verdict(a stattest.Alarm) error {
 // judged. Two judgements alarm falsely with probability at most 10⁻⁶ each; that they catch errors half and twice as large
 // is shown on the same answers.
 func TestExplainIsKept(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const seed, users, policies, questions = 11, 24, 4, 14
 	r := mathrand.New(mathrand.NewSource(seed))
 	var fair, small, large judged

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestT30PromotedUnderAProxy: the ledger's server is lost under a proxy at work, and its connection moves over to the standby
@@ -20,58 +21,58 @@ func TestT30PromotedUnderAProxy(t *testing.T) {
 		t.Run(fmt.Sprint("lacks ", lacks), func(t *testing.T) {
 			primary := pgtest.Start(t, "fsync=on", "full_page_writes=on")
 			standby := primary.Standby(t, "fsync=on", "full_page_writes=on")
-			policy := duckFixture(t, budgets{"10", "100"}, 0)
-			edit(t, policy, "sqlite:ledger.db", fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable&target_session_attrs=read-write",
+			policy := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "100"}, 0)
+			kit.Edit(t, policy, "sqlite:ledger.db", fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=disable&target_session_attrs=read-write",
 				primary.Port(), standby.Port()))
-			p := serveProcess(t, policy)
-			w := p.connect("alice", "lab")
+			p := kit.Serve(t, policy)
+			w := p.Connect("alice", "lab")
 			sent := func() {
 				primary.Until(t, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE flush_lsn >= pg_current_wal_flush_lsn())")
 			}
-			one := w.ask(first).rows[0][0]
+			one := w.Ask(first).Rows[0][0]
 			if sent(); lacks {
 				standby.Detach(t)
 			}
-			w.ask(second)
+			w.Ask(second)
 			if !lacks {
 				sent()
 			}
 			if err := primary.Crash(); err != nil {
 				t.Fatal(err)
 			}
-			if a, err := w.tryAsk(third); err != nil || a.err == nil || a.err.Code != "DP003" {
+			if a, err := w.TryAsk(third); err != nil || a.Err == nil || a.Err.Code != "DP003" {
 				t.Fatalf("no server holds the ledger: %+v, %v", a, err)
 			}
 			standby.Promote(t)
 			if lacks {
 				for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 					for _, sql := range []string{first, second, third, "SELECT spent FROM dp.budget WHERE user_name = 'alice'"} {
-						if a, err := w.tryAsk(sql); err != nil || a.err == nil || a.err.Code != "DP003" {
+						if a, err := w.TryAsk(sql); err != nil || a.Err == nil || a.Err.Code != "DP003" {
 							t.Fatalf("the standby lacks a charge, and %s: %+v, %v", sql, a, err)
 						}
 						refused++
 					}
 				}
-				p.stop(syscall.SIGTERM)
-				if err := p.tryStart(); err == nil {
+				p.Stop(syscall.SIGTERM)
+				if err := p.TryStart(); err == nil {
 					t.Error("starts on a ledger that lacks what it has seen")
 				}
 				return
 			}
-			var a answer
+			var a kit.Answer
 			var err error
 			for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-				if a, err = w.tryAsk(third); err != nil || a.err == nil || a.err.Code != "DP003" {
+				if a, err = w.TryAsk(third); err != nil || a.Err == nil || a.Err.Code != "DP003" {
 					break
 				}
 			}
-			if err != nil || a.err != nil {
-				t.Fatalf("%v, %v", a.err, err)
+			if err != nil || a.Err != nil {
+				t.Fatalf("%v, %v", a.Err, err)
 			}
-			if got := w.ask(first).rows[0][0]; got != one {
+			if got := w.Ask(first).Rows[0][0]; got != one {
 				t.Errorf("the answer was %s and is %s", one, got)
 			}
-			if got := w.ask("SELECT spent FROM dp.budget WHERE user_name = 'alice'").rows[0][0]; got != "0.3" {
+			if got := w.Ask("SELECT spent FROM dp.budget WHERE user_name = 'alice'").Rows[0][0]; got != "0.3" {
 				t.Errorf("%s is spent", got)
 			}
 		})

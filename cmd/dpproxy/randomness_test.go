@@ -18,14 +18,15 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestT20PairedStarts: two proxies that start from the same bytes (database, policy, ledger, secret) never give the same run of
 // eight answers: nothing of the randomness comes from what is copied.
 func TestT20PairedStarts(t *testing.T) {
-	beside(t)
-	pairs, equal := length(5, 20, 1000), 0
-	path := duckFixture(t, budgets{"1000", "1000"}, 0)
+	kit.Beside(t)
+	pairs, equal := kit.Length(5, 20, 1000), 0
+	path := kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0)
 	for range pairs {
 		var runs [2]string
 		for side := range runs {
@@ -39,12 +40,12 @@ func TestT20PairedStarts(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p := serveProcess(t, filepath.Join(dir, "policy.yaml"))
-			w := p.connect("alice", "lab")
+			p := kit.Serve(t, filepath.Join(dir, "policy.yaml"))
+			w := p.Connect("alice", "lab")
 			for q := range 8 {
-				runs[side] += fmt.Sprint(w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 20+q)).rows)
+				runs[side] += fmt.Sprint(w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 20+q)).Rows)
 			}
-			p.stop(syscall.SIGKILL)
+			p.Stop(syscall.SIGKILL)
 		}
 		if runs[0] == runs[1] {
 			equal++
@@ -57,7 +58,7 @@ func TestT20PairedStarts(t *testing.T) {
 // TestT20NoRandomnessNoAnswer: where the source of randomness fails, nothing is answered, what was charged stays charged, and the
 // same question is drawn anew, at a new charge, once there is randomness.
 func TestT20NoRandomnessNoAnswer(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "10"}, 0)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
 	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -90,19 +91,19 @@ func TestT20NoRandomnessNoAnswer(t *testing.T) {
 // TestT19NoiseAndTime: the time of an answer does not go with the size of its noise, whatever the sampler does: with the grid as
 // policies have it.
 func TestT19NoiseAndTime(t *testing.T) {
-	n := length(200, 1000, 5000)
-	s := lab{timing: "{grid: 20ms, fresh: 40ms}", change: append([]string{"    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, undeclared...)}.serve(t, 0)
-	w := s.connect("alice", "lab")
-	w.ask(`SET dp.epsilon = 0.01`)
+	n := kit.Length(200, 1000, 5000)
+	s := kit.Lab{Timing: "{grid: 20ms, fresh: 40ms}", Change: append([]string{"    tables:\n", "    buying: {cells: 0}\n    tables:\n"}, kit.Undeclared...)}.Serve(t, 0)
+	w := s.Connect("alice", "lab")
+	w.Ask(`SET dp.epsilon = 0.01`)
 	var sizes, times []float64
 	for i := range n {
 		// Nobody is so old: the true count is 0 for each.
 		begun := time.Now()
-		a := w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 80+i%39, 1000*(1+i/39)))
+		a := w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 80+i%39, 1000*(1+i/39)))
 		times = append(times, float64(time.Since(begun)))
-		x := cell(0, 0)(a.rows)
-		if a.err != nil || math.IsNaN(x) {
-			t.Fatal(a.err)
+		x := kit.Cell(0, 0)(a.Rows)
+		if a.Err != nil || math.IsNaN(x) {
+			t.Fatal(a.Err)
 		}
 		sizes = append(sizes, math.Abs(x))
 	}
@@ -110,7 +111,7 @@ func TestT19NoiseAndTime(t *testing.T) {
 	if most := max(0.02, 5/math.Sqrt(float64(n))); math.Abs(rho) > most {
 		t.Errorf("Spearman's ρ of |noise| and time is %.4f over %d answers, must be within %.3f", rho, n, most)
 	}
-	if charges := count(t, w.ask(`SELECT count(*) FROM dp.charges`)); charges < n {
+	if charges := kit.Count(t, w.Ask(`SELECT count(*) FROM dp.charges`)); charges < n {
 		t.Errorf("%d charges for %d questions: not all were drawn", charges, n)
 	}
 	threats.Reached(t, "T19", "end to end, with the grid: ρ %.4f of %d answers (standard error %.3f)", rho, n, 1/math.Sqrt(float64(n)))

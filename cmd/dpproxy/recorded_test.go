@@ -21,6 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // recordedPolicy bounds what each person has of visits and calls; %s are the dataset's own lines, and visits' bounds.
@@ -149,7 +150,7 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse 
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "policy.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, recordedPolicy, verifier(t, "alice"), w.dataset, w.town, w.visits), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, recordedPolicy, kit.Verifier(t, "alice"), w.dataset, w.town, w.visits), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
@@ -212,7 +213,7 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 
 // tally is what a recording has seen.
 type tally struct {
-	findings
+	kit.Findings
 	answered, refused, pairs, releases, chosen, attained int
 }
 
@@ -224,8 +225,8 @@ func (c *tally) record(sides []*recordedHouse, text string, number uint64) {
 	before := *c
 	for try := range uint64(tries) {
 		*c = before
-		c.findings = slices.Clone(before.findings)
-		if c.recordOnce(sides, text, number+try*users); len(c.findings) == len(before.findings) {
+		c.Findings = slices.Clone(before.Findings)
+		if c.recordOnce(sides, text, number+try*users); len(c.Findings) == len(before.Findings) {
 			return
 		}
 	}
@@ -251,7 +252,7 @@ func (c *tally) recordOnce(sides []*recordedHouse, text string, number uint64) {
 	for i, other := range sides[1:] {
 		c.pairs++
 		if ends[i+1] != ends[0] && !strings.Contains(text, "town") { // which keys are found is drawn
-			c.add("%s\nends otherwise on a neighbour:\n%s\n%s", text, ends[0], ends[i+1])
+			c.Add("%s\nends otherwise on a neighbour:\n%s\n%s", text, ends[0], ends[i+1])
 		}
 		c.compare(sides[0].recorder, other.recorder, text, plan)
 	}
@@ -263,7 +264,7 @@ func (c *tally) compare(one, other *recorder, text string, plan map[ledger.Diges
 		a, b := one.steps[i], other.steps[i]
 		if a.what != b.what {
 			if i > 0 && one.steps[i-1].keys == nil {
-				c.add("%s\n%s\n%s", text, a.what, b.what)
+				c.Add("%s\n%s\n%s", text, a.what, b.what)
 			}
 			return // what follows keys that were found may differ as they do
 		}
@@ -281,19 +282,19 @@ func (c *tally) compare(one, other *recorder, text string, plan map[ledger.Diges
 		}
 		c.releases++
 		if why := miscalibrated(a.item, d); why != "" {
-			c.add("%s\n%s", text, why)
+			c.Add("%s\n%s", text, why)
 		}
 		why, share := exceeded(a, b, d)
 		if why != "" {
-			c.add("%s\n%s", text, why)
+			c.Add("%s\n%s", text, why)
 		}
 		c.attained += oneIf(share == 1)
 	}
 	if len(one.steps) != len(other.steps) {
-		c.add("%s\n%d steps on one side, %d on a neighbour", text, len(one.steps), len(other.steps))
+		c.Add("%s\n%d steps on one side, %d on a neighbour", text, len(one.steps), len(other.steps))
 	}
 	if one.bytes != other.bytes && c.chosen == 0 {
-		c.add("%s\n%d random bytes on one side, %d on a neighbour", text, one.bytes, other.bytes)
+		c.Add("%s\n%d random bytes on one side, %d on a neighbour", text, one.bytes, other.bytes)
 	}
 }
 
@@ -310,7 +311,7 @@ func oneIf(is bool) int {
 func TestT45Recorded(t *testing.T) {
 	const seed = 450
 	t.Logf("seed %d", seed)
-	statements, neighbours := length(60, 100, 2500), length(2, 3, 20)
+	statements, neighbours := kit.Length(60, 100, 2500), kit.Length(2, 3, 20)
 	var sum tally
 	for n, w := range worlds {
 		sides := []*recordedHouse{recordedSide(t, w, seed+uint64(n), -1)}
@@ -324,17 +325,17 @@ func TestT45Recorded(t *testing.T) {
 			c.record(sides, text, number)
 		}
 		t.Logf("%s: %d of %d inflating forms refused", w.name, c.refused, len(inflations))
-		for c.answered < statements && len(c.findings) < 20 {
+		for c.answered < statements && len(c.Findings) < 20 {
 			number++
 			c.record(sides, m.statement(), number)
 		}
 		t.Logf("%s: %d statements answered, %d refused; %d releases compared, %d of them as far apart as is declared; %d choices and keys", w.name, c.answered, c.refused, c.releases, c.attained, c.chosen)
-		c.none(t)
+		c.None(t)
 		if c.attained == 0 || c.answered < c.refused/3 {
 			t.Error("the databases are too tame, or the statements too wild")
 		}
 		sum.answered, sum.pairs, sum.releases, sum.attained = sum.answered+c.answered, sum.pairs+c.pairs, sum.releases+c.releases, sum.attained+c.attained
-		sum.findings = append(sum.findings, c.findings...)
+		sum.Findings = append(sum.Findings, c.Findings...)
 	}
-	threats.Reached(t, "T45", "%d statements answered of each of %d neighbours, %d releases compared, %d of them as far apart as is declared: %d beyond it", sum.answered, neighbours, sum.releases, sum.attained, len(sum.findings))
+	threats.Reached(t, "T45", "%d statements answered of each of %d neighbours, %d releases compared, %d of them as far apart as is declared: %d beyond it", sum.answered, neighbours, sum.releases, sum.attained, len(sum.Findings))
 }

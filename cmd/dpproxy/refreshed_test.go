@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var dashboardRefreshes = flag.Int("dashboard-refreshes", 3, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
@@ -42,10 +43,10 @@ func shopFixture(t *testing.T) (path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	users := fmt.Sprintf("users:\n  - {name: dba, password: %q, admin: true}\n", verifier(t, "dba"))
+	users := fmt.Sprintf("users:\n  - {name: dba, password: %q, admin: true}\n", kit.Verifier(t, "dba"))
 	for i := range dashboardAnalysts {
 		name := analystNamed(i)
-		users += fmt.Sprintf("  - {name: %s, password: %q}\n", name, verifier(t, name))
+		users += fmt.Sprintf("  - {name: %s, password: %q}\n", name, kit.Verifier(t, name))
 	}
 	path = filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "users:\n", users, 1)), 0o600); err != nil {
@@ -76,36 +77,36 @@ func dashboardCharts(t *testing.T) (list []string) {
 // cost; the cap pays once for each release that the policy declares, and once for what each has bought of her own.
 // `make dashboard` does it a thousand times.
 func TestDashboardRefreshed(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	path, charts := shopFixture(t), dashboardCharts(t)
 	if len(charts) != 30 {
 		t.Fatalf("%d charts", len(charts))
 	}
-	p := serveProcess(t, path)
+	p := kit.Serve(t, path)
 	refresh := func(times int) (spent [dashboardAnalysts]string) {
 		t.Helper()
 		var running sync.WaitGroup
 		for i := range dashboardAnalysts {
-			w := p.connect(analystNamed(i), "shop")
+			w := p.Connect(analystNamed(i), "shop")
 			running.Go(func() {
 				for range times {
 					for n, sql := range charts {
-						ask := w.tryAsk
+						ask := w.TryAsk
 						if (i+n)%2 == 1 {
-							ask = w.tryExtended
+							ask = w.TryExtended
 						}
-						if a, err := ask(sql); err != nil || a.err != nil {
-							t.Errorf("%s: %.80s: %v %v", analystNamed(i), sql, err, a.err)
+						if a, err := ask(sql); err != nil || a.Err != nil {
+							t.Errorf("%s: %.80s: %v %v", analystNamed(i), sql, err, a.Err)
 							return
 						}
 					}
 				}
-				a, err := w.tryAsk(`SELECT spent FROM dp.budget WHERE user_name = current_user`)
-				if err != nil || len(a.rows) != 1 {
-					t.Errorf("%s: no balance: %v %v", analystNamed(i), err, a.err)
+				a, err := w.TryAsk(`SELECT spent FROM dp.budget WHERE user_name = current_user`)
+				if err != nil || len(a.Rows) != 1 {
+					t.Errorf("%s: no balance: %v %v", analystNamed(i), err, a.Err)
 					return
 				}
-				spent[i] = a.rows[0][0]
+				spent[i] = a.Rows[0][0]
 			})
 		}
 		running.Wait()
@@ -114,7 +115,7 @@ func TestDashboardRefreshed(t *testing.T) {
 		}
 		return spent
 	}
-	pool := func() string { return capSpent(t, p.connect("dba", "shop")) }
+	pool := func() string { return capSpent(t, p.Connect("dba", "shop")) }
 
 	first, cap := refresh(1), pool()
 	for i, s := range first {
@@ -125,14 +126,14 @@ func TestDashboardRefreshed(t *testing.T) {
 	begun := time.Now()
 	half := (*dashboardRefreshes - 1) / 2
 	refresh(half)
-	p.stop(syscall.SIGTERM)
-	p.restart()
+	p.Stop(syscall.SIGTERM)
+	p.Restart()
 	after, later := refresh(*dashboardRefreshes-1-half), pool()
 	took := time.Since(begun)
 	if after != first || later != cap {
 		t.Errorf("after one refresh: spent %v, cap %s; after %d: %v, %s", first, cap, *dashboardRefreshes, after, later)
 	}
-	own, shared := chargesOf(t, p.connect(analystNamed(0), "shop"))
+	own, shared := chargesOf(t, p.Connect(analystNamed(0), "shop"))
 	if got := fmt.Sprintf("%.1f", own+shared); got != decimal(first[0]) {
 		t.Errorf("%s was charged %s, and has spent %s", analystNamed(0), got, first[0])
 	}
@@ -154,24 +155,24 @@ func decimal(text string) string {
 }
 
 // capSpent is what has been taken from the cap.
-func capSpent(t *testing.T, dba *wire) string {
+func capSpent(t *testing.T, dba *kit.Wire) string {
 	t.Helper()
-	a := dba.ask(`SELECT spent FROM dp.budget WHERE user_name = '(cap)'`)
-	if a.err != nil || len(a.rows) != 1 {
-		t.Fatalf("no cap: %v %v", a.err, a.rows)
+	a := dba.Ask(`SELECT spent FROM dp.budget WHERE user_name = '(cap)'`)
+	if a.Err != nil || len(a.Rows) != 1 {
+		t.Fatalf("no cap: %v %v", a.Err, a.Rows)
 	}
-	return a.rows[0][0]
+	return a.Rows[0][0]
 }
 
 // chargesOf adds an analyst's charges up: of releases of her own, and of declared ones.
-func chargesOf(t *testing.T, w *wire) (own, shared float64) {
+func chargesOf(t *testing.T, w *kit.Wire) (own, shared float64) {
 	t.Helper()
 	declared := map[string]bool{"orders_placed_at": true, "orders_status_qty": true, "orders_amount": true, "users_age": true}
-	a := w.ask(`SELECT name, cost FROM dp.charges`)
-	if a.err != nil || len(a.rows) == 0 {
-		t.Fatalf("no charges: %v", a.err)
+	a := w.Ask(`SELECT name, cost FROM dp.charges`)
+	if a.Err != nil || len(a.Rows) == 0 {
+		t.Fatalf("no charges: %v", a.Err)
 	}
-	for _, row := range a.rows {
+	for _, row := range a.Rows {
 		cost, err := strconv.ParseFloat(strings.TrimPrefix(row[1], "ε "), 64)
 		if err != nil {
 			t.Fatal(err)

@@ -15,19 +15,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
-
-// namedUsers adds so many users to a policy, each with her name for a password.
-func namedUsers(t *testing.T, path string, n int) (names []string) {
-	t.Helper()
-	var lines strings.Builder
-	for i := range n {
-		names = append(names, fmt.Sprintf("n%02d", i))
-		fmt.Fprintf(&lines, "  - {name: %s, password: %q}\n", names[i], verifier(t, names[i]))
-	}
-	edit(t, path, "users:\n", "users:\n"+lines.String())
-	return names
-}
 
 // replaceFile puts a text in the place of a file at once.
 func replaceFile(t *testing.T, path string, text []byte) {
@@ -44,20 +33,20 @@ func replaceFile(t *testing.T, path string, text []byte) {
 // three at ε 0.2; now and then its file is broken, or half of it. Each release has the noise of the policy that its charge
 // names, and nobody is without a policy.
 func TestT37PolicyReloads(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"100000", "100000"}, 0)
-	users := namedUsers(t, path, 16)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "100000", Cap: "100000"}, 0)
+	users := kit.NamedUsers(t, path, 16)
 	strict, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lax := []byte(strings.NewReplacer("max_rows_per_unit: 1\n", "max_rows_per_unit: 3\n", "{epsilon: 0.1, max", "{epsilon: 0.2, max").Replace(string(strict)))
 	scales := map[ledger.Digest]float64{sha256.Sum256(strict): 10, sha256.Sum256(lax): 15}
-	p := serveProcess(t, path)
+	p := kit.Serve(t, path)
 	var wait sync.WaitGroup
 	var answers, refused atomic.Int64
 	stop := make(chan struct{})
 	for c := range 32 {
-		w := p.connect(users[c%len(users)], "lab")
+		w := p.Connect(users[c%len(users)], "lab")
 		wait.Go(func() {
 			for q := 0; ; q++ {
 				select {
@@ -65,17 +54,17 @@ func TestT37PolicyReloads(t *testing.T) {
 					return
 				default:
 				}
-				a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 18+c+q%40, 1000*(1+q/40)))
+				a, err := w.TryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 18+c+q%40, 1000*(1+q/40)))
 				switch {
 				case err != nil:
 					t.Errorf("a connection ended: %v", err)
 					return
-				case a.err == nil:
+				case a.Err == nil:
 					answers.Add(1)
-				case a.err.Code == "DP003":
+				case a.Err.Code == "DP003":
 					refused.Add(1) // the policy has just changed: nothing was charged
 				default:
-					t.Errorf("%v", a.err)
+					t.Errorf("%v", a.Err)
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -91,15 +80,15 @@ func TestT37PolicyReloads(t *testing.T) {
 		default:
 			replaceFile(t, path, text)
 		}
-		if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		if err := p.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Duration(10+i*7%50) * time.Millisecond)
 	}
 	close(stop)
 	wait.Wait()
-	taken := strings.Count(p.logText(), "policy reloaded")
-	p.stop(syscall.SIGTERM)
+	taken := strings.Count(p.LogText(), "policy reloaded")
+	p.Stop(syscall.SIGTERM)
 	matched, mixed, versions := notedScales(t, path, users, scales)
 	if mixed > 0 || matched == 0 || taken < reloads/8 || len(versions) != 2 {
 		t.Errorf("%d releases match their policy, %d do not; %d reloads took effect, charges name %d policies", matched, mixed, taken, len(versions))

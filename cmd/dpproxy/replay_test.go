@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var updateReplay = flag.Bool("update-replay", false, "write testdata/replay/*.txt anew")
@@ -52,7 +53,7 @@ func recordedBlocks(t *testing.T, client string) []string {
 }
 
 // shopProxy serves the tables above from a PostgreSQL server.
-func shopProxy(t *testing.T, server *pgtest.Server, twin string, more ...string) *program {
+func shopProxy(t *testing.T, server *pgtest.Server, twin string, more ...string) *kit.Program {
 	t.Helper()
 	const role = "reader"
 	server.Exec(t, "postgres", "CREATE ROLE reader LOGIN", "CREATE DATABASE shop")
@@ -62,14 +63,14 @@ func shopProxy(t *testing.T, server *pgtest.Server, twin string, more ...string)
 		t.Fatal(err)
 	}
 	path := filepath.Join(memory.Dir(t), "policy.yaml")
-	filled := strings.NewReplacer("BACKEND", server.URLFor(role, "shop"), "VERIFIER", verifier(t, "analyst")).Replace(string(text))
+	filled := strings.NewReplacer("BACKEND", server.URLFor(role, "shop"), "VERIFIER", kit.Verifier(t, "analyst")).Replace(string(text))
 	if err := os.WriteFile(path, []byte(filled), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if twin != "" {
 		twinPolicy(t, path, pgtest.Start(t), twin)
 	}
-	return serveProcess(t, path)
+	return kit.Serve(t, path)
 }
 
 // outcome is how one statement ended: its results' columns and tags, or an error.
@@ -167,14 +168,14 @@ func pgConnect(t *testing.T, url string) *pgconn.PgConn {
 // TestReplay plays every recorded statement to dpproxy and to PostgreSQL and holds the outcome of those that differ: what
 // PostgreSQL answers and dpproxy does not, and whose columns or parameters have other names or types.
 func TestReplay(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("plays every recorded statement to two servers")
 	}
 	for _, twin := range []string{"", "shop"} {
 		name := map[bool]string{true: "embedded", false: "twin"}[twin == ""]
 		t.Run(name, func(t *testing.T) {
-			beside(t)
+			kit.Beside(t)
 			server := pgtest.Start(t)
 			recordedBlocks(t, "psql")
 			p := shopProxy(t, server, twin)
@@ -199,8 +200,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-func replayClient(t *testing.T, p *program, url, client string, report *strings.Builder) {
-	ours, theirs := pgConnect(t, p.url("analyst", "shop")), pgConnect(t, url)
+func replayClient(t *testing.T, p *kit.Program, url, client string, report *strings.Builder) {
+	ours, theirs := pgConnect(t, p.URL("analyst", "shop")), pgConnect(t, url)
 	asked, same := 0, 0
 	var lines []string
 	for i, text := range recordedBlocks(t, client) {

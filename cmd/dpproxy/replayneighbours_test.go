@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // privateRows tells, by its look, that a statement asks about private rows, so that its answers are noisy; ofProcess, that
@@ -25,7 +26,7 @@ var (
 // neighbour, and over one with a million rows more; what asks about no private rows has byte-identical answers, and sends
 // nothing to the private database.
 func TestReplayTellsNothing(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	if testing.Short() {
 		t.Skip("plays every recorded statement three times")
 	}
@@ -34,10 +35,10 @@ func TestReplayTellsNothing(t *testing.T) {
 		{`DELETE FROM events WHERE user_id = 7`, `DELETE FROM orders WHERE user_id = 7`, `DELETE FROM users WHERE id = 7`},
 		{`ALTER TABLE events DROP CONSTRAINT events_user_id_fkey`,
 			`INSERT INTO events SELECT i, 1 + i % 300, timestamptz '2024-03-01 00:00:00Z', 'view', 1 FROM generate_series(1, 1000000) s(i)`, `ANALYZE events`}}
-	var programs []*program
+	var programs []*kit.Program
 	var servers []*pgtest.Server
 	for _, more := range changes {
-		server := pgtest.Start(t, logged...)
+		server := pgtest.Start(t, kit.Logged...)
 		servers = append(servers, server)
 		programs = append(programs, shopProxy(t, server, "", more...))
 	}
@@ -49,9 +50,9 @@ func TestReplayTellsNothing(t *testing.T) {
 		}
 		for i, text := range recordedBlocks(t, client) {
 			private := privateRows.MatchString(text)
-			_, before := statementsSince(t, servers[0], heard)
+			_, before := kit.StatementsSince(t, servers[0], heard)
 			want := conns[0].play(t, text)
-			after, end := statementsSince(t, servers[0], before)
+			after, end := kit.StatementsSince(t, servers[0], before)
 			if heard = end; !private && len(after) != 0 {
 				t.Errorf("%s %d reached the private database: %s", client, i+1, after)
 			}
@@ -90,9 +91,9 @@ type replayer struct {
 	notices strings.Builder
 }
 
-func newReplayer(t *testing.T, p *program) *replayer {
+func newReplayer(t *testing.T, p *kit.Program) *replayer {
 	t.Helper()
-	config, err := pgconn.ParseConfig(p.url("analyst", "shop"))
+	config, err := pgconn.ParseConfig(p.URL("analyst", "shop"))
 	if err != nil {
 		t.Fatal(err)
 	}

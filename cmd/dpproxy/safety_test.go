@@ -1,18 +1,19 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
-	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // errorForms are expressions that fail in PostgreSQL on person 7 and on nobody else: each would be an exact bit if it ever
@@ -42,51 +43,51 @@ var formPlaces = map[string]string{
 }
 
 // pair is two proxies over neighbouring databases, with one policy and equal fresh ledgers.
-type pair struct{ with, without *wire }
+type pair struct{ with, without *kit.Wire }
 
 // sameShape is procedure P1: it asks both and returns the first difference but for noised cells. Nothing else may differ:
 // kinds and order of frames, row descriptions, numbers of rows, tags, every field of errors and notices.
 func (p pair) sameShape(sql string) string {
-	return sameFrames(sql, p.with.ask(sql), p.without.ask(sql))
+	return sameFrames(sql, p.with.Ask(sql), p.without.Ask(sql))
 }
 
 // sameExtended is sameShape through the extended protocol, with binary results.
 func (p pair) sameExtended(sql string) string {
-	return sameFrames("extended: "+sql, p.with.extended(sql), p.without.extended(sql))
+	return sameFrames("extended: "+sql, p.with.Extended(sql), p.without.Extended(sql))
 }
 
-func sameFrames(sql string, a, b answer) string {
-	if slices.Equal(a.frames, b.frames) {
+func sameFrames(sql string, a, b kit.Answer) string {
+	if slices.Equal(a.Frames, b.Frames) {
 		return ""
 	}
-	for i := range min(len(a.frames), len(b.frames)) {
-		if a.frames[i] != b.frames[i] {
-			return fmt.Sprintf("%s\n  with:    %s\n  without: %s", sql, a.frames[i], b.frames[i])
+	for i := range min(len(a.Frames), len(b.Frames)) {
+		if a.Frames[i] != b.Frames[i] {
+			return fmt.Sprintf("%s\n  with:    %s\n  without: %s", sql, a.Frames[i], b.Frames[i])
 		}
 	}
-	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.frames), len(b.frames))
+	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.Frames), len(b.Frames))
 }
 
 // canaries are cells of person 7, which no answer, error, notice or log may hold.
 var canaries = []string{"abc", "Zzyzx"}
 
 // errorOracle asks every form in each place on both sides (T1), and looks for cells in what comes back (T2).
-func errorOracle(p pair, forms []string) (found findings, refused, answered int) {
+func errorOracle(p pair, forms []string) (found kit.Findings, refused, answered int) {
 	for place, query := range formPlaces {
 		for _, form := range forms {
 			sql := fmt.Sprintf(query, form)
 			if d := p.sameShape(sql); d != "" {
-				found.add("%s: %s", place, d)
+				found.Add("%s: %s", place, d)
 			}
-			again := p.with.ask(sql)
-			if again.err != nil {
+			again := p.with.Ask(sql)
+			if again.Err != nil {
 				refused++
 			} else {
 				answered++
 			}
 			for _, canary := range canaries {
-				if strings.Contains(fmt.Sprint(again.frames), canary) {
-					found.add("%s: %s: a cell of person 7 in %v", place, sql, again.frames)
+				if strings.Contains(fmt.Sprint(again.Frames), canary) {
+					found.Add("%s: %s: a cell of person 7 in %v", place, sql, again.Frames)
 				}
 			}
 		}
@@ -97,26 +98,26 @@ func errorOracle(p pair, forms []string) (found findings, refused, answered int)
 // TestT1ErrorOracle: on both engines each form in each place is refused, or answered alike on neighbours; no text holds a cell (T2);
 // charges are equal, and so is what the database sees, in which nothing fails.
 func TestT1ErrorOracle(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	forms, refused, answered, errors := 0, 0, 0, 0
 	for _, engine := range []string{"duckdb", "postgres"} {
-		with, without := lab{engine: engine, budgets: budgets{"1000", "1000"}}.pair(t)
-		p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+		with, without := kit.Lab{Engine: engine, Budgets: kit.Budgets{User: "1000", Cap: "1000"}}.Pair(t)
+		p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 		found, no, yes := errorOracle(p, errorForms)
-		found.none(t)
+		found.None(t)
 		forms, refused, answered = forms+len(errorForms)*len(formPlaces), refused+no, answered+yes
 		for _, table := range []string{`SELECT * FROM dp.budget`, `SELECT charge, kind, name, cost FROM dp.charges`, `SELECT name, kind FROM dp.releases`} {
-			a, b := p.with.ask(table), p.without.ask(table)
-			if fmt.Sprint(a.rows) != fmt.Sprint(b.rows) || len(a.rows) == 0 {
-				t.Errorf("%s: %v with, %v without", table, a.rows, b.rows)
+			a, b := p.with.Ask(table), p.without.Ask(table)
+			if fmt.Sprint(a.Rows) != fmt.Sprint(b.Rows) || len(a.Rows) == 0 {
+				t.Errorf("%s: %v with, %v without", table, a.Rows, b.Rows)
 			}
 		}
 		for _, canary := range canaries {
-			if strings.Contains(with.logText(), canary) {
+			if strings.Contains(with.LogText(), canary) {
 				t.Errorf("the log holds %q, a cell of person 7", canary)
 			}
 		}
-		errors += sameHeard(t, with, without)
+		errors += kit.SameHeard(t, with, without)
 	}
 	if refused == 0 {
 		t.Error("no form was refused")
@@ -126,11 +127,11 @@ func TestT1ErrorOracle(t *testing.T) {
 
 // TestT1CatchesForwarding: a proxy that hands the text to the database, and its error text to the client, is found.
 func TestT1CatchesForwarding(t *testing.T) {
-	b := budgets{"10", "10"}
-	with, without := forwarder(t, duckFixture(t, b, 0)), forwarder(t, duckFixture(t, b, 7))
-	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
+	b := kit.Budgets{User: "10", Cap: "10"}
+	with, without := forwarder(t, kit.DuckDB(t, b, 0)), forwarder(t, kit.DuckDB(t, b, 7))
+	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 	found, _, _ := errorOracle(p, []string{`CASE WHEN hiv THEN note::int ELSE 1 END > 0`})
-	found.some(t, "an error on one side, with a cell in its text")
+	found.Some(t, "an error on one side, with a cell in its text")
 	cells := 0
 	for _, f := range found {
 		if strings.Contains(f, "a cell of person 7") {
@@ -142,143 +143,49 @@ func TestT1CatchesForwarding(t *testing.T) {
 	}
 }
 
-// TestT23RacingClients: 16 connections ask distinct questions at 0.1 each under a budget of 10: exactly 100 answers.
-func TestT23RacingClients(t *testing.T) {
-	beside(t)
-	for _, b := range []budgets{{user: "10", cap: "100"}, {user: "100", cap: "10"}} {
-		p := serveProcess(t, duckFixture(t, b, 0))
-		race(p, 100).none(t)
-	}
+// forwarding hands the client's text to the database, and the database's text to the client.
+type forwarding struct {
+	kit.Undescribed
+	db *sql.DB
 }
 
-// TestT23CatchesReadThenWrite: a pipeline that reads the balance and writes it later overspends, and is found.
-func TestT23CatchesReadThenWrite(t *testing.T) {
-	p := inProcess(t, duckFixture(t, budgets{"10", "100"}, 0), &readThenWrite{left: 10_000_000}, proxy.Limits{})
-	race(p, 100).some(t, "a balance that is read first and written later")
+// forwarder serves a fixture so.
+func forwarder(t *testing.T, path string) *kit.Program {
+	t.Helper()
+	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return kit.InProcess(t, path, &forwarding{db: db}, proxy.Limits{})
 }
 
-// race has 16 connections ask until the budget is spent and counts the answers.
-func race(p *program, want int64) (found findings) {
-	const connections, each = 16, 30
-	var all sync.WaitGroup
-	var answers atomic.Int64
-	wrong := make(chan string, connections)
-	for c := range connections {
-		w := p.connect("alice", "lab")
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for q := range each {
-				a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, c+1, 1000*(q+1)))
-				switch {
-				case err != nil:
-					wrong <- fmt.Sprintf("connection %d: %v", c, err)
-					return
-				case a.err == nil && len(a.rows) == 1:
-					answers.Add(1)
-				case a.err == nil || a.err.Code != "DP001":
-					wrong <- fmt.Sprintf("neither an answer nor DP001: %v", a.err)
-					return
-				}
-			}
-		}()
+func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
+	rows, err := f.db.QueryContext(ctx, s.Text)
+	if err != nil {
+		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
 	}
-	all.Wait()
-	close(wrong)
-	for text := range wrong {
-		found.add("%s", text)
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return proxy.Result{}, err
 	}
-	if answers.Load() != want {
-		found.add("%d answers, must be exactly %d", answers.Load(), want)
-	}
-	return found
-}
-
-// TestT25Kills: kill -9 at random moments. At each restart: answers seen <= charges <= budget, and a question that was
-// answered is free and answered alike.
-func TestT25Kills(t *testing.T) {
-	beside(t)
-	kills := threats.Length(50, 500)
-	if testing.Short() {
-		kills = 3
-	}
-	p := serveProcess(t, duckFixtureIn(t, t.TempDir(), budgets{"10000", "10000"}, 0))
-	found, slowest := killed(p, kills)
-	found.none(t)
-	if slowest > restartTime && threats.Full() {
-		t.Errorf("a restart took %v", slowest)
-	}
-	threats.Reached(t, "T25", "%d kills: %d answers without a charge, slowest restart %s", kills, len(found), slowest.Round(10*time.Millisecond))
-}
-
-// restartTime is what a restart may take. It is asserted where nothing else runs.
-const restartTime = 2 * time.Second
-
-// TestT25CatchesAnswerBeforeCharge: a pipeline that answers first and charges afterwards is found.
-func TestT25CatchesAnswerBeforeCharge(t *testing.T) {
-	p := startProcess(t, standInLateCharge, "", duckFixtureIn(t, t.TempDir(), budgets{"1000", "1000"}, 0))
-	found, _ := killed(p, 3)
-	found.some(t, "answers before their charges")
-}
-
-// killed kills a process at random moments and audits it after each restart. It returns the slowest restart too: from the
-// start of the process to the port being open.
-func killed(p *program, kills int) (found findings, slowest time.Duration) {
-	journal := map[string]string{}
-	random := rand.New(rand.NewPCG(25, 25))
-	for k := range kills {
-		w := p.connect("alice", "lab")
-		process := p.cmd.Process
-		time.AfterFunc(time.Duration(random.Int64N(int64(50*time.Millisecond))), func() { _ = process.Signal(syscall.SIGKILL) })
-		for q := 0; ; q++ {
-			sql := fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, k%100, 100*(q%100+1)+10000*(k/100))
-			a, err := w.tryAsk(sql)
-			if err != nil {
-				break
-			}
-			if a.err == nil {
-				journal[sql] = a.rows[0][0]
-			}
+	var all [][]string
+	for rows.Next() {
+		cells, row := make([]any, len(names)), make([]string, len(names))
+		for i := range cells {
+			cells[i] = new(any)
 		}
-		p.stop(syscall.SIGKILL)
-		began := time.Now()
-		p.restart()
-		slowest = max(slowest, time.Since(began))
-		found = append(found, audit(p, journal, 60)...)
-	}
-	found = append(found, audit(p, journal, len(journal))...)
-	if len(journal) == 0 {
-		found.add("no answer arrived before any kill: the test tested nothing")
-	}
-	p.t.Logf("%d kills, %d answers", kills, len(journal))
-	return found, slowest
-}
-
-// audit is procedure P4 for one user who asks at 0.1 a question: a saved answer is free and the same, and the charges cover
-// every answer that was seen. Of the saved answers it asks again so many, whichever the map gives first.
-func audit(p *program, journal map[string]string, again int) (found findings) {
-	w := p.connect("alice", "lab")
-	const charges = `SELECT count(*), coalesce(sum(cost), 0) FROM dp.charges`
-	before := w.ask(charges)
-	if before.err != nil {
-		found.add("%v", before.err)
-		return found
-	}
-	var rows int
-	fmt.Sscan(before.rows[0][0], &rows)
-	if rows < len(journal) {
-		found.add("%d answers were seen, %d charges are in the ledger", len(journal), rows)
-	}
-	for sql, value := range journal {
-		if again--; again < 0 {
-			break
+		if err := rows.Scan(cells...); err != nil {
+			return proxy.Result{}, err
 		}
-		if a := w.ask(sql); a.err != nil || a.rows[0][0] != value {
-			found.add("%s: %s before the kill, %v after it (%v)", sql, value, a.rows, a.err)
+		for i := range cells {
+			row[i] = fmt.Sprint(*cells[i].(*any))
 		}
+		all = append(all, row)
 	}
-	if after := w.ask(charges); fmt.Sprint(after.rows) != fmt.Sprint(before.rows) {
-		found.add("asking again was charged: %v, then %v", before.rows, after.rows)
+	if err := rows.Err(); err != nil {
+		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}
 	}
-	return found
+	return kit.TextResult(all...), nil
 }

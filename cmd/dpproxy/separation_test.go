@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // separation is the chance that a random number of one list is above a random one of the other (ties count half): 0.5 where
@@ -117,7 +118,7 @@ func TestP3Calibrated(t *testing.T) {
 	var ask [2]func(i int) error
 	for side, without := range []int{0, 7} {
 		database := server.Database(t)
-		server.Exec(t, database, lab{}.sql(without)...)
+		server.Exec(t, database, kit.Lab{}.SQL(without)...)
 		conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
 		if err != nil {
 			t.Fatal(err)
@@ -143,8 +144,8 @@ func TestP3Calibrated(t *testing.T) {
 }
 
 // timedLab is a pair whose time tells them apart: number 7 has many events. What reads rows leaves after a step above the deadline.
-var timedLab = lab{engine: "duckdb", events: 400_000, timing: "{grid: 20ms, fresh: 120ms}",
-	change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}
+var timedLab = kit.Lab{Engine: "duckdb", Events: 400_000, Timing: "{grid: 20ms, fresh: 120ms}",
+	Change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}
 
 // timedQuestions are those whose time is compared; %d makes each a question of its own.
 var timedQuestions = []string{
@@ -170,11 +171,11 @@ func TestT6ResponseTime(t *testing.T) {
 		t.Skip("some minutes of waiting")
 	}
 	open := timedLab
-	open.timing = "{grid: 20ms}"
-	var pairs [4]side
-	pairs[0], pairs[1] = timedLab.pair(t)
-	pairs[2], pairs[3] = open.pair(t)
-	n := length(100, 1200, 5000)
+	open.Timing = "{grid: 20ms}"
+	var pairs [4]kit.Side
+	pairs[0], pairs[1] = timedLab.Pair(t)
+	pairs[2], pairs[3] = open.Pair(t)
+	n := kit.Length(100, 1200, 5000)
 	asked := 0
 	for try := 0; ; try++ {
 		rounds := n << try
@@ -198,13 +199,13 @@ func TestT6ResponseTime(t *testing.T) {
 			t.Fatal("no run had the power to see anything")
 		}
 	}
-	if spent := count(t, pairs[0].connect("alice", "lab").ask(`SELECT count(*) FROM dp.charges`)); spent < min(freely*asked, 10_000) {
+	if spent := kit.Count(t, pairs[0].Connect("alice", "lab").Ask(`SELECT count(*) FROM dp.charges`)); spent < min(freely*asked, 10_000) {
 		t.Errorf("%d charges: of %d questions some were not asked of the rows", spent, freely*asked)
 	}
 }
 
 // responseTimes asks each question of both pairs, from a number on, so many times.
-func responseTimes(t *testing.T, sides [4]side, from, rounds int) (held, seen []apartness) {
+func responseTimes(t *testing.T, sides [4]kit.Side, from, rounds int) (held, seen []apartness) {
 	t.Helper()
 	held, seen = make([]apartness, len(timedQuestions)), make([]apartness, len(timedQuestions))
 	errs := make([]error, len(timedQuestions))
@@ -212,9 +213,9 @@ func responseTimes(t *testing.T, sides [4]side, from, rounds int) (held, seen []
 	for q, form := range timedQuestions {
 		var arms []func(i int) error
 		for _, s := range sides {
-			w := s.connect("alice", "lab")
+			w := s.Connect("alice", "lab")
 			arms = append(arms, func(i int) error {
-				_, err := w.tryAsk(fmt.Sprintf(form, (from+i)%100, (from+i)/100))
+				_, err := w.TryAsk(fmt.Sprintf(form, (from+i)%100, (from+i)/100))
 				return err
 			})
 		}

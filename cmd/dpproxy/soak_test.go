@@ -17,12 +17,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // soakUser asks her own questions again and again, and a new one now and then, on connections that are cut and with
 // statements that are cancelled; each answer must bear her tag and be the one that she had before.
 type soakUser struct {
-	*program
+	*kit.Program
 	name   string
 	had    map[int]string
 	random *rand.Rand
@@ -40,19 +41,19 @@ type soaked struct {
 const burst = 20
 
 func (u *soakUser) run(n int) {
-	var w *wire
+	var w *kit.Wire
 	var key *pgconn.PgConn
 	for u.asked < n {
 		if u.asked%burst == 0 && u.rest > 0 {
 			time.Sleep(time.Duration(u.random.Int63n(int64(2 * u.rest))))
 		}
 		if w == nil {
-			conn, err := pgconn.Connect(context.Background(), u.url(u.name, "lab"))
+			conn, err := pgconn.Connect(context.Background(), u.URL(u.name, "lab"))
 			if err != nil {
 				continue // cut short by the crowd
 			}
 			key = conn
-			w = &wire{t: u.t, conn: conn.Conn(), Frontend: conn.Frontend()}
+			w = &kit.Wire{T: u.T, Conn: conn.Conn(), Frontend: conn.Frontend()}
 		}
 		u.asked++
 		question, text := u.question()
@@ -67,7 +68,7 @@ func (u *soakUser) run(n int) {
 		switch u.random.Intn(100) {
 		case 0: // the connection is cut while it is answered
 			time.Sleep(time.Duration(u.random.Intn(2000)) * time.Microsecond)
-			_ = w.conn.Close()
+			_ = w.Conn.Close()
 			u.cut++
 			w = nil
 			continue
@@ -77,7 +78,7 @@ func (u *soakUser) run(n int) {
 			cancel()
 			u.cancelled++
 		}
-		a, err := w.hear()
+		a, err := w.Hear()
 		if err != nil {
 			w = nil
 			continue
@@ -85,7 +86,7 @@ func (u *soakUser) run(n int) {
 		u.check(question, a)
 	}
 	if w != nil {
-		_ = w.conn.Close()
+		_ = w.Conn.Close()
 	}
 }
 
@@ -103,13 +104,13 @@ func (u *soakUser) question() (number int, text string) {
 }
 
 // check compares what came with what she had before. The answer to a pipelined statement comes with the next one.
-func (u *soakUser) check(question int, a answer) {
-	for _, row := range a.rows {
+func (u *soakUser) check(question int, a kit.Answer) {
+	for _, row := range a.Rows {
 		var at int
 		tag, number, _ := strings.Cut(row[0], "-")
 		if _, err := fmt.Sscan(number, &at); err != nil || tag != u.name {
 			u.wrong++
-			u.t.Errorf("%s was sent %v", u.name, row)
+			u.T.Errorf("%s was sent %v", u.name, row)
 			continue
 		}
 		if u.had[at] == "" {
@@ -117,15 +118,15 @@ func (u *soakUser) check(question int, a answer) {
 		}
 		if u.answered++; u.had[at] != row[1] {
 			u.wrong++
-			u.t.Errorf("%s had %s for question %d, and is sent %s", u.name, u.had[at], at, row[1])
+			u.T.Errorf("%s had %s for question %d, and is sent %s", u.name, u.had[at], at, row[1])
 		}
 	}
 	switch {
-	case a.err == nil || a.err.Code == "57014":
-	case a.err.Code == "DP004":
+	case a.Err == nil || a.Err.Code == "57014":
+	case a.Err.Code == "DP004":
 		u.unready++
 	default:
-		u.t.Errorf("%s, question %d: %v", u.name, question, a.err)
+		u.T.Errorf("%s, question %d: %v", u.name, question, a.Err)
 	}
 }
 
@@ -175,11 +176,11 @@ func TestSoak(t *testing.T) {
 	const seed, users = 63, 64
 	t.Logf("seed %d", seed)
 	server := pgtest.Start(t)
-	path, database := pgFixtureIn(t, t.TempDir(), server, budgets{"100000", "100000"}, 0)
-	edit(t, path, "backend: {url:", "backend: {deadline: 200ms, url:")
-	names := namedUsers(t, path, users)
+	path, database := kit.PostgresIn(t, t.TempDir(), server, kit.Budgets{User: "100000", Cap: "100000"}, 0)
+	kit.Edit(t, path, "backend: {url:", "backend: {deadline: 200ms, url:")
+	names := kit.NamedUsers(t, path, users)
 	p := served(t, path)
-	p.soak(names, users*20, seed, 0) // what is kept for ever is there after this
+	soak(p, names, users*20, seed, 0) // what is kept for ever is there after this
 	runtime.GC()
 	goroutines, files, before := runtime.NumGoroutine(), openFiles(t, os.Getpid()), heapInUse()
 	begun, statements, over := time.Now(), threats.Length(6400, 100_000), make(chan struct{})
@@ -196,11 +197,11 @@ func TestSoak(t *testing.T) {
 		}
 	}()
 	lasting := time.Duration(threats.Length(0, int(time.Hour)))
-	all := p.soak(names, statements, seed+users, lasting*burst*users/time.Duration(statements))
+	all := soak(p, names, statements, seed+users, lasting*burst*users/time.Duration(statements))
 	close(over)
 	failed, took := <-faults, time.Since(begun)
 	var left, open int
-	eventually(t, "goroutines and files are as many as before", func() bool {
+	kit.Eventually(t, "goroutines and files are as many as before", func() bool {
 		left, open = runtime.NumGoroutine()-goroutines, openFiles(t, os.Getpid())-files
 		return left <= 5 && open <= 5
 	})
@@ -221,11 +222,11 @@ func heapInUse() int64 {
 }
 
 // soak has all users ask so many times together, with so long a rest between bursts.
-func (p *program) soak(names []string, statements int, seed int64, rest time.Duration) (all soaked) {
+func soak(p *kit.Program, names []string, statements int, seed int64, rest time.Duration) (all soaked) {
 	var wait sync.WaitGroup
 	list := make([]*soakUser, len(names))
 	for i, name := range names {
-		list[i] = &soakUser{program: p, name: name, had: map[int]string{}, random: rand.New(rand.NewSource(seed + int64(i))), rest: rest}
+		list[i] = &soakUser{Program: p, name: name, had: map[int]string{}, random: rand.New(rand.NewSource(seed + int64(i))), rest: rest}
 		wait.Go(func() { list[i].run(statements / len(names)) })
 	}
 	wait.Wait()

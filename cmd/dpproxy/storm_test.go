@@ -16,15 +16,16 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // waits asks so many times and returns the waits, shortest first.
-func (w *wire) waits(n int) (list []time.Duration) {
-	w.t.Helper()
+func waits(w *kit.Wire, n int) (list []time.Duration) {
+	w.T.Helper()
 	for range n {
 		begun := time.Now()
-		if a := w.ask(`SELECT count(*) FROM people`); a.err != nil {
-			w.t.Fatal(a.err)
+		if a := w.Ask(`SELECT count(*) FROM people`); a.Err != nil {
+			w.T.Fatal(a.Err)
 		}
 		list = append(list, time.Since(begun))
 	}
@@ -35,20 +36,20 @@ func (w *wire) waits(n int) (list []time.Duration) {
 // TestRetryStorm is threat T35: clients of one user ask, drop and ask again. Those beyond her limits are refused with 53300 or
 // 53400 and are not charged; what is charged is what was asked; another user is served meanwhile.
 func TestRetryStorm(t *testing.T) {
-	path := duckFixtureIn(t, t.TempDir(), budgets{"100000", "100000"}, 0)
-	edit(t, path, `server: {listen: "127.0.0.1:0"}`, `server: {listen: "127.0.0.1:0", limits: {user_connections: 40, user_statements: 16, user_purchases: 2, purchases_per_second: 20}}`)
-	p := serveProcess(t, path)
+	path := kit.DuckDBIn(t, t.TempDir(), kit.Budgets{User: "100000", Cap: "100000"}, 0)
+	kit.Edit(t, path, `server: {listen: "127.0.0.1:0"}`, `server: {listen: "127.0.0.1:0", limits: {user_connections: 40, user_statements: 16, user_purchases: 2, purchases_per_second: 20}}`)
+	p := kit.Serve(t, path)
 	clients, tries := threats.Length(60, 500), threats.Length(5, 20)
-	bob := p.connect("bob", "lab")
-	idle := bob.waits(200)
-	fds := openFiles(t, p.cmd.Process.Pid)
+	bob := p.Connect("bob", "lab")
+	idle := waits(bob, 200)
+	fds := openFiles(t, p.Cmd.Process.Pid)
 	var wait sync.WaitGroup
 	var asked, answered, refused, turned atomic.Int64
 	begun := time.Now()
 	for c := range clients {
 		wait.Go(func() {
 			for try := range tries {
-				w, err := p.dial("alice", "lab")
+				w, err := p.Dial("alice", "lab")
 				var e *pgconn.PgError
 				if errors.As(err, &e) && e.Code == "53300" {
 					refused.Add(1)
@@ -63,7 +64,7 @@ func TestRetryStorm(t *testing.T) {
 				w.Send(&pgproto3.Query{String: fmt.Sprintf(`SELECT count(*) FROM people WHERE age >= %d AND income < %d`, 18+c%100, 1000*(1+c/100))})
 				_ = w.Flush()
 				if try%2 == 0 {
-					_ = w.conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+					_ = w.Conn.SetReadDeadline(time.Now().Add(20 * time.Second))
 					for {
 						m, err := w.Receive()
 						if f, ok := m.(*pgproto3.ErrorResponse); ok && f.Code == "53400" {
@@ -76,7 +77,7 @@ func TestRetryStorm(t *testing.T) {
 						}
 					}
 				}
-				_ = w.conn.Close()
+				_ = w.Conn.Close()
 			}
 		})
 	}
@@ -91,24 +92,24 @@ func TestRetryStorm(t *testing.T) {
 		case <-ended:
 			over = true
 		default:
-			during = append(during, bob.waits(10)...)
+			during = append(during, waits(bob, 10)...)
 		}
 	}
 	took := time.Since(begun)
 	slices.Sort(during)
-	alice := p.connect("alice", "lab")
+	alice := p.Connect("alice", "lab")
 	var charges int
-	eventually(t, "what was bought is saved", func() bool {
+	kit.Eventually(t, "what was bought is saved", func() bool {
 		before := charges
-		charges = alice.charges()
+		charges = alice.Charges()
 		return charges == before
 	})
 	left := 0
-	eventually(t, "the files are closed", func() bool {
-		left = openFiles(t, p.cmd.Process.Pid) - fds - 1
+	kit.Eventually(t, "the files are closed", func() bool {
+		left = openFiles(t, p.Cmd.Process.Pid) - fds - 1
 		return left <= 5
 	})
-	if charges > clients || charges == 0 || !p.alive() || refused.Load()+turned.Load() == 0 || answered.Load() == 0 {
+	if charges > clients || charges == 0 || !p.Alive() || refused.Load()+turned.Load() == 0 || answered.Load() == 0 {
 		t.Errorf("%d charges for %d questions, %d answered, %d refused, %d turned away", charges, clients, answered.Load(), refused.Load(), turned.Load())
 	}
 	last := func(list []time.Duration) time.Duration { return list[len(list)*99/100] }
@@ -127,7 +128,7 @@ func openFiles(t *testing.T, pid int) int {
 }
 
 // served runs the program in this process, so that what it leaves behind can be counted.
-func served(t *testing.T, path string) *program {
+func served(t *testing.T, path string) *kit.Program {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, address := make(chan error, 1), make(chan string, 1)
@@ -140,7 +141,7 @@ func served(t *testing.T, path string) *program {
 	})
 	select {
 	case a := <-address:
-		return &program{t: t, policy: path, address: a}
+		return &kit.Program{T: t, Policy: path, Address: a}
 	case err := <-ended:
 		ended <- err
 		t.Fatal(err)

@@ -12,11 +12,12 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // watched is a proxy before a PostgreSQL whose log holds every statement that reaches it.
 type watched struct {
-	*program
+	*kit.Program
 	t        *testing.T
 	server   *pgtest.Server
 	database string
@@ -24,9 +25,9 @@ type watched struct {
 
 func watch(t *testing.T) *watched {
 	t.Helper()
-	server := pgtest.Start(t, logged...)
-	path, database := pgFixture(t, server, budgets{"100000", "100000"}, 0)
-	return &watched{serveProcess(t, path), t, server, database}
+	server := pgtest.Start(t, kit.Logged...)
+	path, database := kit.Postgres(t, server, kit.Budgets{User: "100000", Cap: "100000"}, 0)
+	return &watched{kit.Serve(t, path), t, server, database}
 }
 
 // logged is how much the database has logged.
@@ -71,24 +72,24 @@ func (w *watched) owner(sql string) []string {
 // refuses asks each form, in both protocols, wants a refusal, and of the database and the account that nothing happened.
 func (w *watched) refuses(t *testing.T, forms []string) (refused int) {
 	t.Helper()
-	alice := w.connect("alice", "lab")
-	spent, before := alice.spent(), w.logged()
+	alice := w.Connect("alice", "lab")
+	spent, before := alice.Spent(), w.logged()
 	for _, sql := range forms {
-		a, err := alice.tryAsk(sql)
+		a, err := alice.TryAsk(sql)
 		if err != nil {
 			t.Errorf("%s: the connection ended: %v", sql, err)
-			alice = w.connect("alice", "lab")
+			alice = w.Connect("alice", "lab")
 			continue
 		}
-		alice.ask(`ROLLBACK`)
-		b := alice.extended(sql)
-		if a.err == nil || b.err == nil {
-			t.Errorf("%s: answered %v, and by the extended protocol %v", sql, a.rows, b.rows)
+		alice.Ask(`ROLLBACK`)
+		b := alice.Extended(sql)
+		if a.Err == nil || b.Err == nil {
+			t.Errorf("%s: answered %v, and by the extended protocol %v", sql, a.Rows, b.Rows)
 			continue
 		}
 		for _, canary := range canaries {
-			if strings.Contains(fmt.Sprint(a.frames, b.frames), canary) && !strings.Contains(sql, canary) {
-				t.Errorf("%s: %q in %v", sql, canary, a.frames)
+			if strings.Contains(fmt.Sprint(a.Frames, b.Frames), canary) && !strings.Contains(sql, canary) {
+				t.Errorf("%s: %q in %v", sql, canary, a.Frames)
 			}
 		}
 		refused++
@@ -96,7 +97,7 @@ func (w *watched) refuses(t *testing.T, forms []string) (refused int) {
 	if text := w.since(before); text != "" {
 		t.Errorf("the database was asked: %.600s", text)
 	}
-	if now := alice.spent(); now != spent {
+	if now := alice.Spent(); now != spent {
 		t.Errorf("spent %s, then %s", spent, now)
 	}
 	return refused
@@ -127,7 +128,7 @@ var rowForms = []string{`TABLE people`, `SELECT * FROM people`, `SELECT people F
 
 // TestRowsAreRefused is threat T44.
 func TestRowsAreRefused(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	forms := slices.Clone(rowForms)
 	for _, aggregate := range rowAggregates {
 		for _, column := range []string{"note", "income", "hiv"} {
@@ -140,7 +141,7 @@ func TestRowsAreRefused(t *testing.T) {
 
 // TestRowPickersAreRefused is threat T46: what names a row by its place or its key is no column.
 func TestRowPickersAreRefused(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	var forms []string
 	for i, column := range []string{"uid", "people.uid", `"uid"`, "ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "oid", "rowid", "people.ctid", "people.*", "people"} {
 		if i > 2 { // that a unit is not NULL holds of every row that is counted
@@ -174,7 +175,7 @@ var writingForms = []string{`INSERT INTO people VALUES (1)`, `INSERT INTO people
 // TestWritingIsRefused is threat T47: nothing of it reaches the database, whose table stays as it is. Several statements in a
 // message are allowed: the first that is refused ends it.
 func TestWritingIsRefused(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	w := watch(t)
 	sum := func() string {
 		return w.owner(`SELECT md5(string_agg(p::text, ',' ORDER BY uid)) FROM public.people p`)[0]
@@ -190,9 +191,9 @@ func TestWritingIsRefused(t *testing.T) {
 // TestSettingsStayInTheProxy is threat T48: no setting of a client reaches the database, and what settings make of answers
 // is the same on neighbours.
 func TestSettingsStayInTheProxy(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	w := watch(t)
-	alice, before := w.connect("alice", "lab"), w.logged()
+	alice, before := w.Connect("alice", "lab"), w.logged()
 	values := map[string][]string{"timezone": {"'Asia/Tokyo'", "'nowhere'"}, "extra_float_digits": {"-15", "3"}, "statement_timeout": {"'1s'", "0"}, "datestyle": {"'German'", "'SQL, DMY'"},
 		"search_path": {"canaryschema", "pg_catalog, public"}, "work_mem": {"'1GB'"}, "role": {"dba"}, "row_security": {"off"}, "default_transaction_isolation": {"'serializable'"},
 		"intervalstyle": {"'iso_8601'"}, "bytea_output": {"'escape'"}, "standard_conforming_strings": {"off"}, "client_encoding": {"'LATIN1'"}, "lock_timeout": {"1"},
@@ -201,14 +202,14 @@ func TestSettingsStayInTheProxy(t *testing.T) {
 	for name, list := range values {
 		for _, value := range list {
 			for _, form := range []string{"SET %s = %s", "SET LOCAL %s TO %s", "SET SESSION %s TO %s", "SELECT set_config('%s', %s::text, false)"} {
-				alice.ask(fmt.Sprintf(form, name, value))
+				alice.Ask(fmt.Sprintf(form, name, value))
 				sent++
 			}
 		}
 	}
-	alice.ask(`RESET ALL`)
-	if a := alice.ask(`SELECT count(*) FROM people WHERE age = 31`); a.err != nil {
-		t.Fatal(a.err)
+	alice.Ask(`RESET ALL`)
+	if a := alice.Ask(`SELECT count(*) FROM people WHERE age = 31`); a.Err != nil {
+		t.Fatal(a.Err)
 	}
 	text := w.since(before)
 	own := "pg_catalog.set_config(g.name, g.value, true)"
@@ -223,8 +224,8 @@ func TestSettingsStayInTheProxy(t *testing.T) {
 	if !strings.Contains(text, own) {
 		t.Error("the log shows no leaf: the test tested nothing")
 	}
-	b := budgets{"1000", "1000"}
-	p := pair{serveProcess(t, duckFixture(t, b, 0)).connect("alice", "lab"), serveProcess(t, duckFixture(t, b, 7)).connect("alice", "lab")}
+	b := kit.Budgets{User: "1000", Cap: "1000"}
+	p := pair{kit.Serve(t, kit.DuckDB(t, b, 0)).Connect("alice", "lab"), kit.Serve(t, kit.DuckDB(t, b, 7)).Connect("alice", "lab")}
 	different := 0
 	for name, list := range values {
 		for _, sql := range []string{`SET ` + name + ` = ` + list[0], `SHOW ` + name, `SELECT city, count(*), avg(income) FROM people WHERE age < 30 GROUP BY city`, `SELECT current_setting('` + name + `')`} {

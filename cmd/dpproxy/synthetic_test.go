@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 func simpleQuery(sql string) *pgproto3.Query { return &pgproto3.Query{String: sql} }
@@ -18,26 +20,26 @@ const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{c
 // whatever is asked of dp.name is free, also after a restart; a column that is not there is NULL, and is not compared; no
 // aggregate is ever computed on made-up rows in the place of private ones.
 func TestMadeUpRowsThroughSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	path := onlineFixture(t, 0, fmt.Sprintf(syntheticRelease, "mwem"))
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
-	w.ask("SET dp.epsilon = 1")
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
+	w.Ask("SET dp.epsilon = 1")
 	for _, q := range []string{"SELECT * FROM people LIMIT 5", "SELECT * FROM dp.made", "SELECT DISTINCT age FROM dp.made", "TABLE people"} {
-		if a := w.ask(q); a.err == nil || a.err.Code != "42501" || !strings.Contains(a.err.Hint, "SELECT count(*) FROM dp.made buys them") || spentBy(t, w) != "0" {
-			t.Errorf("%s: %v, spent %s", q, a.err, spentBy(t, w))
+		if a := w.Ask(q); a.Err == nil || a.Err.Code != "42501" || !strings.Contains(a.Err.Hint, "SELECT count(*) FROM dp.made buys them") || spentBy(t, w) != "0" {
+			t.Errorf("%s: %v, spent %s", q, a.Err, spentBy(t, w))
 		}
 	}
-	w.ask("SET dp.epsilon = 0.9")
-	if a := w.ask("SELECT count(*) FROM dp.made"); a.err == nil || spentBy(t, w) != "0" {
-		t.Errorf("dearer than dp.epsilon: %v, spent %s", a.err, spentBy(t, w))
+	w.Ask("SET dp.epsilon = 0.9")
+	if a := w.Ask("SELECT count(*) FROM dp.made"); a.Err == nil || spentBy(t, w) != "0" {
+		t.Errorf("dearer than dp.epsilon: %v, spent %s", a.Err, spentBy(t, w))
 	}
-	w.ask("SET dp.epsilon = 1")
+	w.Ask("SET dp.epsilon = 1")
 	if text := explainText(t, w, "SELECT count(*) FROM dp.made"); !strings.Contains(text, "500 made-up rows by MWEM over 234 cells") || !strings.Contains(text, "Cost: ε 1") || spentBy(t, w) != "0" {
 		t.Error(text)
 	}
-	if a := w.ask("SELECT count(*), avg(age) FROM dp.made"); a.err != nil || a.rows[0][0] != "500" || spentBy(t, w) != "1" {
-		t.Fatalf("%v %v, spent %s", a.err, a.rows, spentBy(t, w))
+	if a := w.Ask("SELECT count(*), avg(age) FROM dp.made"); a.Err != nil || a.Rows[0][0] != "500" || spentBy(t, w) != "1" {
+		t.Fatalf("%v %v, spent %s", a.Err, a.Rows, spentBy(t, w))
 	}
 	for range 2 {
 		for _, c := range []struct {
@@ -53,12 +55,12 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 			{"SELECT count(*) OVER (), age FROM dp.made WHERE hiv IS NOT NULL LIMIT 1", 1, ""},
 			{"SELECT * FROM people LIMIT 0", 0, ""},
 		} {
-			a := w.ask(c.q)
-			if a.err != nil || c.rows >= 0 && len(a.rows) != c.rows || !strings.Contains(fmt.Sprint(a.rows), c.values) || spentBy(t, w) != "1" {
-				t.Errorf("%s: %v %v, spent %s", c.q, a.err, a.rows, spentBy(t, w))
+			a := w.Ask(c.q)
+			if a.Err != nil || c.rows >= 0 && len(a.Rows) != c.rows || !strings.Contains(fmt.Sprint(a.Rows), c.values) || spentBy(t, w) != "1" {
+				t.Errorf("%s: %v %v, spent %s", c.q, a.Err, a.Rows, spentBy(t, w))
 			}
-			if c.rows != 0 && (len(a.notes) == 0 || !strings.Contains(a.notes[0], "synthetic")) {
-				t.Errorf("%s: told %q", c.q, a.notes)
+			if c.rows != 0 && (len(a.Notes) == 0 || !strings.Contains(a.Notes[0], "synthetic")) {
+				t.Errorf("%s: told %q", c.q, a.Notes)
 			}
 		}
 		for q, code := range map[string]string{
@@ -71,42 +73,42 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 			"SELECT count(*) FROM people WHERE age IN (SELECT age FROM dp.made)":   "DP002",
 			"SELECT * FROM people p JOIN dp.made m ON m.age = p.age AND m.age = 3": "DP002",
 		} {
-			if a := w.ask(q); code == "" && a.err != nil || code != "" && (a.err == nil || a.err.Code != code) {
-				t.Errorf("%s: %v %v, want %s", q, a.err, a.rows, code)
+			if a := w.Ask(q); code == "" && a.Err != nil || code != "" && (a.Err == nil || a.Err.Code != code) {
+				t.Errorf("%s: %v %v, want %s", q, a.Err, a.Rows, code)
 			}
 		}
-		w = p.connect("alice", "lab")
+		w = p.Connect("alice", "lab")
 	}
-	before := w.ask("SELECT * FROM people LIMIT 5")
-	p.stop(syscall.SIGKILL)
-	p.restart()
-	w = p.connect("alice", "lab")
-	if after := w.ask("SELECT * FROM people LIMIT 5"); after.err != nil || fmt.Sprint(after.rows) != fmt.Sprint(before.rows) {
-		t.Errorf("%v: %v, before the restart %v", after.err, after.rows, before.rows)
+	before := w.Ask("SELECT * FROM people LIMIT 5")
+	p.Stop(syscall.SIGKILL)
+	p.Restart()
+	w = p.Connect("alice", "lab")
+	if after := w.Ask("SELECT * FROM people LIMIT 5"); after.Err != nil || fmt.Sprint(after.Rows) != fmt.Sprint(before.Rows) {
+		t.Errorf("%v: %v, before the restart %v", after.Err, after.Rows, before.Rows)
 	}
-	bob := p.connect("bob", "lab")
-	if a := bob.ask("SELECT * FROM people LIMIT 5"); a.err == nil || a.err.Code != "42501" {
-		t.Errorf("unpaid: %v %v", a.err, a.rows)
+	bob := p.Connect("bob", "lab")
+	if a := bob.Ask("SELECT * FROM people LIMIT 5"); a.Err == nil || a.Err.Code != "42501" {
+		t.Errorf("unpaid: %v %v", a.Err, a.Rows)
 	}
-	bob.ask("SET dp.epsilon = 1")
-	if a := bob.ask("SELECT count(*) FROM dp.made"); a.err != nil || spentBy(t, bob) != "1" {
-		t.Fatalf("%v, spent %s", a.err, spentBy(t, bob))
+	bob.Ask("SET dp.epsilon = 1")
+	if a := bob.Ask("SELECT count(*) FROM dp.made"); a.Err != nil || spentBy(t, bob) != "1" {
+		t.Fatalf("%v, spent %s", a.Err, spentBy(t, bob))
 	}
-	if a := bob.ask("SELECT * FROM people LIMIT 5"); a.err != nil || fmt.Sprint(a.rows) != fmt.Sprint(before.rows) {
-		t.Errorf("the release is shared: %v %v", a.err, a.rows)
+	if a := bob.Ask("SELECT * FROM people LIMIT 5"); a.Err != nil || fmt.Sprint(a.Rows) != fmt.Sprint(before.Rows) {
+		t.Errorf("the release is shared: %v %v", a.Err, a.Rows)
 	}
 }
 
 // TestSmallDatabaseThroughSQL: few columns, few cells, and rows of them.
 func TestSmallDatabaseThroughSQL(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	release := "          - {kind: synthetic, name: small, columns: [{column: age, step: 60}, hiv], mechanism: small-database, epsilon: 1, rows: 40}\n"
-	w := serveProcess(t, onlineFixture(t, 0, release)).connect("alice", "lab")
-	w.ask("SET dp.epsilon = 1")
-	if a := w.ask("SELECT count(*) FILTER (WHERE age < 60), count(*) FILTER (WHERE NOT hiv) FROM dp.small"); a.err != nil || spentBy(t, w) != "1" {
-		t.Errorf("%v %v, spent %s", a.err, a.rows, spentBy(t, w))
+	w := kit.Serve(t, onlineFixture(t, 0, release)).Connect("alice", "lab")
+	w.Ask("SET dp.epsilon = 1")
+	if a := w.Ask("SELECT count(*) FILTER (WHERE age < 60), count(*) FILTER (WHERE NOT hiv) FROM dp.small"); a.Err != nil || spentBy(t, w) != "1" {
+		t.Errorf("%v %v, spent %s", a.Err, a.Rows, spentBy(t, w))
 	}
-	if a := w.ask("SELECT age, hiv FROM people LIMIT 50"); a.err != nil || len(a.rows) != 40 {
-		t.Errorf("%v %d", a.err, len(a.rows))
+	if a := w.Ask("SELECT age, hiv FROM people LIMIT 50"); a.Err != nil || len(a.Rows) != 40 {
+		t.Errorf("%v %d", a.Err, len(a.Rows))
 	}
 }

@@ -1,16 +1,14 @@
 package main
 
 import (
-	"flag"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "rewrite the README's tour and docs/mechanisms.md with real output from a million people")
+	"github.com/dpproxy/dpproxy/test/kit"
+)
 
 const (
 	tourBegin  = "<!-- tour: written by `make docs` -->"
@@ -22,7 +20,7 @@ const (
 // TestTour runs the statements of the README's tour through the real psql against a demo, and fails if one of them is no
 // longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With -update it writes the tour.
 func TestTour(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const readme = "../../README.md"
 	text, err := os.ReadFile(readme)
 	if err != nil {
@@ -34,17 +32,17 @@ func TestTour(t *testing.T) {
 		t.Fatal("README has no tour")
 	}
 	rows := "20000"
-	if *update {
+	if *kit.Update {
 		rows = "1000000"
 	}
-	p := demoProcess(t, t.TempDir(), rows)
-	session := psql(t, p.address, "analyst", "demo")
-	written := answeredAnew(tour, session.run, func(statement, wanted, out string) {
-		if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*update {
+	p := kit.Demo(t, t.TempDir(), rows)
+	session := kit.StartPsql(t, p.Address, "analyst", "demo")
+	written := answeredAnew(tour, session.Run, func(statement, wanted, out string) {
+		if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*kit.Update {
 			t.Errorf("%s\nnow prints:\n%s", statement, out)
 		}
 	})
-	if *update {
+	if *kit.Update {
 		if err := os.WriteFile(readme, []byte(before+tourBegin+strings.TrimRight(written, "\n")+"\n"+tourEnd+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -91,24 +89,15 @@ func shown(lines []string) string {
 	return strings.Join(lines, "")
 }
 
-// demoProcess starts `dpproxy demo` on a free port.
-func demoProcess(t *testing.T, dir, rows string) *program {
-	t.Helper()
-	p := &program{t: t}
-	p.start([]string{"demo", "--dir", dir, "--rows", rows, "--listen", "127.0.0.1:0"})
-	t.Cleanup(func() { p.stop(syscall.SIGKILL) })
-	return p
-}
-
 // smallDemo serves a demo of few rows under the policy of a million, so that plans, costs and expected errors, which are
 // functions of the policy, are those of a million. With -update it has the million.
-func smallDemo(t *testing.T) *program {
+func smallDemo(t *testing.T) *kit.Program {
 	t.Helper()
 	dir, rows := t.TempDir(), "20000"
-	if *update {
+	if *kit.Update {
 		rows = "1000000"
 	}
-	demoProcess(t, dir, rows).stop(syscall.SIGTERM)
+	kit.Demo(t, dir, rows).Stop(syscall.SIGTERM)
 	path := filepath.Join(dir, "policy.yaml")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -118,25 +107,5 @@ func smallDemo(t *testing.T) *program {
 	if err := os.WriteFile(path, []byte(million), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return serveProcess(t, path)
-}
-
-// TestDemoIsForNewcomers: the demo prints the psql line and queries that all run, and the same question again is free and
-// the same.
-func TestDemoIsForNewcomers(t *testing.T) {
-	beside(t)
-	if _, err := exec.LookPath("psql"); err != nil {
-		t.Skip("no psql on this machine")
-	}
-	p := demoProcess(t, t.TempDir(), "20000")
-	s := psql(t, p.address, "analyst", "demo")
-	for _, q := range demoQueries {
-		if out := s.run(q); strings.Contains(out, "ERROR") {
-			t.Errorf("%s\n%s", q, out)
-		}
-	}
-	first, again := s.run(demoQueries[0]), s.run(demoQueries[0])
-	if first != again || !strings.Contains(again, "free") {
-		t.Errorf("asked again:\n%s\nand again:\n%s", first, again)
-	}
+	return kit.Serve(t, path)
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var tpchScale = flag.Float64("tpch-scale", 0.01, "scale of the TPC-H-like database; docs/tpch.md is written at 0.1")
@@ -97,10 +98,10 @@ func tpchDatabase(t *testing.T, scale float64) (policyPath string) {
 		t.Fatal(err)
 	}
 	placeholder := regexp.MustCompile(`SCRAM-SHA-256[^"]*`)
-	text = placeholder.ReplaceAll(text, []byte(strings.ReplaceAll(verifier(t, "analyst"), "$", "$$")))
+	text = placeholder.ReplaceAll(text, []byte(strings.ReplaceAll(kit.Verifier(t, "analyst"), "$", "$$")))
 	others := ""
 	for i := 1; i < *tpchDraws; i++ {
-		others += fmt.Sprintf("  - {name: analyst%d, password: %q}\n", i, verifier(t, fmt.Sprintf("analyst%d", i)))
+		others += fmt.Sprintf("  - {name: analyst%d, password: %q}\n", i, kit.Verifier(t, fmt.Sprintf("analyst%d", i)))
 	}
 	changed := strings.NewReplacer("127.0.0.1:6432", "127.0.0.1:0", "\ndatasets:", "\n"+others+"datasets:", "{analyst: {epsilon: 50}}", `{"*": {epsilon: 50}}`,
 		"cap: {epsilon: 100}", "cap: {epsilon: 10000}").Replace(string(text))
@@ -161,37 +162,37 @@ var (
 )
 
 // tpchAsk explains one query and runs it for each analyst.
-func tpchAsk(t *testing.T, analysts []*wire, policyPath string, q tpchQuery) tpchOutcome {
+func tpchAsk(t *testing.T, analysts []*kit.Wire, policyPath string, q tpchQuery) tpchOutcome {
 	t.Helper()
 	w := analysts[0]
 	number, _, _ := strings.Cut(q.name, " ")
 	out := tpchOutcome{query: q.name}
-	explained := w.ask("EXPLAIN " + q.sql)
-	if explained.err != nil {
+	explained := w.Ask("EXPLAIN " + q.sql)
+	if explained.Err != nil {
 		out.outcome, out.how, out.errors = "refused", tpchNotes[number], "–"
-		if answer := w.ask(q.sql); answer.err == nil || out.how == "" {
-			t.Errorf("%s: %v, and nothing says why", q.name, explained.err)
+		if answer := w.Ask(q.sql); answer.Err == nil || out.how == "" {
+			t.Errorf("%s: %v, and nothing says why", q.name, explained.Err)
 		}
-		out.how += fmt.Sprintf(" *%s*", explained.err.Message)
+		out.how += fmt.Sprintf(" *%s*", explained.Err.Message)
 		return out
 	}
 	var plan []string
-	for _, row := range explained.rows {
+	for _, row := range explained.Rows {
 		plan = append(plan, row[0])
 	}
 	text := strings.Join(plan, "\n")
-	answers := make([]answer, len(analysts))
+	answers := make([]kit.Answer, len(analysts))
 	for i, w := range analysts {
-		if answers[i] = w.ask(q.sql); answers[i].err != nil {
-			t.Fatalf("%s: %v", q.name, answers[i].err)
+		if answers[i] = w.Ask(q.sql); answers[i].Err != nil {
+			t.Fatalf("%s: %v", q.name, answers[i].Err)
 		}
 	}
 	truth := tpchTruth(t, policyPath, q.sql)
 	m := tpchMechanism.FindStringSubmatch(text)
 	if m == nil {
 		out.outcome, out.how, out.errors = "answered exactly", "public tables alone", "0"
-		if len(answers[0].rows) != len(truth) {
-			t.Errorf("%s: %d rows, the database has %d", q.name, len(answers[0].rows), len(truth))
+		if len(answers[0].Rows) != len(truth) {
+			t.Errorf("%s: %d rows, the database has %d", q.name, len(answers[0].Rows), len(truth))
 		}
 		return out
 	}
@@ -202,11 +203,11 @@ func tpchAsk(t *testing.T, analysts []*wire, policyPath string, q tpchQuery) tpc
 }
 
 // tpchErrors is the median relative error of each column over the rows that the true answer has and over the answers.
-func tpchErrors(answers []answer, truth [][]string, keys int) string {
+func tpchErrors(answers []kit.Answer, truth [][]string, keys int) string {
 	byKey := make([]map[string][]string, len(answers))
 	for i, a := range answers {
 		byKey[i] = map[string][]string{}
-		for _, row := range a.rows {
+		for _, row := range a.Rows {
 			byKey[i][strings.Join(row[:keys], "|")] = row
 		}
 	}
@@ -261,12 +262,12 @@ const tpchFile = "../../docs/tpch.md"
 // TestTPCH runs the 22 queries through a proxy over a small database of TPC-H's shape, and holds what is answered, how, and
 // what is refused against docs/tpch.md. With -update at scale 0.1 (make tpch) it writes that file.
 func TestTPCH(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	path := tpchDatabase(t, *tpchScale)
-	p := serveProcess(t, path)
-	analysts := []*wire{p.connect("analyst", "tpch")}
+	p := kit.Serve(t, path)
+	analysts := []*kit.Wire{p.Connect("analyst", "tpch")}
 	for i := 1; i < *tpchDraws; i++ {
-		analysts = append(analysts, p.connect(fmt.Sprintf("analyst%d", i), "tpch"))
+		analysts = append(analysts, p.Connect(fmt.Sprintf("analyst%d", i), "tpch"))
 	}
 	var lines []string
 	answered := 0
@@ -286,7 +287,7 @@ func TestTPCH(t *testing.T) {
 		instead = append(instead, o.String())
 	}
 	t.Logf("%d of %d answered\n%s", answered, len(lines), strings.Join(lines, "\n"))
-	if *update {
+	if *kit.Update {
 		text := fmt.Sprintf(tpchText, *tpchScale, answered, len(lines), *tpchDraws, strings.Join(lines, "\n"), strings.Join(instead, "\n"))
 		if err := os.WriteFile(tpchFile, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

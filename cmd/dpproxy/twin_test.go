@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // twinPolicy gives a fixture's policy a PostgreSQL twin on a server.
@@ -49,32 +50,32 @@ var twinStatements = []string{
 // TestTwinServes: a proxy whose outer queries run in a twin answers what the embedded sandbox refuses, and what a client
 // learns without having paid is the same over two neighbouring private databases.
 func TestTwinServes(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	private, sandbox := pgtest.Shared(t), pgtest.Start(t)
 	var free [2][]string
 	for i, without := range []int{0, 7} {
-		path, _ := pgFixture(t, private, budgets{user: "1000", cap: "1000"}, without)
+		path, _ := kit.Postgres(t, private, kit.Budgets{User: "1000", Cap: "1000"}, without)
 		// Each has the same name on a server of its own kind of history: the twin's server never saw the private one.
 		server := sandbox
 		if i == 1 {
 			server = pgtest.Start(t)
 		}
 		twinPolicy(t, path, server, "lab_twin")
-		p := serveProcess(t, path)
-		w := p.connect("alice", "lab")
+		p := kit.Serve(t, path)
+		w := p.Connect("alice", "lab")
 		for _, text := range twinStatements {
-			a := w.ask(text)
-			if a.err == nil && strings.Contains(text, "FROM people") && len(a.rows) == 0 {
+			a := w.Ask(text)
+			if a.Err == nil && strings.Contains(text, "FROM people") && len(a.Rows) == 0 {
 				t.Errorf("%s: no rows", text)
 			}
 			if !strings.Contains(text, "FROM people") {
-				free[i] = append(free[i], text+"\n"+fmt.Sprint(a.rows, a.frames))
+				free[i] = append(free[i], text+"\n"+fmt.Sprint(a.Rows, a.Frames))
 			}
-			if a.err != nil && !strings.Contains(text, "nope") && !strings.Contains(text, "n - n") && !strings.Contains(text, "pg_read") {
-				t.Errorf("%s: %v", text, a.err)
+			if a.Err != nil && !strings.Contains(text, "nope") && !strings.Contains(text, "n - n") && !strings.Contains(text, "pg_read") {
+				t.Errorf("%s: %v", text, a.Err)
 			}
-			if b := w.extended(text); (b.err == nil) != (a.err == nil) || b.err != nil && b.err.Code != a.err.Code {
-				t.Errorf("%s in binary: %v, in text %v", text, b.err, a.err)
+			if b := w.Extended(text); (b.Err == nil) != (a.Err == nil) || b.Err != nil && b.Err.Code != a.Err.Code {
+				t.Errorf("%s in binary: %v, in text %v", text, b.Err, a.Err)
 			}
 		}
 		if i == 0 {
@@ -89,15 +90,15 @@ func TestTwinServes(t *testing.T) {
 }
 
 // reloaded takes a column out of the policy: the twin's catalogs follow.
-func reloaded(t *testing.T, p *program, path string) {
+func reloaded(t *testing.T, p *kit.Program, path string) {
 	t.Helper()
 	rewritePolicy(t, path, "          - {name: note, type: text, domain: {values: [n0, n1, n2, n3, n4]}}\n", "")
-	w := p.connect("alice", "lab")
+	w := p.Connect("alice", "lab")
 	const columns = "SELECT string_agg(attname, ',' ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'people'::regclass AND attnum > 0 AND NOT attisdropped"
 	deadline, got := time.Now().Add(30*time.Second), ""
 	for time.Now().Before(deadline) {
-		if a := w.ask(columns); a.err == nil {
-			if got = fmt.Sprint(a.rows); strings.Contains(got, "age,income,city,hiv") {
+		if a := w.Ask(columns); a.Err == nil {
+			if got = fmt.Sprint(a.Rows); strings.Contains(got, "age,income,city,hiv") {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // viewTables are SELECTs as sources: one that is analysed, one that is trusted, for the schema of the private tables.
@@ -38,9 +39,9 @@ func appendPolicy(t *testing.T, path, more string) {
 }
 
 // text is all that an answer shows.
-func text(a answer) string {
+func text(a kit.Answer) string {
 	var lines []string
-	for _, row := range a.rows {
+	for _, row := range a.Rows {
 		lines = append(lines, strings.Join(row, " | "))
 	}
 	return strings.Join(lines, "\n")
@@ -49,41 +50,41 @@ func text(a answer) string {
 // TestViewsThroughSQL: both kinds of SELECT are tables to clients, on both engines; check warns of the trusted one and says
 // where another is wrong; the trusted text reaches the database as it was written.
 func TestViewsThroughSQL(t *testing.T) {
-	beside(t)
-	duck := duckFixture(t, budgets{"10", "20"}, 0)
-	postgres, _ := pgFixture(t, pgtest.Shared(t), budgets{"10", "20"}, 0)
+	kit.Beside(t)
+	duck := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
+	postgres, _ := kit.Postgres(t, pgtest.Shared(t), kit.Budgets{User: "10", Cap: "20"}, 0)
 	for schema, path := range map[string]string{"private.main": duck, "public": postgres} {
 		t.Run(schema, func(t *testing.T) {
 			appendPolicy(t, path, viewTables(schema))
-			if out := dpproxy(t, "", "check", "--policy", path); out.code != 0 || !strings.Contains(out.stdout, "table earners is a SELECT of the owner's, sent as it is written") {
+			if out := kit.Run(t, "", "check", "--policy", path); out.Code != 0 || !strings.Contains(out.Stdout, "table earners is a SELECT of the owner's, sent as it is written") {
 				t.Fatalf("%+v", out)
 			}
-			w := serveProcess(t, path).connect("alice", "lab")
-			if a := w.ask(`SELECT decade, count(*) FROM adults GROUP BY 1 ORDER BY 1`); a.err != nil || len(a.rows) != 10 {
-				t.Errorf("%v %v", a.err, a.rows)
+			w := kit.Serve(t, path).Connect("alice", "lab")
+			if a := w.Ask(`SELECT decade, count(*) FROM adults GROUP BY 1 ORDER BY 1`); a.Err != nil || len(a.Rows) != 10 {
+				t.Errorf("%v %v", a.Err, a.Rows)
 			}
-			a := w.ask(`SELECT place, rich, count(*) FROM earners GROUP BY 1, 2 ORDER BY 1, 2`)
-			if a.err != nil || len(a.rows) < 8 {
-				t.Fatalf("%v %v", a.err, a.rows)
+			a := w.Ask(`SELECT place, rich, count(*) FROM earners GROUP BY 1, 2 ORDER BY 1, 2`)
+			if a.Err != nil || len(a.Rows) < 8 {
+				t.Fatalf("%v %v", a.Err, a.Rows)
 			}
-			if n, err := strconv.Atoi(a.rows[0][2]); err != nil || n < 30 || n > 250 {
-				t.Errorf("%v", a.rows)
+			if n, err := strconv.Atoi(a.Rows[0][2]); err != nil || n < 30 || n > 250 {
+				t.Errorf("%v", a.Rows)
 			}
-			a = w.ask(`SELECT a.city, e.rich, count(*) FROM adults a JOIN earners e ON e.uid = a.uid GROUP BY 1, 2`)
-			if a.err != nil || len(a.rows) == 0 {
-				t.Errorf("%v %v", a.err, a.rows)
+			a = w.Ask(`SELECT a.city, e.rich, count(*) FROM adults a JOIN earners e ON e.uid = a.uid GROUP BY 1, 2`)
+			if a.Err != nil || len(a.Rows) == 0 {
+				t.Errorf("%v %v", a.Err, a.Rows)
 			}
-			if a := w.ask(`EXPLAIN SELECT count(*) FROM earners WHERE rich`); a.err != nil || !strings.Contains(text(a), "-- the owner's own") {
-				t.Errorf("%v %s", a.err, text(a))
+			if a := w.Ask(`EXPLAIN SELECT count(*) FROM earners WHERE rich`); a.Err != nil || !strings.Contains(text(a), "-- the owner's own") {
+				t.Errorf("%v %s", a.Err, text(a))
 			}
-			if a := w.ask(`SELECT table_name, trusted, max_rows_per_unit FROM dp.tables ORDER BY 1`); a.err != nil || !slices.Equal(a.rows[0], []string{"adults", "f", "NULL"}) || !slices.Equal(a.rows[1], []string{"earners", "t", "1"}) {
-				t.Errorf("%v %v", a.err, a.rows)
+			if a := w.Ask(`SELECT table_name, trusted, max_rows_per_unit FROM dp.tables ORDER BY 1`); a.Err != nil || !slices.Equal(a.Rows[0], []string{"adults", "f", "NULL"}) || !slices.Equal(a.Rows[1], []string{"earners", "t", "1"}) {
+				t.Errorf("%v %v", a.Err, a.Rows)
 			}
-			if a := w.ask(`SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'adults' ORDER BY ordinal_position`); a.err != nil || len(a.rows) != 2 || a.rows[0][0] != "decade" {
-				t.Errorf("%v %v", a.err, a.rows)
+			if a := w.Ask(`SELECT column_name, data_type FROM information_schema.columns WHERE table_name = 'adults' ORDER BY ordinal_position`); a.Err != nil || len(a.Rows) != 2 || a.Rows[0][0] != "decade" {
+				t.Errorf("%v %v", a.Err, a.Rows)
 			}
-			if a := w.ask(`SELECT uid FROM adults`); a.err == nil {
-				t.Errorf("%v", a.rows)
+			if a := w.Ask(`SELECT uid FROM adults`); a.Err == nil {
+				t.Errorf("%v", a.Rows)
 			}
 		})
 	}
@@ -91,10 +92,10 @@ func TestViewsThroughSQL(t *testing.T) {
 
 // TestViewsThatDoNotHold: serve would not start over a SELECT that the planner or the database refuses.
 func TestViewsThatDoNotHold(t *testing.T) {
-	beside(t)
-	duck := func(t *testing.T) string { return duckFixture(t, budgets{"10", "20"}, 0) }
+	kit.Beside(t)
+	duck := func(t *testing.T) string { return kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0) }
 	postgres := func(t *testing.T) string {
-		path, _ := pgFixture(t, pgtest.Shared(t), budgets{"10", "20"}, 0)
+		path, _ := kit.Postgres(t, pgtest.Shared(t), kit.Budgets{User: "10", Cap: "20"}, 0)
 		return path
 	}
 	for _, c := range []struct {
@@ -111,7 +112,7 @@ func TestViewsThatDoNotHold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			path := c.open(t)
 			appendPolicy(t, path, strings.Replace(viewTables(c.schema), c.old, c.new, 1))
-			if out := dpproxy(t, "", "check", "--policy", path); out.code != 3 || !strings.Contains(out.stdout+out.stderr, c.want) {
+			if out := kit.Run(t, "", "check", "--policy", path); out.Code != 3 || !strings.Contains(out.Stdout+out.Stderr, c.want) {
 				t.Errorf("%+v\nwant %s", out, c.want)
 			}
 		})

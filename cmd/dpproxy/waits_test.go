@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestT7DeadlineOnOneSide: where every query runs over the owner's deadline on one side and none on the other, answers have the
@@ -20,25 +21,25 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for many deadlines")
 	}
-	with, without := lab{engine: "postgres", timing: "{grid: 20ms, fresh: 240ms}",
-		change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.pair(t)
-	lockPeople(t, with.server, with.database)
-	p := pair{with.connect("alice", "lab"), without.connect("alice", "lab")}
-	n := length(40, 100, 500)
-	var answers [2]answer
+	with, without := kit.Lab{Engine: "postgres", Timing: "{grid: 20ms, fresh: 240ms}",
+		Change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.Pair(t)
+	kit.LockPeople(t, with.Server, with.Database)
+	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
+	n := kit.Length(40, 100, 500)
+	var answers [2]kit.Answer
 	differences := 0
-	ask := func(side int, w *wire) func(i int) error {
+	ask := func(side int, w *kit.Wire) func(i int) error {
 		return func(i int) (err error) {
 			other := answers[1-side]
-			answers[side], err = w.tryAsk(fmt.Sprintf(`SELECT city, count(*) FROM people WHERE age < %d AND income >= %d GROUP BY city ORDER BY city`, 20+i%90, 1000*(i/90)))
-			if other.frames == nil {
+			answers[side], err = w.TryAsk(fmt.Sprintf(`SELECT city, count(*) FROM people WHERE age < %d AND income >= %d GROUP BY city ORDER BY city`, 20+i%90, 1000*(i/90)))
+			if other.Frames == nil {
 				return err
 			}
 			if d := sameFrames("over the deadline", answers[0], answers[1]); d != "" {
 				differences++
 				t.Error(d)
 			}
-			answers = [2]answer{}
+			answers = [2]kit.Answer{}
 			return err
 		}
 	}
@@ -50,11 +51,11 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	if !apart.passes() {
 		t.Errorf("told apart by time: %s from 0.5, must be at most %.3f", apart, mostSeparation(n))
 	}
-	faults := strings.Count(with.logText(), "a paid query failed")
-	if late := strings.Count(without.logText(), "a paid query failed"); faults != n || late > n/2 {
+	faults := strings.Count(with.LogText(), "a paid query failed")
+	if late := strings.Count(without.LogText(), "a paid query failed"); faults != n || late > n/2 {
 		t.Errorf("%d of %d queries ran over the deadline, and %d on the other side: the test tested something else", faults, n, late)
 	}
-	if a, b := p.with.spent(), p.without.spent(); a != b {
+	if a, b := p.with.Spent(), p.without.Spent(); a != b {
 		t.Errorf("spent %s with number 7, %s without", a, b)
 	}
 	threats.Reached(t, "T7", "%d differences in %d runs; AUC %s from 0.5", differences, n, apart)
@@ -63,23 +64,23 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 // TestT3AnswersThroughFaults: a failing database neither refuses nor closes anything: each of many questions in a row is
 // answered and charged, as many as the budget pays for, and the operator is told of each.
 func TestT3AnswersThroughFaults(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const paid = 12
-	s := lab{engine: "postgres", budgets: budgets{"1.2", "100"}, change: []string{"backend: {url:", "backend: {deadline: 50ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.serve(t, 0)
-	lockPeople(t, s.server, s.database)
-	w := s.connect("alice", "lab")
+	s := kit.Lab{Engine: "postgres", Budgets: kit.Budgets{User: "1.2", Cap: "100"}, Change: []string{"backend: {url:", "backend: {deadline: 50ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.Serve(t, 0)
+	kit.LockPeople(t, s.Server, s.Database)
+	w := s.Connect("alice", "lab")
 	answered := 0
 	for i := range paid + 3 {
-		a := w.ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 30+i))
+		a := w.Ask(fmt.Sprintf(`SELECT count(*) FROM people WHERE age < %d`, 30+i))
 		switch {
-		case a.err == nil:
+		case a.Err == nil:
 			answered++
-		case i < paid || a.err.Code != "DP001":
-			t.Errorf("question %d: %v", i+1, a.err)
+		case i < paid || a.Err.Code != "DP001":
+			t.Errorf("question %d: %v", i+1, a.Err)
 		}
 	}
-	told := strings.Count(s.logText(), "a paid query failed")
-	charges := count(t, w.ask(`SELECT count(*) FROM dp.charges`))
+	told := strings.Count(s.LogText(), "a paid query failed")
+	charges := kit.Count(t, w.Ask(`SELECT count(*) FROM dp.charges`))
 	if answered != paid || charges != paid || told != paid {
 		t.Errorf("%d answers, %d charges, the operator told of %d faults; all must be %d", answered, charges, told, paid)
 	}
@@ -87,8 +88,8 @@ func TestT3AnswersThroughFaults(t *testing.T) {
 }
 
 // cancelling sends a cancel request a moment after each of some questions and returns how many were answered.
-func cancelling(p *program, from, to int) (answered int, err error) {
-	w, key, err := p.dialKeyed("alice", "lab")
+func cancelling(p *kit.Program, from, to int) (answered int, err error) {
+	w, key, err := p.DialKeyed("alice", "lab")
 	if err != nil {
 		return 0, err
 	}
@@ -96,8 +97,8 @@ func cancelling(p *program, from, to int) (answered int, err error) {
 	for i := from; i < to; i++ {
 		after := time.Duration(r.Int64N(int64(160 * time.Millisecond)))
 		cancelled := make(chan error, 1)
-		time.AfterFunc(after, func() { cancelled <- p.cancel(key) })
-		a, err := w.tryAsk(fmt.Sprintf(`SELECT count(*) FROM events WHERE amount < %d.25 AND day < DATE '2024-01-02' + %d`, i%100, i/100))
+		time.AfterFunc(after, func() { cancelled <- cancel(p, key) })
+		a, err := w.TryAsk(fmt.Sprintf(`SELECT count(*) FROM events WHERE amount < %d.25 AND day < DATE '2024-01-02' + %d`, i%100, i/100))
 		if err != nil {
 			return 0, err
 		}
@@ -105,11 +106,11 @@ func cancelling(p *program, from, to int) (answered int, err error) {
 			return 0, err
 		}
 		switch {
-		case a.err == nil:
+		case a.Err == nil:
 			answered++
 			continue
-		case a.err.Code != "57014":
-			return 0, a.err
+		case a.Err.Code != "57014":
+			return 0, a.Err
 		}
 		time.Sleep(200 * time.Millisecond) // its work goes on, and would slow that of the next one
 	}
@@ -117,8 +118,8 @@ func cancelling(p *program, from, to int) (answered int, err error) {
 }
 
 // cancel sends a cancel request and waits until the proxy has closed its connection, that is, has acted on it.
-func (p *program) cancel(key pgproto3.BackendKeyData) error {
-	conn, err := net.Dial("tcp", p.address)
+func cancel(p *kit.Program, key pgproto3.BackendKeyData) error {
+	conn, err := net.Dial("tcp", p.Address)
 	if err != nil {
 		return err
 	}
@@ -142,17 +143,17 @@ func TestT8CancelAsAProbe(t *testing.T) {
 		t.Skip("cancels many times")
 	}
 	open := timedLab
-	open.timing = "{grid: 20ms}"
-	var sides [4]side
-	sides[0], sides[1] = timedLab.pair(t)
-	sides[2], sides[3] = open.pair(t)
-	n, round := 0, length(100, 200, 1000)
+	open.Timing = "{grid: 20ms}"
+	var sides [4]kit.Side
+	sides[0], sides[1] = timedLab.Pair(t)
+	sides[2], sides[3] = open.Pair(t)
+	n, round := 0, kit.Length(100, 200, 1000)
 	var answered [4]int
 	for range 3 { // a fast machine needs more of them to tell the second pair apart
 		done := make(chan error, len(sides))
 		for i, s := range sides {
 			go func() {
-				some, err := cancelling(s.program, n, n+round)
+				some, err := cancelling(s.Program, n, n+round)
 				answered[i] += some
 				done <- err
 			}()
@@ -174,9 +175,9 @@ func TestT8CancelAsAProbe(t *testing.T) {
 	}
 	var charges [2]int
 	for i, s := range sides[:2] {
-		w := s.connect("alice", "lab")
-		charges[i] = count(t, w.ask(`SELECT count(*) FROM dp.charges`))
-		if saved := count(t, w.ask(`SELECT count(*) FROM dp.releases WHERE paid`)); saved != charges[i] || answered[i] > saved {
+		w := s.Connect("alice", "lab")
+		charges[i] = kit.Count(t, w.Ask(`SELECT count(*) FROM dp.charges`))
+		if saved := kit.Count(t, w.Ask(`SELECT count(*) FROM dp.releases WHERE paid`)); saved != charges[i] || answered[i] > saved {
 			t.Errorf("%d answers, %d charges, %d releases: what is charged is saved, whoever waits for it", answered[i], charges[i], saved)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package kit
 
 import (
 	"bufio"
@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// psqlSession is a real psql whose statements are fed one by one.
-type psqlSession struct {
+// Psql is a real psql whose statements are fed one by one.
+type Psql struct {
 	t     *testing.T
 	in    io.WriteCloser
 	out   chan string
 	notes chan string
 }
 
-// psql starts a real psql against a proxy; without one on the machine the test is skipped.
-func psql(t *testing.T, address, user, dataset string) *psqlSession {
+// StartPsql starts a real psql against a proxy; without one on the machine the test is skipped.
+func StartPsql(t *testing.T, address, user, dataset string) *Psql {
 	t.Helper()
 	path, err := exec.LookPath("psql")
 	if err != nil {
@@ -39,7 +39,7 @@ func psql(t *testing.T, address, user, dataset string) *psqlSession {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &psqlSession{t: t, in: in, out: lines(out), notes: lines(notes)}
+	s := &Psql{t: t, in: in, out: lines(out), notes: lines(notes)}
 	t.Cleanup(func() {
 		in.Close()
 		_ = cmd.Process.Kill()
@@ -63,9 +63,9 @@ func lines(r io.Reader) chan string {
 
 const endMark = "--end-of-answer--"
 
-// run feeds one statement or backslash command and returns what psql printed: standard error first, as a terminal shows
+// Run feeds one statement or backslash command and returns what psql printed: standard error first, as a terminal shows
 // notices before rows.
-func (s *psqlSession) run(statement string) string {
+func (s *Psql) Run(statement string) string {
 	s.t.Helper()
 	fmt.Fprintf(s.in, "%s\n\\echo %s\n\\warn %s\n", statement, endMark, endMark)
 	var text strings.Builder

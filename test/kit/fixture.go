@@ -1,4 +1,4 @@
-package main
+package kit
 
 import (
 	"database/sql"
@@ -53,18 +53,18 @@ datasets:
           - {kind: histogram, columns: [city, hiv], epsilon: 0.5}
 `
 
-// budgets of a fixture, as decimals.
-type budgets struct{ user, cap string }
+// Budgets of a fixture, as decimals.
+type Budgets struct{ User, Cap string }
 
-// duckFixture writes a fixture's database and policy into a directory of its own, in memory; without names the uid that is
+// DuckDB writes a fixture's database and policy into a directory of its own, in memory; without names the uid that is
 // absent, 0 for none.
-func duckFixture(t *testing.T, b budgets, without int) string {
+func DuckDB(t *testing.T, b Budgets, without int) string {
 	t.Helper()
-	return duckFixtureIn(t, memory.Dir(t), b, without)
+	return DuckDBIn(t, memory.Dir(t), b, without)
 }
 
-// duckFixtureIn writes it into a directory: t.TempDir, which is on a disk, where a test is about durability.
-func duckFixtureIn(t *testing.T, dir string, b budgets, without int) string {
+// DuckDBIn writes it into a directory: t.TempDir, which is on a disk, where a test is about durability.
+func DuckDBIn(t *testing.T, dir string, b Budgets, without int) string {
 	t.Helper()
 	file := filepath.Join(dir, "lab.duckdb")
 	db, err := sql.Open("duckdb", file)
@@ -75,12 +75,12 @@ func duckFixtureIn(t *testing.T, dir string, b budgets, without int) string {
 	if _, err := db.Exec(fmt.Sprintf(fixtureSQL, without)); err != nil {
 		t.Fatal(err)
 	}
-	return writePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
+	return WritePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
 }
 
-func writePolicy(t *testing.T, dir, backend, schema string, b budgets) string {
+func WritePolicy(t *testing.T, dir, backend, schema string, b Budgets) string {
 	t.Helper()
-	text := fmt.Sprintf(fixturePolicy, backend, verifier(t, "alice"), verifier(t, "bob"), verifier(t, "dba"), b.cap, b.user, schema)
+	text := fmt.Sprintf(fixturePolicy, backend, Verifier(t, "alice"), Verifier(t, "bob"), Verifier(t, "dba"), b.Cap, b.User, schema)
 	path := filepath.Join(dir, "policy.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -88,8 +88,8 @@ func writePolicy(t *testing.T, dir, backend, schema string, b budgets) string {
 	return path
 }
 
-// verifier is the SCRAM verifier of a password, the same one in each call, so that two policies are byte-equal.
-var verifier = func() func(t *testing.T, password string) string {
+// Verifier is the SCRAM verifier of a password, the same one in each call, so that two policies are byte-equal.
+var Verifier = func() func(t *testing.T, password string) string {
 	var mu sync.Mutex
 	made := map[string]string{}
 	return func(t *testing.T, password string) string {
@@ -107,28 +107,28 @@ var verifier = func() func(t *testing.T, password string) string {
 	}
 }()
 
-// pgFixture writes the fixture into a database of its own on a server, with so many times 1,000 people, and a policy over
+// Postgres writes the fixture into a database of its own on a server, with so many times 1,000 people, and a policy over
 // it whose role may only read.
-func pgFixture(t *testing.T, server *pgtest.Server, b budgets, without int) (path, database string) {
+func Postgres(t *testing.T, server *pgtest.Server, b Budgets, without int) (path, database string) {
 	t.Helper()
-	return pgFixtureIn(t, memory.Dir(t), server, b, without)
+	return PostgresIn(t, memory.Dir(t), server, b, without)
 }
 
-// pgFixtureIn writes the policy into a directory.
-func pgFixtureIn(t *testing.T, dir string, server *pgtest.Server, b budgets, without int) (path, database string) {
+// PostgresIn writes the policy into a directory.
+func PostgresIn(t *testing.T, dir string, server *pgtest.Server, b Budgets, without int) (path, database string) {
 	t.Helper()
 	role := server.Role(t, "")
 	database = server.Database(t)
 	server.Exec(t, database, fmt.Sprintf(fixtureSQL, without), `ALTER TABLE public.people ADD PRIMARY KEY (uid)`, `ANALYZE public.people`,
 		`GRANT SELECT ON public.people TO `+role)
-	return writePolicy(t, dir, server.URLFor(role, database), "public", b), database
+	return WritePolicy(t, dir, server.URLFor(role, database), "public", b), database
 }
 
-// logged is what a server logs when statements are compared: each statement and its arguments, and nothing of time.
-var logged = []string{"log_statement=all", "log_line_prefix=", "log_checkpoints=off", "autovacuum=off"}
+// Logged is what a server logs when statements are compared: each statement and its arguments, and nothing of time.
+var Logged = []string{"log_statement=all", "log_line_prefix=", "log_checkpoints=off", "autovacuum=off"}
 
-// duckExec changes the database of a fixture that is not served yet.
-func duckExec(t *testing.T, path string, statements ...string) {
+// ExecDuckDB changes the database of a fixture that is not served yet.
+func ExecDuckDB(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("duckdb", filepath.Join(filepath.Dir(path), "lab.duckdb"))
 	if err != nil {
@@ -139,5 +139,29 @@ func duckExec(t *testing.T, path string, statements ...string) {
 		if _, err := db.Exec(s); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// NamedUsers adds so many users to a policy, each with her name for a password.
+func NamedUsers(t *testing.T, path string, n int) (names []string) {
+	t.Helper()
+	var lines strings.Builder
+	for i := range n {
+		names = append(names, fmt.Sprintf("n%02d", i))
+		fmt.Fprintf(&lines, "  - {name: %s, password: %q}\n", names[i], Verifier(t, names[i]))
+	}
+	Edit(t, path, "users:\n", "users:\n"+lines.String())
+	return names
+}
+
+// Edit replaces texts in a file, pairwise.
+func Edit(t *testing.T, path string, oldNew ...string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.NewReplacer(oldNew...).Replace(string(text))), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,0 +1,18 @@
+package kit
+
+import (
+	"flag"
+	"syscall"
+	"testing"
+)
+
+var Update = flag.Bool("update", false, "rewrite the README's tour and docs/mechanisms.md with real output from a million people")
+
+// Demo starts `dpproxy demo` on a free port.
+func Demo(t *testing.T, dir, rows string) *Program {
+	t.Helper()
+	p := &Program{T: t}
+	p.Start([]string{"demo", "--dir", dir, "--rows", rows, "--listen", "127.0.0.1:0"})
+	t.Cleanup(func() { p.Stop(syscall.SIGKILL) })
+	return p
+}
