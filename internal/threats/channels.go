@@ -14,5 +14,5 @@ var channels = []Row{
 	{"T10", "state that a statement leaves behind", "refused without a statement at the database; another session sees 0 locks, notices, changes", []string{"cmd/dpproxy.TestT10NothingIsLeftBehind"}, ""},
 	{"T11", "the charge as a channel", "100,000 queries planned, 2,000 asked: charges and refusals equal on neighbours", []string{"cmd/dpproxy.TestT11ChargesArePublic", "cmd/dpproxy.TestRule23CostsArePublic"}, ""},
 	{"T12", "order, limit and filter", "never in the database's SQL; the winner of two near groups as the noise predicts", []string{"cmd/dpproxy.TestT12OrderIsOfNoisyNumbers"}, ""},
-	{"T13", "what only the operator may see", "20 planted true aggregates: 0 hits in any output; 0 operator pages on the analysts' listener", []string{"cmd/dpproxy.TestT13TrueAggregates", "cmd/dpproxy.TestAdminAddress"}, "the operator's listener is of its own address and has no password: check warns where other machines reach it"},
+	{"T13", "what only the operator may see", "20 planted true aggregates: 0 hits in any output; 0 operator pages on the analysts' listener", []string{"cmd/dpproxy.TestT13TrueAggregates", "test/durability.TestAdminAddress"}, "the operator's listener is of its own address and has no password: check warns where other machines reach it"},
 }

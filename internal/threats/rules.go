@@ -12,7 +12,7 @@ var Rules = []Rule{
 	{1, "nobody's choices leak unpaid", []string{"cmd/dpproxy.TestRule1NobodysChoicesLeak", "cmd/dpproxy.TestRule1AtTheCap", "ledger.TestRule1CapTellsNothingOfChoices"}},
 	{2, "the first use pays", []string{"cmd/dpproxy.TestRule2FirstUsePays", "ledger.TestRule2EachUserPaysOnceTheCapOnce"}},
 	{3, "a saved answer is used for its own question only", []string{"cmd/dpproxy.TestRule3SavedAnswerIsAsExactAsAsked", "cmd/dpproxy.TestRule3ChangedMeaningHidesTheRelease", "rewrite.TestRule3OneDigestOneAnswer", "policy.TestRule3OtherMeaningOtherFingerprint"}},
-	{4, "charge, draw, save, send", []string{"cmd/dpproxy.TestRule4SavedBeforeSent", "cmd/dpproxy.TestRule4OneDrawsTheOthersWait", "ledger.TestRule4ChargeDrawSaveSend"}},
+	{4, "charge, draw, save, send", []string{"cmd/dpproxy.TestRule4SavedBeforeSent", "test/durability.TestRule4OneDrawsTheOthersWait", "ledger.TestRule4ChargeDrawSaveSend"}},
 	{5, "after the charge the only outcome is an answer", []string{"cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer", "cmd/dpproxy.TestRule5UnreachableBeforeDispatch"}},
 	{6, "δ is spent once", []string{"cmd/dpproxy.TestRule6DeltaIsSpentOnce", "ledger.TestRule6DeltaIsAnAccountOfItsOwn"}},
 	{7, "refreshed budgets name their lifetime", []string{"cmd/dpproxy.TestRule7RefreshNeedsLifetime", "ledger.TestRule7WindowsAndTheLedgersTime"}},
