@@ -2,7 +2,7 @@ package threats
 
 // protocol: frames, log-in, transport.
 var protocol = []Row{
-	{"T52", "lengths that lie", "200 connections × 5 bytes: at most 64 MiB more, closed", []string{"cmd/dpproxy.TestT52LengthField", "cmd/dpproxy.TestT52Edges"}, ""},
+	{"T52", "lengths that lie", "200 connections × 5 bytes: at most 64 MiB more, closed", []string{"test/attacks.TestT52LengthField", "test/attacks.TestT52Edges"}, ""},
 	{"T53", "frames out of place", "100,000 random sessions: 0 panics, 0 hangs", []string{"proxy.TestRandomFrames"}, "8 hours of fuzzing a target are left to make fuzz"},
 	{"T54", "a second startup", "30 kinds of message in each phase of log-in: closed, 0 log-ins as another", []string{"proxy.TestUnexpectedMessages"}, ""},
 	{"T55", "options at startup", "200 texts: answered, 0 forwarded", []string{"proxy.TestOptionsAtStartup", "proxy.TestOptionStrings"}, ""},

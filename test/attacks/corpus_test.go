@@ -1,4 +1,4 @@
-package main
+package attacks
 
 // publicCorpus are statements of every fate: answered, free, refused by each stage. Neighbours must treat each alike.
 var publicCorpus = []string{
