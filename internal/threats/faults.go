@@ -71,7 +71,7 @@ var Faults = []Fault{
 	{"a statement's place in the line is free when it has ended", "backend/execute.go", "time.AfterFunc(time.Until(moment.Next(last, step)), func() { <-p.admitted })", "time.AfterFunc(0*time.Until(last), func() { <-p.admitted })", "backend.TestAdmitted", false},
 	{"a statement charges before it has a place", "proxy/admit.go", "leave, err = a.inTurn(ctx, s); err != nil", "leave, err = func(time.Time) {}, nil; err != nil", "test/attacks.TestLineBeforeTheCharge", true},
 	{"a statement waits for a turn with a place in hand", "proxy/admit.go", "	if p.over == nil {", "	if p.over == nil || p.leave != nil {", "test/attacks.TestLineAndTurns", true},
-	{"a login is bound to a certificate that its connection was not shown", "proxy/login.go", "channelBinding(o.config, ", "channelBinding(s.tls.Load(), ", "cmd/dpproxy.TestCertificateRenewed", true},
+	{"a login is bound to a certificate that its connection was not shown", "proxy/login.go", "channelBinding(o.config, ", "channelBinding(s.tls.Load(), ", "test/clients.TestCertificateRenewed", true},
 	{"the look before a charge shares the paid queries' connections", "backend/postgres.go", "transaction(ctx, b.aside, limit, do)", "transaction(ctx, b.pool, limit, do)", "backend.TestReadyHasItsOwnConnections", false},
 	{"a cancel request takes effect at once", "proxy/timing.go", "		p.wait()\n		cancel", "		cancel", "proxy.TestWaitsEndOnTheGrid", false},
 	{"the next message is read before the grid", "proxy/timing.go", "func (p *pace) rest() {\n	if p != nil && p.reads.Load()", "func (p *pace) rest() {\n	if p != nil && false", "proxy.TestReadingOnWaits", false},

@@ -31,7 +31,7 @@ var Rules = []Rule{
 	{20, "what may be combined", []string{"planner.TestCombinedNeedsOneEpoch"}},
 	{21, "cost shown honestly", []string{"cmd/dpproxy.TestExplainIsKept"}},
 	{22, "error shown honestly", []string{"cmd/dpproxy.TestShownErrors", "cmd/dpproxy.TestStatedErrorCoversTruth"}},
-	{23, "costs are functions of public things", []string{"test/attacks.TestRule23CostsArePublic", "cmd/dpproxy.TestReplayTellsNothing"}},
+	{23, "costs are functions of public things", []string{"test/attacks.TestRule23CostsArePublic", "test/clients.TestReplayTellsNothing"}},
 	{24, "nothing outside the rows' own cells decides whether a paid query ends well", []string{"backend.TestEverySettingHasItsPlace", "backend.TestSettingsOfOthersAreNotFollowed", "backend.TestWordsForSettings", "backend.TestOtherEncodingsAreRefused", "backend.TestSortsGoToFiles", "test/attacks.TestBitOfAnEncoding", "test/attacks.TestBitOfTemporaryFiles", "test/attacks.TestUnplannedIsFree", "backend.TestEveryFormIsPlanned", "backend.TestNoSharedBitmaps"}},
 	{25, "an engine's promise is believed only where that engine keeps it", []string{"backend.TestProofsOfOtherEngines", "backend.TestProofReplacesTheBound"}},
 	{26, "a plan is bounded before it is made", []string{"planner.TestWorkEnds", "planner.TestLargeDomains", "planner.TestPublicRowsAreWork", "test/attacks.TestPlanningIsCancelled", "proxy.TestStatementEndsAtItsLimits", "proxy.TestNobodyHoldsAllPlaces", "proxy.TestNobodyHoldsTheDatabase", "proxy.TestDrawsAreDrawnInTurn", "sandbox.TestMemoryOfAQuery", "sandbox.TestProcessorTimeOfAQuery", "mechanisms/noise.TestHalfWidthsAreBounded"}},
