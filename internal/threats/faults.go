@@ -116,7 +116,7 @@ var Faults = []Fault{
 	{"the data role may reach the ledger", "ledger/postgres_site.go", "for _, role := range s.site.opts.DataRoles {", "for _, role := range s.site.opts.DataRoles[:0] {", "test/durability.TestT39DataRoleAtTheLedger", true},
 	{"noise is four times too small", "mechanisms/plan.go", "new(big.Rat).Mul(big.NewRat(e, 1e6), share)", "new(big.Rat).Mul(big.NewRat(4*e, 1e6), share)", "test/attacks.TestT64Differencing", true},
 	{"what is paid is left when its analyst goes", "proxy/answer.go", "a.drawAll(context.WithoutCancel(ctx), s", "a.drawAll(ctx, s", "internal/simulation/whole.TestWhole", true},
-	{"half the noise", "mechanisms/plan.go", "Num: num.Int64(), Den: den.Int64()}, nil", "Num: num.Int64(), Den: 2 * den.Int64()}, nil", "cmd/dpproxy.TestT21LowerBounds", true},
+	{"half the noise", "mechanisms/plan.go", "Num: num.Int64(), Den: den.Int64()}, nil", "Num: num.Int64(), Den: 2 * den.Int64()}, nil", "test/audits.TestT21LowerBounds", true},
 	{"keys are shown from one unit on", "mechanisms/keys/release.go", "n >= threshold {", "n >= min(threshold, 1) {", "mechanisms/keys.TestT4KeysOfOneUnit", false},
 	{"a sampler of fixed work stops where it has found", "mechanisms/noise/fixed.go", "		k += 1 - borrow\n", "		if k += 1 - borrow; borrow == 1 {\n			break\n		}\n", "mechanisms/noise.TestT19SamplerTime", false},
 	{"failing randomness is not noticed", "mechanisms/release.go", "	if err := reader.Err(); err != nil {\n		return nil, err\n	}\n	return drawn, nil", "	return drawn, nil", "cmd/dpproxy.TestT20NoRandomnessNoAnswer", true},

@@ -30,7 +30,7 @@ var Rules = []Rule{
 	{19, "releases that grow", []string{"ledger.TestGrowth", "planner.TestClosedDays", "mechanisms.TestGrowthSensitivity"}},
 	{20, "what may be combined", []string{"planner.TestCombinedNeedsOneEpoch"}},
 	{21, "cost shown honestly", []string{"cmd/dpproxy.TestExplainIsKept"}},
-	{22, "error shown honestly", []string{"cmd/dpproxy.TestShownErrors", "cmd/dpproxy.TestStatedErrorCoversTruth"}},
+	{22, "error shown honestly", []string{"test/audits.TestShownErrors", "test/audits.TestStatedErrorCoversTruth"}},
 	{23, "costs are functions of public things", []string{"test/attacks.TestRule23CostsArePublic", "test/clients.TestReplayTellsNothing"}},
 	{24, "nothing outside the rows' own cells decides whether a paid query ends well", []string{"backend.TestEverySettingHasItsPlace", "backend.TestSettingsOfOthersAreNotFollowed", "backend.TestWordsForSettings", "backend.TestOtherEncodingsAreRefused", "backend.TestSortsGoToFiles", "test/attacks.TestBitOfAnEncoding", "test/attacks.TestBitOfTemporaryFiles", "test/attacks.TestUnplannedIsFree", "backend.TestEveryFormIsPlanned", "backend.TestNoSharedBitmaps"}},
 	{25, "an engine's promise is believed only where that engine keeps it", []string{"backend.TestProofsOfOtherEngines", "backend.TestProofReplacesTheBound"}},
