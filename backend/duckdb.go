@@ -15,6 +15,7 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 
+	"github.com/dpproxy/dpproxy/internal/scratch"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -29,7 +30,8 @@ type DuckDB struct {
 	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
 	executor  executor
 	log       *slog.Logger
-	directory string      // of what does not fit in memory
+	directory string // of what does not fit in memory
+	remove    func() error
 	leftOut   []leftOut   // of the files
 	unique    []uniqueKey // what constraints prove; the schema cannot change any more
 }
@@ -37,7 +39,7 @@ type DuckDB struct {
 var _ Backend = (*DuckDB)(nil)
 
 // settled are DuckDB's settings, before any row is read. What is sorted and grouped beyond the memory goes to files in a
-// directory of this process's own, which is gone with it: without one, a unit with enough rows would decide whether a query
+// directory of this process's own, which is gone with it (or with the next one's start, where it was killed): without one, a unit with enough rows would decide whether a query
 // ends (privacy rule 24). The files are encrypted with a key that nobody keeps; DuckDB calls the randomness of the module that
 // is built in unsafe, so this is no more than a help against what a crash leaves behind. The other values are DuckDB's own
 // defaults: nothing but a new version of it could change them.
@@ -68,11 +70,13 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	if err != nil {
 		return nil, errors.New("the embedded DuckDB does not start")
 	}
-	directory, err := os.MkdirTemp("", "dpproxy-sorts-")
+	const prefix = "dpproxy-sorts-"
+	scratch.Sweep(os.TempDir(), prefix)
+	directory, remove, err := scratch.New(os.TempDir(), prefix)
 	if err != nil {
 		return nil, fmt.Errorf("there is no room for the files of large sorts: %w", err)
 	}
-	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory}
+	b := &DuckDB{db: sql.OpenDB(connector), log: log, directory: directory, remove: remove}
 	b.executor = newExecutor(b, p.Backend.Deadline, log, runtime.GOMAXPROCS(0)) // each query uses every core by itself
 	if err := b.run(ctx, settled(directory)); err != nil {
 		b.Close()
@@ -145,7 +149,7 @@ func (b *DuckDB) Close() error {
 	if b.aside != nil {
 		_ = b.aside.Close() // closed before, or for good
 	}
-	return errors.Join(b.db.Close(), os.RemoveAll(b.directory))
+	return errors.Join(b.db.Close(), b.remove())
 }
 
 // Admit is described at Backend.

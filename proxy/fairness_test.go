@@ -25,10 +25,15 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 	for range most {
 		<-begun
 	}
-	drawn := false
-	w.draw("alice", func() { drawn = true })
-	if !drawn || len(begun) != 0 {
-		t.Errorf("alice's was drawn: %v; %d more than %d of mallory's run", drawn, len(begun), most)
+	drawn := make(chan struct{})
+	wait.Go(func() { w.draw("alice", func() { close(drawn) }) })
+	select {
+	case <-drawn:
+	case <-time.After(30 * time.Second):
+		t.Error("alice's draw waits for mallory's")
+	}
+	if more := len(begun); more != 0 {
+		t.Errorf("%d more than %d of mallory's run", more, most)
 	}
 	close(stuck)
 	wait.Wait()

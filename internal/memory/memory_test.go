@@ -2,66 +2,9 @@ package memory
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 )
-
-const childOf = "DPPROXY_MEMORY_CHILD"
-
-// TestKilledProcessLeavesNothing: what a killed process leaves is removed by the next one, what a living one has is not.
-func TestKilledProcessLeavesNothing(t *testing.T) {
-	if root := os.Getenv(childOf); root != "" {
-		dir, err := within(root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := lock(dir); err != nil {
-			t.Fatal(err)
-		}
-		os.Stdout.WriteString(dir + "\n")
-		select {} // until it is killed
-	}
-	root := t.TempDir()
-	if _, err := within(root); err != nil {
-		t.Skip(err)
-	}
-	child := exec.Command(os.Args[0], "-test.run", "^TestKilledProcessLeavesNothing$")
-	child.Env = append(os.Environ(), childOf+"="+root)
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 4096)
-	n, err := out.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := strings.TrimSpace(string(line[:n]))
-	if err := os.WriteFile(filepath.Join(dir, "ledger.db"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	there := func() bool { _, err := os.Stat(dir); return err == nil }
-	later := time.Now().Add(time.Hour)
-	if sweep(root, later); !there() {
-		t.Error("removed while its owner lives")
-	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = child.Wait() // it was killed
-	if sweep(root, time.Now().Add(-time.Hour)); !there() {
-		t.Error("removed when it was young")
-	}
-	if sweep(root, later); there() {
-		t.Error("not removed after its owner was killed")
-	}
-}
 
 // TestDirIsRemoved: a directory is there while its test runs, and no longer.
 func TestDirIsRemoved(t *testing.T) {

@@ -17,34 +17,36 @@ const (
 	shellMark  = "$ "
 )
 
-// TestTour runs the statements of the README's tour through the real psql against a demo, and fails if one of them is no
-// longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With -update it writes the tour.
+// TestTour runs the statements of the tour, and of README's first minute, through the real psql against a demo, and fails if
+// one of them is no longer answered as it is there: with rows, or with the same SQLSTATE-bearing refusal. With -update it
+// writes what is answered.
 func TestTour(t *testing.T) {
 	kit.Beside(t)
-	const readme = "../../README.md"
-	text, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), tourBegin)
-	tour, after, ok2 := strings.Cut(rest, tourEnd)
-	if !ok || !ok2 {
-		t.Fatal("README has no tour")
-	}
 	rows := "20000"
 	if *kit.Update {
 		rows = "1000000"
 	}
-	p := kit.Demo(t, t.TempDir(), rows)
-	session := kit.StartPsql(t, p.Address, "analyst", "demo")
-	written := answeredAnew(tour, session.Run, func(statement, wanted, out string) {
-		if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*kit.Update {
-			t.Errorf("%s\nnow prints:\n%s", statement, out)
-		}
-	})
-	if *kit.Update {
-		if err := os.WriteFile(readme, []byte(before+tourBegin+strings.TrimRight(written, "\n")+"\n"+tourEnd+after), 0o644); err != nil {
+	for _, path := range []string{"../../README.md", "../../docs/tour.md"} {
+		text, err := os.ReadFile(path)
+		if err != nil {
 			t.Fatal(err)
+		}
+		before, rest, ok := strings.Cut(string(text), tourBegin)
+		tour, after, ok2 := strings.Cut(rest, tourEnd)
+		if !ok || !ok2 {
+			t.Fatalf("%s has no tour", path)
+		}
+		p := kit.Demo(t, t.TempDir(), rows)
+		session := kit.StartPsql(t, p.Address, "analyst", "demo")
+		written := answeredAnew(tour, session.Run, func(statement, wanted, out string) {
+			if strings.Contains(out, "ERROR:") != strings.Contains(wanted, "ERROR:") && !*kit.Update {
+				t.Errorf("%s\nnow prints:\n%s", statement, out)
+			}
+		})
+		if *kit.Update {
+			if err := os.WriteFile(path, []byte(before+tourBegin+strings.TrimRight(written, "\n")+"\n"+tourEnd+after), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-var Update = flag.Bool("update", false, "rewrite the README's tour and docs/mechanisms.md with real output from a million people")
+// Update has the documents that hold what the program prints written anew, and golden files.
+var Update = flag.Bool("update", false, "rewrite the tour (README.md, docs/tour.md) and docs/mechanisms.md with real output from a million people")
 
 // Demo starts `dpproxy demo` on a free port.
 func Demo(t *testing.T, dir, rows string) *Program {

@@ -1,0 +1,55 @@
+// Package scratch makes directories for files that need not outlive their process. The process holds a lock on its directory,
+// so that what a killed one left behind is known, and removed by the next that asks.
+package scratch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// settled is how old a directory is at least that is removed: a younger one may have been made and not be locked yet.
+const settled = time.Minute
+
+// New makes a directory below root, whose name begins with prefix, readable by this user alone. remove removes it.
+func New(root, prefix string) (dir string, remove func() error, err error) {
+	if dir, err = os.MkdirTemp(root, prefix); err != nil {
+		return "", nil, err
+	}
+	held, err := lock(dir)
+	if err != nil {
+		return "", nil, errors.Join(err, os.Remove(dir))
+	}
+	return dir, func() error { return errors.Join(os.RemoveAll(dir), held.Close()) }, nil
+}
+
+// Sweep removes such directories that no process holds any more.
+func Sweep(root, prefix string) { sweep(root, prefix, time.Now().Add(-settled)) }
+
+func sweep(root, prefix string, since time.Time) {
+	left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
+	for _, dir := range left {
+		if info, err := os.Stat(dir); err != nil || info.ModTime().After(since) {
+			continue
+		}
+		if held, err := lock(dir); err == nil {
+			_ = os.RemoveAll(dir) // another user's cannot be removed, and need not be
+			held.Close()
+		}
+	}
+}
+
+// lock locks a directory for as long as its file is open in this process: children do not inherit it.
+func lock(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,88 @@
+package structure
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	linked = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	cited  = regexp.MustCompile(`privacy rules? (\d+)(?:(?:,| and) (\d+))?`)
+	fenced = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
+)
+
+// read calls do with each file of the project whose name ends so.
+func read(t *testing.T, suffix string, do func(path, text string)) {
+	t.Helper()
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != "../.." && (strings.HasPrefix(name, ".") || name == "bin" || name == "demo") {
+			return fs.SkipDir
+		}
+		if d.IsDir() || !strings.HasSuffix(path, suffix) {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			do(path, string(text))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestDocumentsLink: what a document links to is there, and the index names every decision.
+func TestDocumentsLink(t *testing.T) {
+	index := ""
+	read(t, ".md", func(path, text string) {
+		if strings.HasSuffix(path, "docs/README.md") {
+			index = text
+		}
+		for _, m := range linked.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") || strings.HasPrefix(m[1], "mailto:") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
+		}
+	})
+	decisions, err := filepath.Glob("../../docs/adr/*.md")
+	if err != nil || len(decisions) == 0 {
+		t.Fatalf("no decisions: %v", err)
+	}
+	for _, path := range decisions {
+		if !strings.Contains(index, "(adr/"+filepath.Base(path)+")") {
+			t.Errorf("docs/README.md does not name %s", filepath.Base(path))
+		}
+	}
+}
+
+// TestRulesAreThere: a comment that cites a privacy rule cites one of docs/privacy.md.
+func TestRulesAreThere(t *testing.T) {
+	rules, err := os.ReadFile("../../docs/privacy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	read(t, ".go", func(path, text string) {
+		for _, m := range cited.FindAllStringSubmatch(text, -1) {
+			for _, n := range m[1:] {
+				if found++; n != "" && !strings.Contains(string(rules), "\n"+n+". **") {
+					t.Errorf("%s cites privacy rule %s, which docs/privacy.md does not have", path, n)
+				}
+			}
+		}
+	})
+	if found < 40 {
+		t.Errorf("%d rules are cited: the search is broken", found)
+	}
+}
