@@ -13,12 +13,13 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Backend is a private database.
 type Backend interface {
 	// Dialect is the SQL that the backend speaks.
-	Dialect() rewrite.Dialect
+	Dialect() dialect.Dialect
 	// Ready tells whether queries can be dispatched now, and whether the database would plan these ones, none of which it runs;
 	// its error is shown before any charge, without the database's text.
 	Ready(ctx context.Context, queries ...rewrite.Query) error

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 func TestCountsAreThoseOfTheRows(t *testing.T) {
@@ -151,9 +152,9 @@ func TestRunningQueryEndsAtTheDeadline(t *testing.T) {
 
 func TestExecuteRefusesWithoutRunning(t *testing.T) {
 	eachBackend(t, func(t *testing.T, h *house) {
-		other := rewrite.PostgreSQL
+		other := dialect.PostgreSQL
 		if h.Dialect() == other {
-			other = rewrite.DuckDB
+			other = dialect.DuckDB
 		}
 		foreign, err := rewrite.Render(measure(t, h.policy, "people"), other)
 		if err != nil {
@@ -188,7 +189,7 @@ func (l liar) groupsOf(q rewrite.Query) error {
 
 func TestCollectorRefusesWhatNoCountIs(t *testing.T) {
 	p := testPolicy(t, "duckdb:")
-	q, err := rewrite.Render(measure(t, p, "people", "sex"), rewrite.DuckDB)
+	q, err := rewrite.Render(measure(t, p, "people", "sex"), dialect.DuckDB)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
@@ -46,7 +47,7 @@ var _ Backend = (*DuckDB)(nil)
 func settled(directory string) []string {
 	return []string{
 		"SET GLOBAL TimeZone = 'UTC'", // text without a zone is UTC's
-		"SET GLOBAL temp_directory = " + quoteText(directory),
+		"SET GLOBAL temp_directory = " + dialect.QuoteText(directory),
 		"SET GLOBAL force_mbedtls_unsafe = true",
 		"SET GLOBAL temp_file_encryption = true",
 		fmt.Sprintf("SET GLOBAL threads = %d", runtime.GOMAXPROCS(0)),
@@ -132,17 +133,14 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+quoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
 		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil
 }
 
-// quoteText writes a text literal of DuckDB, which knows no escapes in it.
-func quoteText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
-
 // Dialect is described at Backend.
-func (b *DuckDB) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+func (b *DuckDB) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 // Close frees the embedded database, and removes what it left in files.
 func (b *DuckDB) Close() error {
@@ -272,7 +270,7 @@ func folded(schema, table, column string) place {
 
 // ReadPublic is described at Backend.
 func (b *DuckDB) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
-	return copyTable(t, rewrite.DuckDB, func(text string, add func([]*string) error) error {
+	return copyTable(t, dialect.DuckDB, func(text string, add func([]*string) error) error {
 		return b.eachRow(ctx, text, add)
 	})
 }
@@ -307,7 +305,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 // Inspect is described at Backend. The schema cannot change below a running backend: a file is attached read-only, and
 // memory belongs to this process.
 func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Dataset) ([]Finding, error) {
-	have, err := b.shape(ctx, placesOf(d, rewrite.DuckDB))
+	have, err := b.shape(ctx, placesOf(d, dialect.DuckDB))
 	if err != nil {
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
@@ -322,7 +320,7 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		if t.Analysed() {
 			continue
 		}
-		found := compareTable(t, have, rewrite.DuckDB)
+		found := compareTable(t, have, dialect.DuckDB)
 		for _, l := range b.leftOut {
 			if l.source == t.Source && t.File != "" {
 				found = append(found, Finding{Text: fmt.Sprintf("table %s: %s of its file have another number of fields than the header, and are left out", t.Name, l.lines)})
@@ -342,5 +340,5 @@ func (b *DuckDB) Inspect(ctx context.Context, p *policy.Policy, d *policy.Datase
 		b.log.Warn("the private database's views cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	return append(append(findings, overlaps...), numberFindings(d, have, rewrite.DuckDB)...), nil
+	return append(append(findings, overlaps...), numberFindings(d, have, dialect.DuckDB)...), nil
 }

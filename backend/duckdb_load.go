@@ -14,6 +14,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Files are read once, at the start, with the policy's declared types: every CSV field as text, then TRY_CAST. Nothing is
@@ -53,16 +54,16 @@ func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	if err != nil {
 		return err
 	}
-	schema, name := rewrite.Relation(s, rewrite.DuckDB)
-	within := rewrite.Catalog + "." + quoteName(schema)
+	schema, name := rewrite.Relation(s, dialect.DuckDB)
+	within := rewrite.Catalog + "." + dialect.QuoteName(schema)
 	if _, err := b.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+within); err != nil {
 		return errors.New("its schema cannot be created")
 	}
 	var items []string
 	for _, c := range columns {
-		items = append(items, "TRY_CAST("+quoteName(c.name)+" AS "+c.kind+") AS "+quoteName(c.name))
+		items = append(items, "TRY_CAST("+dialect.QuoteName(c.name)+" AS "+c.kind+") AS "+dialect.QuoteName(c.name))
 	}
-	create := "CREATE TABLE " + within + "." + quoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
+	create := "CREATE TABLE " + within + "." + dialect.QuoteName(name) + " AS SELECT " + strings.Join(items, ", ") + " FROM "
 	if strings.HasSuffix(strings.ToLower(file), ".parquet") {
 		reader, err := parquetReader(file)
 		if err != nil {
@@ -80,7 +81,7 @@ func (b *DuckDB) loadFile(ctx context.Context, s policy.Source, tables []*policy
 	if staged.all > 0 {
 		b.leftOut = append(b.leftOut, leftOut{tables[0].Source, staged})
 	}
-	for _, sql := range []string{create + within + "." + quoteName(staging), "DROP TABLE " + within + "." + quoteName(staging)} {
+	for _, sql := range []string{create + within + "." + dialect.QuoteName(staging), "DROP TABLE " + within + "." + dialect.QuoteName(staging)} {
 		if _, err := b.db.ExecContext(ctx, sql); err != nil {
 			return errors.New("cannot be read with the policy's columns")
 		}
@@ -111,9 +112,9 @@ func (b *DuckDB) stage(ctx context.Context, path, schema string, columns []fileC
 		if i < 0 {
 			return out, fmt.Errorf("has no column %s", column.name)
 		}
-		at, items = append(at, i), append(items, quoteName(column.name)+" VARCHAR")
+		at, items = append(at, i), append(items, dialect.QuoteName(column.name)+" VARCHAR")
 	}
-	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+rewrite.Catalog+"."+quoteName(schema)+"."+quoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "CREATE TABLE "+rewrite.Catalog+"."+dialect.QuoteName(schema)+"."+dialect.QuoteName(staging)+" ("+strings.Join(items, ", ")+")"); err != nil {
 		return out, errors.New("its texts cannot be stored")
 	}
 	conn, err := b.db.Conn(ctx)
@@ -218,7 +219,5 @@ func parquetReader(file string) (string, error) {
 	if _, err := os.Stat(file); err != nil {
 		return "", err
 	}
-	return "read_parquet(" + quoteText(file) + ", hive_partitioning = false)", nil
+	return "read_parquet(" + dialect.QuoteText(file) + ", hive_partitioning = false)", nil
 }
-
-func quoteName(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // The queries here read DuckDB's catalog alone.
@@ -72,7 +73,7 @@ ORDER BY 1, 2, k.constraint_index`
 
 // probe has DuckDB bind, without running it, a query that uses the table as measures can.
 func (b *DuckDB) probe(ctx context.Context, t *policy.Table) []Finding {
-	q, err := rewrite.Probe(t, rewrite.DuckDB)
+	q, err := rewrite.Probe(t, dialect.DuckDB)
 	if err == nil {
 		statement, prepareErr := b.db.PrepareContext(ctx, q.SQL())
 		if prepareErr == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Lined is how many statements for each place are in the line.
@@ -30,7 +31,7 @@ const (
 
 // engine is what the two backends do differently when they execute. Its errors stay in this package.
 type engine interface {
-	Dialect() rewrite.Dialect
+	Dialect() dialect.Dialect
 	groups(ctx context.Context, query rewrite.Query) ([]privacy.Group, error)
 }
 

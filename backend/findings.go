@@ -7,20 +7,20 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // accepted lists, for each declared type, the database's types whose every value is one of it, or becomes one without
 // failing. The first is the declared type itself.
-var accepted = map[rewrite.Dialect]map[policy.Type][]string{
-	rewrite.PostgreSQL: {
+var accepted = map[dialect.Dialect]map[policy.Type][]string{
+	dialect.PostgreSQL: {
 		policy.Bool: {"boolean"}, policy.Int2: {"smallint", "integer", "bigint"}, policy.Int4: {"integer", "smallint", "bigint"},
 		policy.Int8: {"bigint", "integer", "smallint"}, policy.Float4: {"real"}, policy.Float8: {"double precision", "real"},
 		policy.NumericType: {"numeric", "smallint", "integer", "bigint"}, policy.Text: {"text", "character varying", "character"},
 		policy.Varchar: {"character varying", "text", "character"}, policy.DateType: {"date"}, policy.UUID: {"uuid"},
 		policy.TimestampT: {"timestamp without time zone"}, policy.TimestampTZ: {"timestamp with time zone"},
 	},
-	rewrite.DuckDB: {
+	dialect.DuckDB: {
 		policy.Bool: {"BOOLEAN"}, policy.Int2: {"SMALLINT", "TINYINT", "UTINYINT", "INTEGER", "USMALLINT", "UINTEGER", "BIGINT"},
 		policy.Int4:   {"INTEGER", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "UINTEGER", "BIGINT"},
 		policy.Int8:   {"BIGINT", "TINYINT", "UTINYINT", "SMALLINT", "USMALLINT", "INTEGER", "UINTEGER", "UBIGINT", "HUGEINT"},
@@ -33,8 +33,8 @@ var accepted = map[rewrite.Dialect]map[policy.Type][]string{
 }
 
 // compareTable holds one table against the database's catalog.
-func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Finding {
-	schema, name := relationOf(t, dialect)
+func compareTable(t *policy.Table, have shape, in dialect.Dialect) []Finding {
+	schema, name := relationOf(t, in)
 	at := func(column string) (columnShape, bool) {
 		c, ok := have[place{schema, name, column}]
 		return c, ok
@@ -66,7 +66,7 @@ func compareTable(t *policy.Table, have shape, dialect rewrite.Dialect) []Findin
 	}
 	for _, c := range t.Columns {
 		if actual, ok := at(c.Source); ok {
-			list = append(list, compareColumn(c, actual, dialect)...)
+			list = append(list, compareColumn(c, actual, in)...)
 		} else {
 			list = append(list, Finding{Fatal: true, Text: fmt.Sprintf("table %s: column %s (%s) does not exist in the database", t.Name, c.Name, c.Source)})
 		}
@@ -88,7 +88,7 @@ func kindFindings(t *policy.Table, kind string) []Finding {
 var decimalType = regexp.MustCompile(`^DECIMAL\(\d+,(\d+)\)$`)
 
 // compareColumn holds one column's type against the policy's.
-func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect) []Finding {
+func compareColumn(c *policy.Column, actual columnShape, in dialect.Dialect) []Finding {
 	base, scale := actual.kindOf, actual.scale
 	if m := decimalType.FindStringSubmatch(base); m != nil {
 		base = "DECIMAL"
@@ -101,7 +101,7 @@ func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect
 		return nil
 	}
 	declared := c.Type.Format(c.Typmod)
-	types := accepted[dialect][c.Type]
+	types := accepted[in][c.Type]
 	if c.Blanks > 0 {
 		declared = fmt.Sprintf("char(%d)", c.Blanks)
 	}
@@ -113,7 +113,7 @@ func compareColumn(c *policy.Column, actual columnShape, dialect rewrite.Dialect
 		return nil
 	case base == "character":
 		return []Finding{{Text: where + ": declared as char(n), trailing blanks of constants do not count, as they do not there"}}
-	case dialect == rewrite.PostgreSQL && c.Blanks > 0:
+	case in == dialect.PostgreSQL && c.Blanks > 0:
 		return []Finding{{Text: where + ", where trailing blanks count"}}
 	case at > 0:
 		return []Finding{{Text: where + "; its values are read as the policy says"}}

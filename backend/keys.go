@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // comparedKeys lists the pairs of columns that the planner may compare: those that name units, those through which units
@@ -55,13 +56,13 @@ func (b *Postgres) keyFindings(ctx context.Context, d *policy.Dataset) []Finding
 }
 
 func (b *Postgres) compares(ctx context.Context, pair [2]*policy.Column) bool {
-	text, err := rewrite.CompareKeys(pair[0], pair[1], rewrite.PostgreSQL)
+	text, err := rewrite.CompareKeys(pair[0], pair[1], dialect.PostgreSQL)
 	if err != nil {
 		return false
 	}
 	var schemas, tables, columns []string
 	for _, k := range pair {
-		schema, name := rewrite.Relation(k.Table.Source, rewrite.PostgreSQL)
+		schema, name := rewrite.Relation(k.Table.Source, dialect.PostgreSQL)
 		schemas, tables, columns = append(schemas, schema), append(tables, name), append(columns, k.Source)
 	}
 	conflict := false

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Keys of different kinds of numbers do not compare as their values do. PostgreSQL converts whole numbers and numerics to
@@ -38,12 +38,12 @@ func unitTypeFindings(t *policy.Table, actual columnShape) []Finding {
 }
 
 // numberFindings holds the types of keys that measures may compare against each other.
-func numberFindings(d *policy.Dataset, have shape, dialect rewrite.Dialect) []Finding {
+func numberFindings(d *policy.Dataset, have shape, in dialect.Dialect) []Finding {
 	var list []Finding
 	for _, pair := range comparedKeys(d) {
 		var kinds, types [2]string
 		for i, k := range pair {
-			schema, name := relationOf(k.Table, dialect)
+			schema, name := relationOf(k.Table, in)
 			types[i] = have[place{schema, name, k.Source}].kindOf
 			kinds[i] = numberKind(types[i])
 		}
@@ -53,7 +53,7 @@ func numberFindings(d *policy.Dataset, have shape, dialect rewrite.Dialect) []Fi
 		where := fmt.Sprintf("table %s, column %s (%s), and table %s, column %s (%s)",
 			pair[0].Table.Name, pair[0].Source, types[0], pair[1].Table.Name, pair[1].Source, types[1])
 		switch {
-		case dialect == rewrite.DuckDB:
+		case in == dialect.DuckDB:
 			list = append(list, Finding{Text: where + ": keys are compared as text, in which equal numbers of these types differ; give both one type"})
 		case kinds[0] == "floating" || kinds[1] == "floating":
 			list = append(list, Finding{Fatal: true, Text: where + ": PostgreSQL compares them as floating numbers, which takes different keys for equal; give both one type"})

@@ -18,6 +18,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 func discard() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
@@ -194,7 +195,7 @@ func TestSortsGoToFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer small.Close()
-		file := quoteText(strings.TrimPrefix(h.policy.Backend.URL, "duckdb:"))
+		file := dialect.QuoteText(strings.TrimPrefix(h.policy.Backend.URL, "duckdb:"))
 		for _, s := range slices.Concat([]string{"SET GLOBAL memory_limit = '40MB'", "ATTACH " + file + " AS " + rewrite.Catalog + " (TYPE duckdb, READ_ONLY)"}, settled(directory), lockdown) {
 			if _, err := small.Exec(s); err != nil {
 				t.Fatal(s, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Two tables of a policy may show the same rows though they name different relations: a partition beside its parent, a view
@@ -55,7 +56,7 @@ func overlapFindings(ctx context.Context, tx pgx.Tx, p *policy.Policy, d *policy
 	tables := named(p)
 	var schemas, names []string
 	for _, t := range tables {
-		schema, name := rewrite.Relation(t.Source, rewrite.PostgreSQL)
+		schema, name := rewrite.Relation(t.Source, dialect.PostgreSQL)
 		schemas, names = append(schemas, schema), append(names, name)
 	}
 	rows, err := tx.Query(ctx, sharedSQL, schemas, names)
@@ -119,7 +120,7 @@ func (b *DuckDB) overlapFindings(ctx context.Context, p *policy.Policy, d *polic
 	reaches := make([]map[string]bool, len(tables))
 	for i, t := range tables {
 		reaches[i] = map[string]bool{}
-		schema, name := rewrite.Relation(t.Source, rewrite.DuckDB)
+		schema, name := rewrite.Relation(t.Source, dialect.DuckDB)
 		reach(conn, texts, strings.ToLower(schema+"."+name), reaches[i])
 	}
 	var list []Finding

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // readyTimeout bounds the look at the database before a charge.
@@ -77,7 +78,7 @@ func poolOf(ctx context.Context, config *pgxpool.Config, most int32) (*pgxpool.P
 }
 
 // Dialect is described at Backend.
-func (b *Postgres) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
+func (b *Postgres) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 
 // Close ends all connections.
 func (b *Postgres) Close() error {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // The queries here read PostgreSQL's catalogs alone. They run with an empty search_path, so that operators and functions
@@ -60,7 +61,7 @@ type pinnedShape struct {
 
 // datasetShape reads what the catalog says of a dataset's tables, and what its trusted SELECTs would show.
 func datasetShape(ctx context.Context, tx pgx.Tx, d *policy.Dataset) (shape, error) {
-	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(placesOf(d, rewrite.PostgreSQL))...)
+	rows, err := tx.Query(ctx, shapeSQL, shapeArguments(placesOf(d, dialect.PostgreSQL))...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 			if err != nil {
 				return err
 			}
-			findings = append(findings, compareTable(t, have, rewrite.PostgreSQL)...)
+			findings = append(findings, compareTable(t, have, dialect.PostgreSQL)...)
 			findings = append(findings, boundFinding(t, single)...)
 			findings = append(findings, pathFinding(t, sound)...)
 			keys, err := uniqueFindings(t, func(u rewrite.Unique) (bool, error) { return proven(ctx, tx, []rewrite.Unique{u}) })
@@ -159,7 +160,7 @@ func (b *Postgres) Inspect(ctx context.Context, p *policy.Policy, d *policy.Data
 		b.log.Warn("the private database's schema cannot be read", "cause", cause(err))
 		return nil, ErrUnavailable
 	}
-	findings = append(findings, numberFindings(d, have, rewrite.PostgreSQL)...)
+	findings = append(findings, numberFindings(d, have, dialect.PostgreSQL)...)
 	if !fatal(findings) {
 		findings = append(append(findings, b.probe(ctx, d)...), b.keyFindings(ctx, d)...)
 	}
@@ -176,7 +177,7 @@ func (b *Postgres) probe(ctx context.Context, d *policy.Dataset) []Finding {
 		if t.Public || t.Analysed() {
 			continue
 		}
-		q, err := rewrite.Probe(t, rewrite.PostgreSQL)
+		q, err := rewrite.Probe(t, dialect.PostgreSQL)
 		if err == nil {
 			err = b.look(ctx, defaultDeadline, func(tx pgx.Tx) error {
 				_, err := tx.Prepare(ctx, "", q.SQL())

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // What a database will not run is found before the charge: the very query that would run is planned, with its arguments and
@@ -37,7 +38,7 @@ func lookAgain(ctx context.Context, tx pgx.Tx, pinned []pinnedShape, queries []r
 	var batch pgx.Batch
 	batch.Queue(keptSQL)
 	for _, s := range pinned {
-		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, rewrite.PostgreSQL))...)
+		batch.Queue(shapeSQL, shapeArguments(placesOf(s.dataset, dialect.PostgreSQL))...)
 	}
 	for _, q := range queries {
 		for _, u := range q.Required() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // roleSQL lists what dpproxy's role can do besides reading: the fatal ones let it change data or escape the database.
@@ -71,7 +72,7 @@ func roleFindings(ctx context.Context, tx pgx.Tx, d *policy.Dataset) ([]Finding,
 const superuserFinding = "dpproxy's database role is a superuser; it needs to read the policy's tables and nothing else"
 
 func relationFindings(ctx context.Context, tx pgx.Tx, t *policy.Table) ([]Finding, error) {
-	schema, name := rewrite.Relation(t.Source, rewrite.PostgreSQL)
+	schema, name := rewrite.Relation(t.Source, dialect.PostgreSQL)
 	columns := []string{}
 	for _, c := range t.Columns {
 		columns = append(columns, c.Source)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // uniqueSQL asks whether no two rows share the values of some columns: the relation is a plain table without children, and has
@@ -40,7 +41,7 @@ const onlyPostgres = `pg_catalog.version() LIKE 'PostgreSQL %' AND pg_catalog.ve
 
 // uniqueArguments are those of uniqueSQL.
 func uniqueArguments(u rewrite.Unique) []any {
-	schema, name := rewrite.Relation(u.Table.Source, rewrite.PostgreSQL)
+	schema, name := rewrite.Relation(u.Table.Source, dialect.PostgreSQL)
 	unit := u.Columns[0]
 	if u.Nullable && u.Table.UnitColumn != "" { // rows are joined within a unit
 		unit = u.Table.UnitColumn
@@ -82,7 +83,7 @@ type uniqueKey struct {
 // proven tells whether constraints prove all that is needed. In DuckDB they hold in every snapshot: the schema cannot change.
 func (b *DuckDB) proven(needs []rewrite.Unique) bool {
 	return !slices.ContainsFunc(needs, func(u rewrite.Unique) bool {
-		schema, name := rewrite.Relation(u.Table.Source, rewrite.DuckDB)
+		schema, name := rewrite.Relation(u.Table.Source, dialect.DuckDB)
 		var columns []place
 		for _, c := range u.Columns {
 			columns = append(columns, folded(schema, name, c))

@@ -14,13 +14,14 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A public table is copied through the text forms of its values, which both databases write alike.
 
 // copyTable checks the table, reads it by read and makes values of the texts. Its errors name the table's columns and
 // nothing else.
-func copyTable(t *policy.Table, d rewrite.Dialect, read func(sql string, add func(row []*string) error) error) (privacy.Released[[][]policy.Value], error) {
+func copyTable(t *policy.Table, d dialect.Dialect, read func(sql string, add func(row []*string) error) error) (privacy.Released[[][]policy.Value], error) {
 	var none privacy.Released[[][]policy.Value]
 	sql, err := rewrite.Copy(t, d, t.MaxRows+1)
 	if err != nil {
@@ -88,7 +89,7 @@ func publicValue(t policy.Type, text string) (policy.Value, error) {
 
 // ReadPublic is described at Backend. A copy may take long: it has a connection of its own.
 func (b *Postgres) ReadPublic(ctx context.Context, t *policy.Table) (privacy.Released[[][]policy.Value], error) {
-	return copyTable(t, rewrite.PostgreSQL, func(sql string, add func([]*string) error) error {
+	return copyTable(t, dialect.PostgreSQL, func(sql string, add func([]*string) error) error {
 		conn, err := pgx.ConnectConfig(ctx, b.aside.Config().ConnConfig)
 		if err != nil {
 			return err

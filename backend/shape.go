@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // place names a column of the private database.
@@ -26,13 +27,13 @@ type columnShape struct {
 type shape map[place]columnShape
 
 // placesOf lists the columns that a dataset's tables read, the unit columns among them.
-func placesOf(d *policy.Dataset, dialect rewrite.Dialect) []place {
+func placesOf(d *policy.Dataset, in dialect.Dialect) []place {
 	var list []place
 	for _, t := range d.Tables {
 		if t.View.Text != "" {
 			continue
 		}
-		schema, name := rewrite.Relation(t.Source, dialect)
+		schema, name := rewrite.Relation(t.Source, in)
 		for _, key := range keyColumns(t) {
 			list = append(list, place{schema, name, key})
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A trusted SELECT is held against the policy as a table is: the database describes what it would show, and does not run it.
@@ -17,11 +18,11 @@ import (
 const kindTrusted = "trusted SELECT"
 
 // relationOf is where the shape has a table: a SELECT has a place of its own, in no schema.
-func relationOf(t *policy.Table, dialect rewrite.Dialect) (schema, name string) {
+func relationOf(t *policy.Table, in dialect.Dialect) (schema, name string) {
 	if t.View.Text != "" {
 		return "", t.Schema + "." + t.Name
 	}
-	return rewrite.Relation(t.Source, dialect)
+	return rewrite.Relation(t.Source, in)
 }
 
 // viewed are the columns of a SELECT that the policy names.
@@ -38,7 +39,7 @@ func viewed(t *policy.Table) []string {
 // viewShape adds what a trusted SELECT would show. One that PostgreSQL does not accept shows nothing. It is described within
 // a transaction of its own, which a failure does not end.
 func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) error {
-	whole, err := rewrite.DescribeView(t, rewrite.PostgreSQL)
+	whole, err := rewrite.DescribeView(t, dialect.PostgreSQL)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 	if err != nil {
 		return nil
 	}
-	schema, name := relationOf(t, rewrite.PostgreSQL)
+	schema, name := relationOf(t, dialect.PostgreSQL)
 	wanted := viewed(t)
 	for _, f := range described.Fields {
 		if !slices.Contains(wanted, f.Name) {
@@ -71,7 +72,7 @@ func viewShape(ctx context.Context, tx pgx.Tx, t *policy.Table, into shape) erro
 
 // viewShape adds what a trusted SELECT would show. One that DuckDB does not accept shows nothing.
 func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
-	whole, err := rewrite.DescribeView(t, rewrite.DuckDB)
+	whole, err := rewrite.DescribeView(t, dialect.DuckDB)
 	if err != nil {
 		return
 	}
@@ -80,7 +81,7 @@ func (b *DuckDB) viewShape(ctx context.Context, t *policy.Table, into shape) {
 		return
 	}
 	alone.Close()
-	schema, name := relationOf(t, rewrite.DuckDB)
+	schema, name := relationOf(t, dialect.DuckDB)
 	wanted := viewed(t)
 	err = b.eachRow(ctx, "SELECT column_name, column_type FROM (DESCRIBE "+whole+")", func(row []*string) error {
 		if row[0] == nil || row[1] == nil {

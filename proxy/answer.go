@@ -16,6 +16,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -178,16 +180,16 @@ func planningLimits(p *policy.Policy) planner.Limits {
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, outer.Query, *planner.Refusal) {
 	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.Dialect, log *slog.Logger) ([]rewrite.Query, rewrite.OuterQuery, *planner.Refusal) {
+func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *planner.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
-			return nil, rewrite.OuterQuery{}, planner.RefuseEnded(context.Cause(ctx))
+			return nil, outer.Query{}, planner.RefuseEnded(context.Cause(ctx))
 		}
 		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
@@ -201,23 +203,23 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed rewrite.
 		}
 		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-			return nil, rewrite.OuterQuery{}, planner.RefuseUnrendered()
+			return nil, outer.Query{}, planner.RefuseUnrendered()
 		}
 	}
 	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
-		return queries, rewrite.OuterQuery{}, nil
+		return queries, outer.Query{}, nil
 	}
-	outer, refusal := rewrite.Outer(plan, sandboxed)
-	return queries, outer, refusal
+	above, refusal := outer.Render(plan, sandboxed)
+	return queries, above, refusal
 }
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
 // engine cannot run is refused for free.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) *planner.Refusal {
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) *planner.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}
-	_, refusal := a.outerColumns(ctx, s, plan, outer)
+	_, refusal := a.outerColumns(ctx, s, plan, above)
 	return refusal
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // command is a statement with what a session must know to run it itself.
@@ -115,5 +116,5 @@ func quoteName(s string) string {
 	if plain {
 		return s
 	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	return dialect.QuoteName(s)
 }

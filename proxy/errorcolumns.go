@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -22,7 +22,7 @@ const redraws = 200
 // computed column takes the quantiles of its values over redraws of the noise around the released values: a parametric
 // bootstrap, which is post-processing. Rows of a redraw are matched by their columns without noise; where those do not
 // tell rows apart, or a row is seldom there, the bounds are NULL.
-func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64, released privacy.Released[sandbox.Rows]) (privacy.Released[sandbox.Rows], error) {
 	rows := released.Value()
 	if len(rows.Columns) != len(plan.Columns) {
 		return released, nil
@@ -32,7 +32,7 @@ func (a *Answerer) withErrors(ctx context.Context, s *Session, plan *planner.Pla
 		most := s.Policy.Server.Limits.StatementMemory / 2
 		size := int64(0)
 		for range redraws {
-			again, err := a.redraw(ctx, s, plan, outer, ids)
+			again, err := a.redraw(ctx, s, plan, above, ids)
 			if err != nil {
 				return released, err
 			}
@@ -67,7 +67,7 @@ func needsRedraws(plan *planner.Plan) bool {
 }
 
 // redraw runs the outer query once more on fresh noise around the released values.
-func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, ids []int64) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, ids []int64) (privacy.Released[sandbox.Rows], error) {
 	readings, err := a.readings(s, plan, ids)
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
@@ -79,7 +79,7 @@ func (a *Answerer) redraw(ctx context.Context, s *Session, plan *planner.Plan, o
 	if err != nil {
 		return privacy.Released[sandbox.Rows]{}, err
 	}
-	return a.postProcess(ctx, s, plan, outer, leaves)
+	return a.postProcess(ctx, s, plan, above, leaves)
 }
 
 // collect files the rows of one redraw under their columns without noise. A key seen twice in one redraw tells nothing

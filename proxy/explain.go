@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // explanation is the plan of a SELECT as EXPLAIN shows it, in text and JSON alike. It is made without a charge and
@@ -58,19 +59,19 @@ type explainedColumn struct {
 
 // explain describes a plan.
 func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *planner.Refusal) {
-	queries, outer, refusal := a.render(ctx, plan)
+	queries, above, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return explanation{}, refusal
 	}
 	a.renderSteps(plan, queries)
-	e := explained(plan, queries, outer)
+	e := explained(plan, queries, above)
 	e.Balance = a.balanceAfter(ctx, s, plan.Cost)
 	return e, a.explainFinds(ctx, plan, &e)
 }
 
 // explained describes a plan and its SQL.
-func explained(plan *planner.Plan, queries []rewrite.Query, outer rewrite.OuterQuery) explanation {
-	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: outer.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
+func explained(plan *planner.Plan, queries []rewrite.Query, above outer.Query) explanation {
+	e := explanation{Cost: plan.Cost.String(), Confidence: plan.Confidence.Float(), Outer: outerText(plan), OuterSQL: above.SQL, Notes: plan.Notes, Leaves: []explainedLeaf{}}
 	if plan.Cost.IsZero() {
 		e.Cost = "nothing"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -41,7 +42,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement
 type readied struct {
 	plan    *planner.Plan
 	queries []rewrite.Query
-	outer   rewrite.OuterQuery
+	outer   outer.Query
 	errors  []string // how exact it will be
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -29,7 +29,7 @@ type Pricer struct {
 	Each    bool             // each statement is priced by itself
 	Held    []ledger.Release // what she has paid for
 	Balance ledger.Balance   // her account
-	Private rewrite.Dialect  // of the private database
+	Private dialect.Dialect  // of the private database
 	Engine  sandbox.Engine   // nil: outer queries are written for PostgreSQL and not tried
 	Now     time.Time
 	Log     *slog.Logger
@@ -194,19 +194,19 @@ func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) 
 	if refusal != nil {
 		return out.refused(refusal)
 	}
-	sandboxed := rewrite.PostgreSQL
+	sandboxed := dialect.PostgreSQL
 	if p.Engine != nil {
 		sandboxed = p.Engine.Dialect()
 	}
-	queries, outer, refusal := render(context.Background(), plan, p.Private, sandboxed, p.Log)
+	queries, above, refusal := render(context.Background(), plan, p.Private, sandboxed, p.Log)
 	if refusal == nil && plan.Outer.Direct == nil && p.Engine != nil {
-		_, refusal = (&Answerer{engine: p.Engine, log: p.Log, workers: NewWorkers(0, 0)}).outerColumns(ctx, s, plan, outer)
+		_, refusal = (&Answerer{engine: p.Engine, log: p.Log, workers: NewWorkers(0, 0)}).outerColumns(ctx, s, plan, above)
 	}
 	if refusal != nil {
 		return out.refused(refusal)
 	}
 	out.Status, out.Cost, out.Error, out.Notes = PricedAnswered, plan.Cost, errorText(plan), plan.Notes
-	for _, l := range explained(plan, queries, outer).Leaves {
+	for _, l := range explained(plan, queries, above).Leaves {
 		out.Leaves = append(out.Leaves, PricedLeaf{SQL: l.SQL, Table: l.Table, Kind: l.Kind, Source: l.Source, Mechanism: l.Mechanism, Cost: l.Cost, Errors: l.Errors})
 	}
 	left := p.Left()

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -151,7 +151,7 @@ func leafColumns(leaf *planner.Leaf) []sandbox.Column {
 }
 
 // postProcess runs the outer query over the released tables: in Go where it is trivial, else in the sandbox.
-func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query, leaves []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
 	if d := plan.Outer.Direct; d != nil {
 		input := privacy.Published(sandbox.Rows{Data: [][]policy.Value{nil}})
 		if d.Leaf >= 0 {
@@ -166,7 +166,7 @@ func (a *Answerer) postProcess(ctx context.Context, s *Session, plan *planner.Pl
 	}
 	var rows privacy.Released[sandbox.Rows]
 	err = a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
-		rows, err = a.engine.Query(ctx, session, outer, append(own, leaves...))
+		rows, err = a.engine.Query(ctx, session, above, append(own, leaves...))
 		return err
 	})
 	return rows, err

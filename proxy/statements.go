@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -78,11 +78,11 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 	if refusal != nil {
 		return planner.Description{}, refusal
 	}
-	outer, refusal := rewrite.Outer(plan, a.engine.Dialect())
+	above, refusal := outer.Render(plan, a.engine.Dialect())
 	if refusal != nil {
 		return planner.Description{}, refusal
 	}
-	columns, refusal := a.outerColumns(ctx, s, plan, outer)
+	columns, refusal := a.outerColumns(ctx, s, plan, above)
 	if refusal != nil {
 		return planner.Description{}, refusal
 	}
@@ -100,14 +100,14 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 }
 
 // outerColumns are the columns of an outer query, over leaves without rows.
-func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, outer rewrite.OuterQuery) ([]sandbox.Column, *planner.Refusal) {
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) ([]sandbox.Column, *planner.Refusal) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
 	}
 	var columns []sandbox.Column
 	err := a.workers.ask(ctx, s, func(session sandbox.Session) (err error) {
-		columns, err = a.engine.Describe(ctx, session, outer, tables)
+		columns, err = a.engine.Describe(ctx, session, above, tables)
 		return err
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Runs of alarms live in this process: the noisy threshold is in memory alone. Each yes is a step in the ledger before it is
@@ -214,7 +215,7 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 }
 
 // renderAlarms writes the questions that a plan has for a run, and returns the first for EXPLAIN.
-func renderAlarms(plan *planner.Plan, measure int, private rewrite.Dialect) (first rewrite.Query, err error) {
+func renderAlarms(plan *planner.Plan, measure int, private dialect.Dialect) (first rewrite.Query, err error) {
 	some := false
 	for _, leaf := range plan.Leaves {
 		for _, c := range leaf.Counts {

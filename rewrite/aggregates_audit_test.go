@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // aggregateForms are how an aggregate may be called over the rows of visits; AGG is its name.
@@ -34,7 +34,7 @@ func TestAuditHoldsEveryAggregate(t *testing.T) {
 	if rows.Err() != nil {
 		t.Fatal(rows.Err())
 	}
-	p := variants(t, rewrite.PostgreSQL)["add-remove"]
+	p := variants(t, dialect.PostgreSQL)["add-remove"]
 	for _, name := range all {
 		for _, form := range aggregateForms {
 			if slices.ContainsFunc([]int{0, 2}, func(alarms int) bool {

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // alarmStatements ask for a yes or no of every form of rows; the first ones of one table, whose run they share.
@@ -31,7 +32,7 @@ var alarmStatements = []string{
 const alarmsOfCalls = 3
 
 // alarmsOf are the questions of statements, with the spec of the run that each is asked of.
-func alarmsOf(t *testing.T, p *policy.Policy, d rewrite.Dialect, statements []string) (list []measured) {
+func alarmsOf(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []string) (list []measured) {
 	t.Helper()
 	c := contextOf(t, p, privacy.MicroEpsilon(1_000_000))
 	c.Settings.Alarms = 2

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // benchTables have one row a person, whom a constraint proves unique or not, and about five visits a person, of whom one in
@@ -62,7 +63,7 @@ var benchCases = []struct{ name, bounds, text string }{
 
 // plans are the ways to run a statement: the analyst's own SQL, what is sent where a constraint proves the bound, what is
 // sent where not, and the plans that were weighed against it. Where they bound alike they must answer alike.
-func plans(t *testing.T, p *policy.Policy, d rewrite.Dialect, text string) (names, sqls []string, args [][]any) {
+func plans(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (names, sqls []string, args [][]any) {
 	t.Helper()
 	m := measureOf(t, p, text)
 	q, err := rewrite.Render(m, d)
@@ -111,7 +112,7 @@ func unitedPlan(sql string) string {
 // TestBenchBounds prints what bounding costs beside the same SQL without it; it asserts only that plans agree.
 func TestBenchBounds(t *testing.T) {
 	rows := benchRows(t)
-	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
+	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		t.Run(d.String(), func(t *testing.T) {
 			run, _ := benchEngine(t, d, rows)
 			for _, c := range benchCases {
@@ -122,7 +123,7 @@ func TestBenchBounds(t *testing.T) {
 }
 
 // benchBound prints the medians of three runs of each plan, by turns.
-func benchBound(t *testing.T, d rewrite.Dialect, run func(text string, args []any) string, bounds, text string) {
+func benchBound(t *testing.T, d dialect.Dialect, run func(text string, args []any) string, bounds, text string) {
 	head, _, _ := strings.Cut(groupPolicy, "datasets:")
 	p, err := policy.Parse([]byte(head+"datasets:"+strings.Replace(benchColumns, "BOUNDS", bounds, 1)), "policy.yaml")
 	if err != nil {
@@ -163,10 +164,10 @@ func benchRows(t *testing.T) string {
 
 // benchEngine fills a database and returns how to run a query in it, whose answer is its rows' text, sorted, and how many
 // milliseconds its processors have worked.
-func benchEngine(t *testing.T, d rewrite.Dialect, rows string) (func(text string, args []any) string, func() float64) {
+func benchEngine(t *testing.T, d dialect.Dialect, rows string) (func(text string, args []any) string, func() float64) {
 	t.Helper()
 	script := strings.NewReplacer("ROWS", rows)
-	if d == rewrite.DuckDB {
+	if d == dialect.DuckDB {
 		db, err := sql.Open("duckdb", t.TempDir()+"/bench.duckdb")
 		if err != nil {
 			t.Fatal(err)

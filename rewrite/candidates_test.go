@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // candidateStatements count private rows by what they meet of a public list.
@@ -61,10 +62,10 @@ func TestCandidatesCountWhatTheSQLSays(t *testing.T) {
 	t.Logf("seed %d", seed)
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
 	t.Run("DuckDB", func(t *testing.T) {
-		candidatesOn(t, p, rewrite.DuckDB, duckEngine(t, fill), duckTexts(t, fill))
+		candidatesOn(t, p, dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill))
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		candidatesOn(t, p, rewrite.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill))
+		candidatesOn(t, p, dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill))
 	})
 }
 
@@ -92,7 +93,7 @@ func planOf(t *testing.T, text string, c planner.Context) *planner.Plan {
 	return plan
 }
 
-func candidatesOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine, own texts) {
+func candidatesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine, own texts) {
 	c := contextOf(t, p, p.Datasets[0].Defaults.Epsilon)
 	cellsOf := func(t *testing.T, plan *planner.Plan) [][]int64 {
 		cells := make([][]int64, len(plan.Measures))

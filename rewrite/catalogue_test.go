@@ -16,11 +16,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // everyQuery writes the SQL of the golden and random measures and of all statements under all policies of the neighbour
 // tests, each once, sorted by which tables it reads.
-func everyQuery(t *testing.T, d rewrite.Dialect) (fixture, clinic []string) {
+func everyQuery(t *testing.T, d dialect.Dialect) (fixture, clinic []string) {
 	t.Helper()
 	seen := map[string]bool{}
 	take := func(list []string, q rewrite.Query) []string {
@@ -242,10 +243,10 @@ func duckName(v map[string]any) string {
 
 // unlisted are those parts that the catalogue does not have. DuckDB's functions are looked up without their types, which
 // its parser does not know.
-func unlisted(d rewrite.Dialect, parts []string) []string {
+func unlisted(d dialect.Dialect, parts []string) []string {
 	listed := map[string]bool{}
 	for _, s := range rewrite.Catalogue() {
-		if d == rewrite.PostgreSQL {
+		if d == dialect.PostgreSQL {
 			for _, p := range s.PostgreSQL {
 				listed[p] = true
 			}
@@ -268,7 +269,7 @@ func bare(p string) string {
 
 // plant is what a mistake would write into SQL.
 type plant struct {
-	dialect rewrite.Dialect
+	dialect dialect.Dialect
 	name    string
 	sql     func(string) string
 }
@@ -278,12 +279,12 @@ func planted(pattern, with string) func(string) string {
 }
 
 var plants = []plant{
-	{rewrite.PostgreSQL, "a logarithm", planted(`pg_catalog\.count\(\*\)`, "pg_catalog.sum(pg_catalog.ln(1))")},
-	{rewrite.PostgreSQL, "text read as a number", planted(`t\."age"`, `(t."city")::pg_catalog.int4`)},
-	{rewrite.PostgreSQL, "an implicit cast of a double", planted(`t\."score"`, `pg_catalog.sqrt(t."age")`)},
-	{rewrite.DuckDB, "a cast that is not tried", planted(`TRY_CAST\(t\."city" AS VARCHAR\)`, `CAST(t."city" AS UUID)`)},
-	{rewrite.DuckDB, "a square root", planted(`TRY_CAST\(t\."age" AS BIGINT\)`, `sqrt(TRY_CAST(t."age" AS BIGINT))`)},
-	{rewrite.DuckDB, "an error by hand", planted(`count\(\*\)`, `sum(error('x'))`)},
+	{dialect.PostgreSQL, "a logarithm", planted(`pg_catalog\.count\(\*\)`, "pg_catalog.sum(pg_catalog.ln(1))")},
+	{dialect.PostgreSQL, "text read as a number", planted(`t\."age"`, `(t."city")::pg_catalog.int4`)},
+	{dialect.PostgreSQL, "an implicit cast of a double", planted(`t\."score"`, `pg_catalog.sqrt(t."age")`)},
+	{dialect.DuckDB, "a cast that is not tried", planted(`TRY_CAST\(t\."city" AS VARCHAR\)`, `CAST(t."city" AS UUID)`)},
+	{dialect.DuckDB, "a square root", planted(`TRY_CAST\(t\."age" AS BIGINT\)`, `sqrt(TRY_CAST(t."age" AS BIGINT))`)},
+	{dialect.DuckDB, "an error by hand", planted(`count\(\*\)`, `sum(error('x'))`)},
 }
 
 // TestCatalogue: generated SQL holds nothing but what the catalogue lists.
@@ -291,7 +292,7 @@ func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	pg, duck := postgresConn(t, fixtureTables(t, false)), duckDB(t, nil)
 	clinic := postgresConn(t, neighbourTables)
-	for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 		first, second := everyQuery(t, d)
 		texts := 0
 		used := map[string]bool{}
@@ -299,7 +300,7 @@ func TestCatalogue(t *testing.T) {
 			for _, text := range list {
 				var parts []string
 				switch {
-				case d == rewrite.DuckDB:
+				case d == dialect.DuckDB:
 					parts = duckParts(t, duck, text)
 				case i == 0:
 					parts = postgresParts(t, pg, text)
@@ -318,8 +319,8 @@ func TestCatalogue(t *testing.T) {
 		}
 		t.Logf("%s: %d texts, %d different functions, operators, casts and kinds of nodes", d, texts, len(used))
 		for _, s := range rewrite.Catalogue() {
-			for _, p := range map[rewrite.Dialect][]string{rewrite.PostgreSQL: s.PostgreSQL, rewrite.DuckDB: s.DuckDB}[d] {
-				if !s.Total && !used[p] && (d == rewrite.PostgreSQL || !used[bare(p)]) {
+			for _, p := range map[dialect.Dialect][]string{dialect.PostgreSQL: s.PostgreSQL, dialect.DuckDB: s.DuckDB}[d] {
+				if !s.Total && !used[p] && (d == dialect.PostgreSQL || !used[bare(p)]) {
 					t.Errorf("%s: %s is in the catalogue, and nothing was written with it", d, p)
 				}
 			}
@@ -341,7 +342,7 @@ func TestCatalogueFindsPlants(t *testing.T) {
 			if text == q.SQL() {
 				continue
 			}
-			if p.dialect == rewrite.DuckDB {
+			if p.dialect == dialect.DuckDB {
 				found = len(unlisted(p.dialect, duckParts(t, duck, text))) > 0
 			} else if _, err := pg.Prepare(context.Background(), "", text); err == nil { // else PostgreSQL itself refuses its types
 				found = len(unlisted(p.dialect, postgresParts(t, pg, text))) > 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // worstPostgres are values of each type at the ends of what PostgreSQL holds.
@@ -122,8 +123,8 @@ func totalDuck() map[string]string {
 }
 
 // alsoTotal are calls of entries whose arguments have no one type, or none: of each dialect, the entry and a query.
-var alsoTotal = map[rewrite.Dialect]map[string]string{
-	rewrite.PostgreSQL: {
+var alsoTotal = map[dialect.Dialect]map[string]string{
+	dialect.PostgreSQL: {
 		"array_position(anycompatiblearray,anycompatible)": "SELECT count(pg_catalog.array_position(ARRAY['a', '']::text[], x)) FROM " + valuesOf(worstPostgres["text"], "text", "a"),
 		"unnest(anyarray)": "SELECT count(x) FROM pg_catalog.unnest(ARRAY[NULL, '', 'a']::text[]) AS x",
 		"count()":          "SELECT pg_catalog.count(*) FROM " + valuesOf(worstPostgres["numeric"], "numeric", "a"),
@@ -131,7 +132,7 @@ var alsoTotal = map[rewrite.Dialect]map[string]string{
 		"row_number()":     "SELECT count(r) FROM (SELECT pg_catalog.row_number() OVER (PARTITION BY x ORDER BY x) AS r FROM " + valuesOf(worstPostgres["text"], "text", "a") + ") AS q",
 		"dense_rank()":     "SELECT count(r) FROM (SELECT pg_catalog.dense_rank() OVER (ORDER BY x) AS r FROM " + valuesOf(worstPostgres["numeric"], "numeric", "a") + ") AS q",
 	},
-	rewrite.DuckDB: {
+	dialect.DuckDB: {
 		"list_position(VARCHAR[], VARCHAR)": "SELECT count(list_position(['a', '', NULL], x)) FROM " + valuesOf(worstDuck["VARCHAR"], "VARCHAR", "a"),
 		"list_position(UUID[], UUID)":       "SELECT count(list_position(CAST(['00000000-0000-0000-0000-000000000000'] AS UUID[]), x)) FROM " + valuesOf(worstDuck["UUID"], "UUID", "a"),
 		"range(BIGINT, BIGINT)":             "SELECT count(x) FROM (SELECT unnest(range(0, 1000)) AS x)",
@@ -146,9 +147,9 @@ var alsoTotal = map[rewrite.Dialect]map[string]string{
 var ofEachType = []string{"greatest(T, T)", "least(T, T)", "hash(ANY…)", "min(T)", "max(T)"}
 
 // uncalled are the total entries with arguments that no query calls.
-func uncalled(d rewrite.Dialect, queries map[string]string) (list []string) {
+func uncalled(d dialect.Dialect, queries map[string]string) (list []string) {
 	for _, s := range rewrite.Catalogue() {
-		for _, p := range map[rewrite.Dialect][]string{rewrite.PostgreSQL: s.PostgreSQL, rewrite.DuckDB: s.DuckDB}[d] {
+		for _, p := range map[dialect.Dialect][]string{dialect.PostgreSQL: s.PostgreSQL, dialect.DuckDB: s.DuckDB}[d] {
 			_, called := queries[p]
 			_, of := queries[p+" of "+"VARCHAR"]
 			name, _, call := strings.Cut(p, "(")
@@ -164,12 +165,12 @@ func uncalled(d rewrite.Dialect, queries map[string]string) (list []string) {
 func TestCatalogueIsTotal(t *testing.T) {
 	pg, duck := postgresConn(t, nil), duckDB(t, nil)
 	postgres, ducks := totalPostgres(), totalDuck()
-	maps.Copy(postgres, alsoTotal[rewrite.PostgreSQL])
-	maps.Copy(ducks, alsoTotal[rewrite.DuckDB])
-	if list := append(uncalled(rewrite.PostgreSQL, postgres), uncalled(rewrite.DuckDB, ducks)...); len(list) > 0 {
+	maps.Copy(postgres, alsoTotal[dialect.PostgreSQL])
+	maps.Copy(ducks, alsoTotal[dialect.DuckDB])
+	if list := append(uncalled(dialect.PostgreSQL, postgres), uncalled(dialect.DuckDB, ducks)...); len(list) > 0 {
 		t.Errorf("the catalogue says of %v that they are total, and nothing calls them", list)
 	}
-	if len(uncalled(rewrite.PostgreSQL, nil)) < 80 {
+	if len(uncalled(dialect.PostgreSQL, nil)) < 80 {
 		t.Error("entries that nothing calls are not found")
 	}
 	for name, query := range postgres {

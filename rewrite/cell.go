@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // cell writes the number of the cell of a normalised value n; it agrees with policy.Domain.Cell.
@@ -53,7 +54,7 @@ func (w *writer) steps(n string, least, most, step int64) string {
 		}
 		return w.quotient(n, step)
 	}
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		above := w.operate(n, "-", w.literal(strconv.FormatInt(least, 10), "numeric"))
 		return w.call("div", above, w.literal(strconv.FormatInt(step, 10), "numeric"))
 	}
@@ -74,7 +75,7 @@ func (w *writer) quotient(above string, step int64) string {
 // micros is the number of microseconds from 1970 to a finite moment, in UTC for a moment with a zone: the session's
 // zone has no part in it.
 func (w *writer) micros(n string) string {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return "epoch_us(" + n + ")"
 	}
 	return w.cast(w.operate("EXTRACT(EPOCH FROM "+n+")", "*", w.literal("1000000", "numeric")), "int8")
@@ -86,7 +87,7 @@ func (w *writer) decimalCell(c *policy.Column, n string) string {
 		w.fail("a step that is not positive")
 		return "NULL"
 	}
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		return w.call("div", w.operate(n, "-", w.constant(c, least)), w.constant(c, step))
 	}
 	d := w.decimal(c)

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // choiceStatements are compared with what the same SQL says on the database itself: one choice each, after its keys.
@@ -42,14 +43,14 @@ func TestChoicesLookAtWhatTheSQLSays(t *testing.T) {
 	t.Logf("seed %d", seed)
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
 	t.Run("DuckDB", func(t *testing.T) {
-		choicesOn(t, p, rewrite.DuckDB, duckEngine(t, fill), duckTexts(t, fill))
+		choicesOn(t, p, dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill))
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		choicesOn(t, p, rewrite.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill))
+		choicesOn(t, p, dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill))
 	})
 }
 
-func choicesOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine, own texts) {
+func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine, own texts) {
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A column's raw value is missing when it is NULL or NaN. Its normalised value is NULL, a value between the ends of an
@@ -27,7 +28,7 @@ func (w *writer) raw(c *policy.Column) string {
 		return w.call("left", w.text(column), strconv.Itoa(policy.MostKeyLength))
 	}
 	switch {
-	case w.dialect == DuckDB:
+	case w.dialect == dialect.DuckDB:
 		kind, err := ColumnType(c)
 		if err != nil {
 			w.fail("%v", err)
@@ -41,7 +42,7 @@ func (w *writer) raw(c *policy.Column) string {
 
 // text reads a column of text as it is stored.
 func (w *writer) text(column string) string {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return "TRY_CAST(" + column + " AS VARCHAR)"
 	}
 	return `(` + column + ` COLLATE pg_catalog."C")` // bytes decide equality and order
@@ -60,11 +61,11 @@ func (w *writer) missing(c *policy.Column) string {
 // isNaN is empty for a type without NaN.
 func (w *writer) isNaN(c *policy.Column, raw string) string {
 	switch {
-	case c.Type.Floating() && w.dialect == DuckDB:
+	case c.Type.Floating() && w.dialect == dialect.DuckDB:
 		return "isnan(" + raw + ")"
 	case c.Type.Floating():
 		return w.operate(raw, "=", w.literal("NaN", "float8"))
-	case c.Type == policy.NumericType && w.dialect == PostgreSQL:
+	case c.Type == policy.NumericType && w.dialect == dialect.PostgreSQL:
 		return w.operate(raw, "=", w.literal("NaN", "numeric"))
 	}
 	return ""
@@ -140,7 +141,7 @@ func (w *writer) normalisedEnum(c *policy.Column) string {
 	}
 	position, values := "list_position", w.values(c, d.Values)
 	list := "[" + strings.Join(values, ", ") + "]"
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		list, position = "ARRAY"+list, "array_position"
 	}
 	declared := w.operate(w.call(position, list, raw), "-", "1")

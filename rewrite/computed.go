@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // computed writes the rows of its input with sums of their columns. Nothing can fail: an operand is NULL or within its domain,
@@ -70,7 +71,7 @@ func (w *writer) computedColumn(sum planner.ComputedColumn, c *policy.Column) st
 		w.fail("a sum of numbers that are too large")
 		return "NULL"
 	}
-	if decimal && w.dialect == DuckDB {
+	if decimal && w.dialect == dialect.DuckDB {
 		kind, err := ColumnType(c)
 		if err != nil {
 			w.fail("%v", err)
@@ -84,7 +85,7 @@ func (w *writer) computedColumn(sum planner.ComputedColumn, c *policy.Column) st
 func (w *writer) operand(c *policy.Column, n string, sum *policy.Column) string {
 	decimal := sum.Type == policy.NumericType
 	switch {
-	case decimal && w.dialect == DuckDB && (c.Type.Integer() || c.Type == policy.NumericType):
+	case decimal && w.dialect == dialect.DuckDB && (c.Type.Integer() || c.Type == policy.NumericType):
 		return w.cast(n, fmt.Sprintf("DECIMAL(%d,%d)", maxWidth, w.decimal(sum).scale)) // wide enough for every sum on the way
 	case decimal && c.Type.Integer():
 		return w.cast(n, "numeric")
@@ -105,7 +106,7 @@ func (w *writer) times(n int64, decimal bool) string {
 	switch {
 	case !decimal:
 		return w.whole(n)
-	case w.dialect == DuckDB:
+	case w.dialect == dialect.DuckDB:
 		return w.cast("'"+strconv.FormatInt(n, 10)+"'", "DECIMAL(19,0)")
 	}
 	return w.literal(strconv.FormatInt(n, 10), "numeric")

@@ -8,11 +8,12 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Copy writes the query that reads a public table: its columns in policy order, as text, at most most rows.
-func Copy(t *policy.Table, d Dialect, most int) (string, error) {
-	if !t.Public || d != PostgreSQL && d != DuckDB {
+func Copy(t *policy.Table, d dialect.Dialect, most int) (string, error) {
+	if !t.Public || d != dialect.PostgreSQL && d != dialect.DuckDB {
 		return "", errors.New("rewrite: only public tables are copied")
 	}
 	w := &writer{composed: &composed{dialect: d}, table: t}
@@ -26,7 +27,7 @@ func Copy(t *policy.Table, d Dialect, most int) (string, error) {
 
 // Probe writes a query that uses every column of a private table in every way that a measure can. It is prepared and
 // never run: where the database accepts it, it accepts every measure of the table.
-func Probe(t *policy.Table, d Dialect) (Query, error) {
+func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
 	m := &planner.Measure{Table: t, Grain: t.Columns}
 	for _, c := range t.Columns {
 		if c.Domain == nil {
@@ -51,8 +52,8 @@ func Probe(t *policy.Table, d Dialect) (Query, error) {
 }
 
 // DescribeView writes a query that shows all that a trusted SELECT does. It is described and never run.
-func DescribeView(t *policy.Table, d Dialect) (string, error) {
-	if d != PostgreSQL && d != DuckDB {
+func DescribeView(t *policy.Table, d dialect.Dialect) (string, error) {
+	if d != dialect.PostgreSQL && d != dialect.DuckDB {
 		return "", errors.New("rewrite: no such dialect")
 	}
 	w := &writer{composed: &composed{dialect: d}, table: t}

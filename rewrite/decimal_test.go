@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestDecimalDomains takes numeric columns of many widths to the ends of what they store: no value fails, and each lies in
@@ -35,7 +36,7 @@ func TestDecimalDomains(t *testing.T) {
 		c := table.Columns[0]
 		rows := decimalRows(c)
 		m := &planner.Measure{Table: table, Grain: table.Columns, Counters: []planner.Pred{nil}}
-		q, err := rewrite.Render(m, rewrite.DuckDB)
+		q, err := rewrite.Render(m, dialect.DuckDB)
 		if err != nil {
 			t.Errorf("%s from %s to %s: %v", s.kind, s.min, s.max, err)
 			continue

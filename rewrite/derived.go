@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // derived writes the rows of a derived table: the unit u, what is used of its columns and keys.
@@ -116,7 +117,7 @@ func (w *writer) hasOther(a, b *writer, m *planner.Marked) string {
 	if m.Where != nil {
 		where = " WHERE " + b.predicate(m.Where)
 	}
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		for i := range own {
 			own[i], others[i] = w.cast(own[i], "text"), w.cast(others[i], "text")
 		}
@@ -258,7 +259,7 @@ func (w *writer) unitAggregate(g planner.UnitAggregate, c *policy.Column) string
 		switch {
 		case c.Type != policy.NumericType:
 			return w.cast(sum, "int8")
-		case w.dialect == DuckDB:
+		case w.dialect == dialect.DuckDB:
 			kind, err := ColumnType(c)
 			if err != nil {
 				w.fail("%v", err)

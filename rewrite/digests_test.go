@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // alikePolicy's columns differ in nothing but their names, and have no cells but those of their values: what tells two
@@ -192,7 +193,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 			continue
 		}
 		for _, m := range plan.Measures {
-			q, err := rewrite.Render(m, rewrite.DuckDB)
+			q, err := rewrite.Render(m, dialect.DuckDB)
 			if err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // discovery writes the query that finds the keys of an open column: each key's text, cut as everywhere else, and the
@@ -55,7 +56,7 @@ func (w *writer) foundValues(c *policy.Column) string {
 	}
 	list, alias := "["+strings.Join(values, ", ")+"]", w.found(c)
 	rows := "(SELECT unnest(" + list + ") AS v, unnest(range(1, " + strconv.Itoa(len(values)+1) + ")) AS i) AS " + alias
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		rows = w.call("unnest", "ARRAY"+list) + " WITH ORDINALITY AS " + alias + "(v, i)"
 	}
 	return rows + " ON " + w.operate(w.raw(c), "=", alias+".v")
@@ -77,7 +78,7 @@ func (w *writer) combination(c *policy.Column) string {
 
 // comma is that text.
 func (w *writer) comma() string {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return "','"
 	}
 	return "','::pg_catalog.text"

@@ -19,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
@@ -40,12 +41,12 @@ func TestEnginesAgreeWithTheTwin(t *testing.T) {
 		list = append(list, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
 		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
 	}
-	engines := map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill(true))}
+	engines := map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill(true))}
 	t.Run("PostgreSQL", func(t *testing.T) {
-		engines[rewrite.PostgreSQL] = postgresEngine(t, fill(false))
-		compareAll(t, rewrite.PostgreSQL, engines, peopleRows, visitsRows)
+		engines[dialect.PostgreSQL] = postgresEngine(t, fill(false))
+		compareAll(t, dialect.PostgreSQL, engines, peopleRows, visitsRows)
 	})
-	t.Run("DuckDB", func(t *testing.T) { compareAll(t, rewrite.DuckDB, engines, peopleRows, visitsRows) })
+	t.Run("DuckDB", func(t *testing.T) { compareAll(t, dialect.DuckDB, engines, peopleRows, visitsRows) })
 	threats.Reached(t, "T50", "%d measures on %d engines count what Go counts: expressions are evaluated in Go alone", len(withRandom(t))+len(otherOrders(t)), len(engines))
 }
 
@@ -95,7 +96,7 @@ func randomCuts(r *rand.Rand, grain []*policy.Column) [][]int {
 	return cuts
 }
 
-func compareAll(t *testing.T, d rewrite.Dialect, engines map[rewrite.Dialect]engine, peopleRows, visitsRows []stored) {
+func compareAll(t *testing.T, d dialect.Dialect, engines map[dialect.Dialect]engine, peopleRows, visitsRows []stored) {
 	for _, f := range append(withRandom(t), otherOrders(t)...) {
 		t.Run(f.name, func(t *testing.T) {
 			rows := peopleRows

@@ -22,14 +22,14 @@ func TestAuditFoundKeys(t *testing.T) {
 	const seed, alarm, wards = 515, stattest.Alarm(1e-7), 8
 	t.Logf("seed %d", seed)
 	answers := stattest.Length(40_000, 400_000)
-	for dialect, open := range groupDatabases(t) {
+	for d, open := range groupDatabases(t) {
 		for _, bounds := range []string{"max_groups_per_unit: 2\n        max_rows_per_group: 2", "max_rows_per_unit: 2"} {
-			t.Run(dialect.String()+", "+bounds[:8], func(t *testing.T) {
+			t.Run(d.String()+", "+bounds[:8], func(t *testing.T) {
 				p := openPolicy(t, bounds)
 				p.Datasets[0].Defaults.Epsilon = privacy.MicroEpsilon(1_000_000)
 				m := openPlan(t, p, groupStatements[0], holdsKeys{}).Finds[0]
 				db := open(t)
-				q, err := rewrite.Render(m, dialect)
+				q, err := rewrite.Render(m, d)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -22,7 +23,7 @@ func TestGoldenSQL(t *testing.T) {
 func golden(t *testing.T, name string, m *planner.Measure) {
 	t.Run(name, func(t *testing.T) {
 		got := ""
-		for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 			q, err := rewrite.Render(m, d)
 			if err != nil {
 				t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 const groupPolicy = `
@@ -135,9 +136,9 @@ func (d visitDatabase) fill(t *testing.T, rows []visitRow) {
 const visitTables = "CREATE SCHEMA clinic; CREATE TABLE clinic.people (person_id int, sex text); CREATE TABLE clinic.visits (visit int, who int, ward text, minutes int, day date);" +
 	"INSERT INTO clinic.people VALUES (0, 'f'), (1, 'm'), (2, 'f'), (3, NULL), (4, 'm')"
 
-func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) visitDatabase {
-	return map[rewrite.Dialect]func(t *testing.T) visitDatabase{
-		rewrite.DuckDB: func(t *testing.T) visitDatabase {
+func groupDatabases(t *testing.T) map[dialect.Dialect]func(t *testing.T) visitDatabase {
+	return map[dialect.Dialect]func(t *testing.T) visitDatabase{
+		dialect.DuckDB: func(t *testing.T) visitDatabase {
 			db, err := sql.Open("duckdb", "")
 			if err != nil {
 				t.Fatal(err)
@@ -154,7 +155,7 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) visitDa
 			store(t, "ATTACH ':memory:' AS private", "USE private", "SET threads = 1", visitTables)
 			return visitDatabase{store, duckQueries(db)}
 		},
-		rewrite.PostgreSQL: func(t *testing.T) visitDatabase {
+		dialect.PostgreSQL: func(t *testing.T) visitDatabase {
 			server := pgtest.Shared(t)
 			name := server.Database(t)
 			server.Exec(t, name, strings.Split(visitTables, ";")...)
@@ -177,7 +178,7 @@ func groupDatabases(t *testing.T) map[rewrite.Dialect]func(t *testing.T) visitDa
 }
 
 // cellsOf runs a measure's SQL and adds the groups up as a release does.
-func cellsOf(t *testing.T, m *planner.Measure, d rewrite.Dialect, run engine) []int64 {
+func cellsOf(t *testing.T, m *planner.Measure, d dialect.Dialect, run engine) []int64 {
 	t.Helper()
 	q, err := rewrite.Render(m, d)
 	if err != nil {
@@ -215,7 +216,7 @@ func (f *farthest) add(a, b []int64, s privacy.Sensitivity) {
 }
 
 // moved compares random databases with those that lack one unit's rows, in each statement.
-func moved(t *testing.T, open func(t *testing.T) visitDatabase, d rewrite.Dialect, trials, most int, run, claimed *policy.Policy) map[string]*farthest {
+func moved(t *testing.T, open func(t *testing.T) visitDatabase, d dialect.Dialect, trials, most int, run, claimed *policy.Policy) map[string]*farthest {
 	const seed = 31
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 7))

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // hugeText is a megabyte.
@@ -84,14 +85,14 @@ func hostileRows(table *policy.Table) []stored {
 }
 
 // hostileDatabases are both engines over the golden tables full of hostile rows.
-func hostileDatabases(t *testing.T) (peopleRows, visitsRows []stored, engines map[rewrite.Dialect]engine) {
+func hostileDatabases(t *testing.T) (peopleRows, visitsRows []stored, engines map[dialect.Dialect]engine) {
 	_, visits, people := tables(t)
 	peopleRows, visitsRows = hostileRows(people), hostileRows(visits)
 	fill := func(duck bool) []string {
 		list := append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", peopleSpecs, peopleRows, duck)...)
 		return append(list, schemaSQL(visits, "person_id", visitsSpecs, visitsRows, duck)...)
 	}
-	return peopleRows, visitsRows, map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill(true)), rewrite.PostgreSQL: postgresEngine(t, fill(false))}
+	return peopleRows, visitsRows, map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill(true)), dialect.PostgreSQL: postgresEngine(t, fill(false))}
 }
 
 // TestHostileRowsLieInGosCells: every golden and random measure, over rows of extreme values of every type, succeeds on both
@@ -104,14 +105,14 @@ func TestHostileRowsLieInGosCells(t *testing.T) {
 }
 
 // hostilePlants take away what keeps a function from failing.
-var hostilePlants = map[rewrite.Dialect][]plant{
-	rewrite.PostgreSQL: {
+var hostilePlants = map[dialect.Dialect][]plant{
+	dialect.PostgreSQL: {
 		{name: "floating numbers that were not normalised", sql: planted(`CASE WHEN \(t\."score".*? END AS`, `t."score" AS`)},
 		{name: "moments that were not normalised", sql: planted(`CASE WHEN \(t\."seen".*? END AS`, `t."seen" AS`)},
 		{name: "days that were not normalised", sql: planted(`CASE WHEN \(s\.x1 OPERATOR\(pg_catalog\.<\) '2000-01-01'.*? END\)`, `s.x1)`)},
 		{name: "whole numbers that were not normalised", sql: planted(`CASE WHEN \(t\."big".*? END`, `pg_catalog.abs(t."big")`)},
 	},
-	rewrite.DuckDB: {
+	dialect.DuckDB: {
 		{name: "moments that were not normalised", sql: planted(`CASE WHEN \(TRY_CAST\(t\."seen".*? END AS`, `t."seen" AS`)},
 		{name: "a cast that is not tried", sql: planted(`TRY_CAST\(t\."city" AS VARCHAR\)`, `CAST(t."city" AS DATE)::VARCHAR`)},
 	},
@@ -123,9 +124,9 @@ func TestHostileRowsFindPlants(t *testing.T) {
 	_, _, people := tables(t)
 	duck := duckDB(t, append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", peopleSpecs, peopleRows, true)...))
 	pg := postgresConn(t, append([]string{"CREATE SCHEMA clinic"}, schemaSQL(people, "person_id", peopleSpecs, peopleRows, false)...))
-	fails := map[rewrite.Dialect]func(text string, args []any) error{
-		rewrite.DuckDB: func(text string, args []any) error { return drained(duck, text, args) },
-		rewrite.PostgreSQL: func(text string, args []any) error {
+	fails := map[dialect.Dialect]func(text string, args []any) error{
+		dialect.DuckDB: func(text string, args []any) error { return drained(duck, text, args) },
+		dialect.PostgreSQL: func(text string, args []any) error {
 			values := make([][]byte, len(args))
 			for i, a := range args {
 				values[i] = []byte(a.(string))
@@ -184,10 +185,10 @@ var hostileClinic = map[string][][]string{
 }
 
 // hostileScript fills the neighbour tables: each value of a column meets each other column's at different strides.
-func hostileScript(d rewrite.Dialect) string {
+func hostileScript(d dialect.Dialect) string {
 	words := strings.NewReplacer("HUGE", "repeat('in', 500000)", "NUMERIC_NAN", "'NaN'::numeric", "LASTDAY", "DATE '5874897-12-31'", "FIRSTDAY", "DATE '4713-01-01 BC'",
 		"LASTMOMENT", "TIMESTAMP '294276-12-31 23:59:59.999999'", "FIRSTMOMENT", "TIMESTAMP '4713-01-01 00:00:00 BC'")
-	if d == rewrite.DuckDB {
+	if d == dialect.DuckDB {
 		words = strings.NewReplacer("HUGE", "repeat('in', 500000)", "NUMERIC_NAN", "NULL", "LASTDAY", "DATE '5881580-07-10'", "FIRSTDAY", "DATE '5877642-06-25 (BC)'",
 			"LASTMOMENT", "TIMESTAMP '294247-01-10 04:00:54.775806'", "FIRSTMOMENT", "TIMESTAMP '290309-12-22 (BC) 00:00:00'")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestJoinsCountWhatTheSQLSays runs the generated SQL of derived tables, and the analyst's own, on both engines.
@@ -23,17 +24,17 @@ func TestJoinsCountWhatTheSQLSays(t *testing.T) {
 	fill := joinRows(rand.New(rand.NewPCG(seed, 1)))
 	all := slices.Concat(joinStatements, viewStatements, lookupStatements, matchStatements, usingStatements, sumStatements)
 	t.Run("DuckDB", func(t *testing.T) {
-		joinsOn(t, parsedFor(t, joinPolicy, rewrite.DuckDB), rewrite.DuckDB, duckEngine(t, fill), duckTexts(t, fill), all)
+		joinsOn(t, parsedFor(t, joinPolicy, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill), all)
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		joinsOn(t, parsedFor(t, joinPolicy, rewrite.PostgreSQL), rewrite.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)
+		joinsOn(t, parsedFor(t, joinPolicy, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), all)
 	})
 }
 
 // parsedFor reads a policy whose trusted SELECTs are written for DuckDB, as the dialect writes them.
-func parsedFor(t *testing.T, text string, d rewrite.Dialect) *policy.Policy {
+func parsedFor(t *testing.T, text string, d dialect.Dialect) *policy.Policy {
 	t.Helper()
-	if d == rewrite.PostgreSQL {
+	if d == dialect.PostgreSQL {
 		text = strings.NewReplacer("private.clinic.", "clinic.", `url: "duckdb:warehouse.duckdb"`, `url: "postgres://dpproxy@127.0.0.1/prod"`).Replace(text)
 	}
 	p, err := policy.Parse([]byte(text), "policy.yaml")
@@ -46,7 +47,7 @@ func parsedFor(t *testing.T, text string, d rewrite.Dialect) *policy.Policy {
 	return p
 }
 
-func joinsOn(t *testing.T, p *policy.Policy, d rewrite.Dialect, generated engine, own texts, list []string) {
+func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine, own texts, list []string) {
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestJoinKeysAreOrderedByBytes: a collation may take different keys for equal. Which of a unit's rows are kept must not
@@ -21,7 +21,7 @@ func TestJoinKeysAreOrderedByBytes(t *testing.T) {
 		"INSERT INTO clinic.visits VALUES ('a', 1, 'A', 1, 1, DATE '2025-01-01', 1)"})
 	text := strings.Replace(neighbourPolicy, "max_rows_per_unit: 3\n        columns:\n          - {name: secs", "max_rows_per_unit: 1\n        columns:\n          - {name: secs", 1)
 	text = strings.ReplaceAll(text, "{name: visit, type: integer, keys: join}", "{name: visit, type: text, keys: join}")
-	m := measures(t, parsedFor(t, text, rewrite.PostgreSQL), rewrite.PostgreSQL,
+	m := measures(t, parsedFor(t, text, dialect.PostgreSQL), dialect.PostgreSQL,
 		[]string{`SELECT count(*) FROM calls WHERE visit IN (SELECT visit FROM visits)`}, privacy.MicroEpsilon(100_000))[0]
 	collated := regexp.MustCompile(`\(\((b\.j\d+)\)::pg_catalog\.text COLLATE pg_catalog\."C"\)`)
 	hashed := regexp.MustCompile(`\((b\.j\d+)\)::pg_catalog\.text, 128\)`)

@@ -4,12 +4,13 @@ import (
 	"errors"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it accepts
 // the comparison in every measure. It is prepared and never run.
-func CompareKeys(a, b *policy.Column, d Dialect) (string, error) {
-	if d != PostgreSQL && d != DuckDB {
+func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
+	if d != dialect.PostgreSQL && d != dialect.DuckDB {
 		return "", errors.New("rewrite: no such dialect")
 	}
 	w := &writer{composed: &composed{dialect: d, seen: map[string]string{}}, table: a.Table, alias: "a"}

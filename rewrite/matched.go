@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // onlyMatched tells a table of the policy, and one whose rows are that one's with public rows or with computed columns: such
@@ -69,7 +70,7 @@ func (w *writer) matched(m *planner.Matched) string {
 
 // integers is an array of small numbers.
 func (w *writer) integers(list []string) string {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return w.cast("["+strings.Join(list, ", ")+"]", "INTEGER[]")
 	}
 	return "'{" + strings.Join(list, ",") + "}'::pg_catalog.int4[]"

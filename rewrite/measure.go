@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // The SQL of a measure: the cells and counts, over the rows of its table (source.go) that satisfy the predicate.
@@ -89,7 +90,7 @@ func checkGroups(m *planner.Measure) error {
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
 // tables in proven; the keys in unique are enforced.
-func statement(m *planner.Measure, d Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
+func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
 	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
@@ -178,7 +179,7 @@ func (w *writer) relation(t *policy.Table) string {
 	}
 	schema, name := Relation(t.Source, w.dialect)
 	full := w.name(schema) + "." + w.name(name)
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return w.name(Catalog) + "." + full
 	}
 	return full
@@ -194,11 +195,11 @@ func (w *writer) view(t *policy.Table) string {
 
 // Relation returns the schema and name of a base relation in a database of that dialect. A source without a schema lies
 // in the dialect's default schema.
-func Relation(s policy.Source, d Dialect) (schema, name string) {
+func Relation(s policy.Source, d dialect.Dialect) (schema, name string) {
 	switch {
 	case s.Schema != "":
 		return s.Schema, s.Name
-	case d == DuckDB:
+	case d == dialect.DuckDB:
 		return "main", s.Name
 	default:
 		return "public", s.Name
@@ -262,7 +263,7 @@ type writer struct {
 
 // composed is what has been written of one query. The first failure is kept in err; what is written after it is void.
 type composed struct {
-	dialect Dialect
+	dialect dialect.Dialect
 	proven  []*policy.Table
 	unique  []planner.Unique
 	args    []any

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // neighbourPolicy is joinPolicy with one more table, whose join key is unique nowhere, and releases.
@@ -37,7 +38,7 @@ var neighbourPolicy = strings.Replace(strings.Replace(joinPolicy, "max_rows_per_
 
 // variants are the policies that the statements are measured under: both relations of neighbours, and all rules for values
 // outside domains and for NULL.
-func variants(t *testing.T, d rewrite.Dialect) map[string]*policy.Policy {
+func variants(t *testing.T, d dialect.Dialect) map[string]*policy.Policy {
 	t.Helper()
 	replaceOne := strings.NewReplacer("    accountant: pure\n", "    neighbors: replace-one\n    units: 50\n    accountant: pure\n")
 	ruled := strings.NewReplacer("max: 9, step: 1}}\n          - {name: cost", "max: 9, step: 1}, outside: clamp}\n          - {name: cost",
@@ -121,7 +122,7 @@ type fault struct {
 var sound = fault{name: "none", sql: func(s string) string { return s }, claimed: 1}
 
 // measures plans statements and writes their SQL.
-func measures(t *testing.T, p *policy.Policy, d rewrite.Dialect, statements []string, epsilon privacy.Epsilon) []measured {
+func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []string, epsilon privacy.Epsilon) []measured {
 	t.Helper()
 	confidence, err := mechanisms.NewConfidence(0.95)
 	if err != nil {
@@ -223,19 +224,19 @@ func float(n *big.Int) float64 {
 
 // database runs queries, and takes new rows.
 type database struct {
-	dialect rewrite.Dialect
+	dialect dialect.Dialect
 	run     engine
 	load    func(script string) error
 }
 
 func duckDatabase(t *testing.T) database {
 	db := duckDB(t, neighbourTables)
-	return database{rewrite.DuckDB, duckQueries(db), func(script string) error { _, err := db.Exec(script); return err }}
+	return database{dialect.DuckDB, duckQueries(db), func(script string) error { _, err := db.Exec(script); return err }}
 }
 
 func postgresDatabase(t *testing.T) database {
 	conn := postgresConn(t, neighbourTables)
-	return database{rewrite.PostgreSQL, postgresQueries(conn), func(script string) error {
+	return database{dialect.PostgreSQL, postgresQueries(conn), func(script string) error {
 		_, err := conn.PgConn().Exec(context.Background(), script).ReadAll()
 		return err
 	}}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // nullUnitStatements are over tables of which many rows name no unit; each of these is counted.
@@ -41,10 +41,10 @@ func TestNullUnitsCountWhatTheSQLSays(t *testing.T) {
 	for name, bound := range map[string]string{"rows": "max_rows_per_unit: 4\n", "groups": "max_groups_per_unit: 4\n        max_rows_per_group: 4\n"} {
 		text := strings.Replace(joinPolicy, "max_rows_per_unit: 4\n", bound+"        null_unit: each\n", 1)
 		t.Run("DuckDB, "+name, func(t *testing.T) {
-			joinsOn(t, parsedFor(t, text, rewrite.DuckDB), rewrite.DuckDB, duckEngine(t, fill), duckTexts(t, fill), nullUnitStatements)
+			joinsOn(t, parsedFor(t, text, dialect.DuckDB), dialect.DuckDB, duckEngine(t, fill), duckTexts(t, fill), nullUnitStatements)
 		})
 		t.Run("PostgreSQL, "+name, func(t *testing.T) {
-			joinsOn(t, parsedFor(t, text, rewrite.PostgreSQL), rewrite.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), nullUnitStatements)
+			joinsOn(t, parsedFor(t, text, dialect.PostgreSQL), dialect.PostgreSQL, postgresEngine(t, fill), postgresTexts(t, fill), nullUnitStatements)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // orderedPolicy has a column whose floating sums depend on their order, and one of many decimal places.
@@ -43,10 +44,10 @@ func TestT15OrderOfRows(t *testing.T) {
 	}
 	create := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, a double precision, b int)"}
 	duck, conn := duckDB(t, create), postgresConn(t, create)
-	run := map[rewrite.Dialect]engine{rewrite.DuckDB: duckQueries(duck), rewrite.PostgreSQL: postgresQueries(conn)}
-	exec := map[rewrite.Dialect]func(string) error{
-		rewrite.DuckDB:     func(s string) error { _, err := duck.Exec(s); return err },
-		rewrite.PostgreSQL: func(s string) error { _, err := conn.Exec(t.Context(), s); return err },
+	run := map[dialect.Dialect]engine{dialect.DuckDB: duckQueries(duck), dialect.PostgreSQL: postgresQueries(conn)}
+	exec := map[dialect.Dialect]func(string) error{
+		dialect.DuckDB:     func(s string) error { _, err := duck.Exec(s); return err },
+		dialect.PostgreSQL: func(s string) error { _, err := conn.Exec(t.Context(), s); return err },
 	}
 	m := alikePlan(t, p, "SELECT sum(a) FROM people").Measures[0]
 	all := make([]int, len(values))

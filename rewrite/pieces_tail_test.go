@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestTheLastPieceMayBeLonger: where a column's pieces are of one length but for a longer last one, each row is in the piece
@@ -24,7 +25,7 @@ func TestTheLastPieceMayBeLonger(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("(%d, %s, 1)", i+1, a))
 	}
 	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, a int, b int)", "INSERT INTO clinic.people VALUES " + strings.Join(rows, ", ")}
-	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		for text, want := range map[string][]int64{
 			"SELECT least(a / 1000, 80), count(*) FROM people GROUP BY 1":                   {1, 1, 1, 1, 4},
 			"SELECT least((a + 500) / 1000, 80), count(*) FROM people GROUP BY 1":           {1, 2, 5},

@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Predicates are positive: a comparison with NULL is NULL, and a condition takes that as not true.
@@ -128,7 +129,7 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 		return "false"
 	}
 	number := w.cast(w.number(c, n), "int4")
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return number + " IN (" + strings.Join(list, ", ") + ")"
 	}
 	return number + " OPERATOR(pg_catalog.=) ANY ('{" + strings.Join(list, ",") + "}'::pg_catalog.int4[])"
@@ -155,7 +156,7 @@ func (w *writer) compare(p planner.Compare) string {
 	case above || below:
 		return "false"
 	}
-	if v, isNumeric := p.Value.(policy.Numeric); isNumeric && w.dialect == DuckDB {
+	if v, isNumeric := p.Value.(policy.Numeric); isNumeric && w.dialect == dialect.DuckDB {
 		return w.compareDecimal(p, n, v)
 	}
 	return w.operate(n, p.Op, w.constant(p.Column, p.Value))

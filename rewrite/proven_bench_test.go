@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // provenCases need no bounding: a constraint proves that a person has one row.
@@ -34,7 +34,7 @@ func TestBenchProven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
+	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		run, cpu := benchEngine(t, d, rows)
 		for _, text := range provenCases {
 			_, sqls, args := plans(t, p, d, text)

@@ -10,13 +10,14 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestRenderRefuses: what cannot be written exactly is refused, before any charge.
 func TestRenderRefuses(t *testing.T) {
-	dialects := []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB}
+	dialects := []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB}
 	for name, c := range map[string]struct {
-		dialects []rewrite.Dialect
+		dialects []dialect.Dialect
 		spoil    func(m *planner.Measure)
 		want     string
 	}{
@@ -75,7 +76,7 @@ func TestNamesAreQuoted(t *testing.T) {
 	visits.Source = policy.Source{Schema: `s"; DROP TABLE x; --`, Name: `select`}
 	visits.UnitColumn = `per"son`
 	visits.Columns[0].Source = `'); --`
-	for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []planner.Pred{nil}}, d)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +92,7 @@ func TestNamesAreQuoted(t *testing.T) {
 // TestTextsTravelAsArguments: no text value of a policy or a query is in the SQL.
 func TestTextsTravelAsArguments(t *testing.T) {
 	for _, f := range features(t) {
-		for _, d := range []rewrite.Dialect{rewrite.PostgreSQL, rewrite.DuckDB} {
+		for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
 			q, err := rewrite.Render(f.measure, d)
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,6 @@
-// Package rewrite writes SQL: for the private database from a measure, for the sandbox from an outer query. Every token
-// is generated from the typed plan; constants travel as arguments or checked literals; names are quoted and
-// schema-qualified. User text never passes through. It does no I/O.
+// Package rewrite writes the SQL of a measure for the private database. Every token is generated from the typed plan;
+// constants travel as arguments or checked literals; names are quoted and schema-qualified. User text never passes through.
+// It does no I/O. What is asked of released tables is written by rewrite/outer.
 package rewrite
 
 import (
@@ -8,26 +8,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
-
-// Dialect is an SQL dialect.
-type Dialect uint8
-
-// The dialects. The zero value is invalid.
-const (
-	PostgreSQL Dialect = 1 + iota
-	DuckDB
-)
-
-func (d Dialect) String() string {
-	switch d {
-	case PostgreSQL:
-		return "PostgreSQL"
-	case DuckDB:
-		return "DuckDB"
-	}
-	return "invalid"
-}
 
 // Catalog is the name under which a DuckDB backend attaches the private tables. They lie outside the search path, so
 // nothing that their file defines can take the place of a built-in function.
@@ -43,7 +25,7 @@ type Query struct {
 	counters int
 	signed   []bool // by counter, those that may be below 0; nil: none
 	table    *policy.Table
-	dialect  Dialect
+	dialect  dialect.Dialect
 	made     bool
 	keyed    bool
 }
@@ -55,8 +37,8 @@ type text struct {
 }
 
 // Render writes the SQL of a measure.
-func Render(m *planner.Measure, d Dialect) (Query, error) {
-	if d != PostgreSQL && d != DuckDB {
+func Render(m *planner.Measure, d dialect.Dialect) (Query, error) {
+	if d != dialect.PostgreSQL && d != dialect.DuckDB {
 		return Query{}, errors.New("rewrite: no such dialect")
 	}
 	if err := checkMeasure(m); err != nil {
@@ -162,7 +144,7 @@ func Required(t *policy.Table) []Unique {
 }
 
 // Dialect is the dialect that the query is written in.
-func (q Query) Dialect() Dialect { return q.dialect }
+func (q Query) Dialect() dialect.Dialect { return q.dialect }
 
 // Table is the table that the query reads.
 func (q Query) Table() *policy.Table { return q.table }

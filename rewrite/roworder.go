@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Which rows of a unit stay within a bound, and which of its groups, is said by a hash of the unit and of the row's
@@ -111,7 +112,7 @@ func (w *writer) hashed(limbs []limb) string {
 // round is (state XOR x)·C mod (2^31 − 1).
 func (w *writer) round(state, x string, number int) string {
 	mixed := "xor(" + state + ", " + x + ")"
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		mixed = w.operate(state, "#", x)
 	}
 	return w.modulo(w.operate(mixed, "*", w.whole(hashConstants[number%4]&hashPrime)))
@@ -138,7 +139,7 @@ func (w *writer) keyLimb(t policy.Type, key string) limb {
 	switch {
 	case !t.Integer():
 		return w.textLimb(key)
-	case w.dialect == DuckDB:
+	case w.dialect == dialect.DuckDB:
 		key = "TRY_CAST(" + key + " AS BIGINT)"
 	}
 	return w.folded(key)
@@ -147,7 +148,7 @@ func (w *writer) keyLimb(t policy.Type, key string) limb {
 // textLimb is that of any value, by the beginning of its text: 28 bits of its MD5, which both engines have.
 func (w *writer) textLimb(value string) limb {
 	hex := w.call("left", w.call("md5", w.call("left", w.cast(value, "text"), strconv.Itoa(policy.MostKeyLength))), "7")
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return w.orNull(limb{"TRY_CAST('0x' || " + hex + " AS BIGINT)", 1 << 28})
 	}
 	return w.orNull(limb{w.cast(w.cast(w.operate("'x'::pg_catalog.text", "||", hex), "bit(28)"), "int8"), 1 << 28})
@@ -203,7 +204,7 @@ func (w *writer) within(n string, width int64) limb {
 
 // decimalLimb counts the last digits that a column of numeric numbers has in both engines.
 func (w *writer) decimalLimb(c *policy.Column, n string) limb {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		above, _ := w.decimal(c).units(w, c, n)
 		least, most := c.Domain.Min.(policy.Numeric).At(w.decimal(c).scale), c.Domain.Max.(policy.Numeric).At(w.decimal(c).scale)
 		if width := new(big.Int).Sub(most, least); width.IsInt64() && width.Int64() < hashPrime-1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // sampled has units of a type with at most two rows, and groups with at most one.
@@ -36,7 +36,7 @@ func TestKeptRowsAreASample(t *testing.T) {
 		t.Run(d.String(), func(t *testing.T) {
 			db := open(t)
 			fill := "INSERT INTO clinic.visits " + rows
-			if d == rewrite.DuckDB {
+			if d == dialect.DuckDB {
 				fill = strings.ReplaceAll(fill, "i / 5", "i // 5")
 			}
 			db.store(t, fill)
@@ -79,14 +79,14 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	duck, postgres := duckDatabase(t), postgresDatabase(t)
 	statements := slices.Concat(joinStatements, moreStatements)
-	all := map[rewrite.Dialect]map[string]*policy.Policy{}
-	for _, d := range []rewrite.Dialect{rewrite.DuckDB, rewrite.PostgreSQL} {
+	all := map[dialect.Dialect]map[string]*policy.Policy{}
+	for _, d := range []dialect.Dialect{dialect.DuckDB, dialect.PostgreSQL} {
 		all[d] = variants(t, d)
 		typed := strings.Replace(neighbourPolicy, "key: people.person_id}", "key: people.person_id, type: integer}", 1)
 		all[d]["typed"] = parsedFor(t, typed, d)
 	}
 	names := append(slices.Clone(variantNames), "typed")
-	list := map[rewrite.Dialect]map[string][]measured{rewrite.DuckDB: {}, rewrite.PostgreSQL: {}}
+	list := map[dialect.Dialect]map[string][]measured{dialect.DuckDB: {}, dialect.PostgreSQL: {}}
 	bounded := 0
 	for round := range stattest.Length(9, 300) {
 		name := names[round%len(names)]
@@ -94,7 +94,7 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 		for id := range 5 {
 			data.add(person(r, id, 14, r.IntN(2) == 0))
 		}
-		answers := map[rewrite.Dialect][]map[string]int64{}
+		answers := map[dialect.Dialect][]map[string]int64{}
 		for _, db := range []database{duck, postgres} {
 			if err := db.load(data.script(r)); err != nil {
 				t.Fatal(err)
@@ -113,8 +113,8 @@ func TestEnginesKeepTheSameRows(t *testing.T) {
 				answers[db.dialect] = append(answers[db.dialect], rows)
 			}
 		}
-		for i, m := range list[rewrite.DuckDB][name] {
-			one, other := answers[rewrite.DuckDB][i], answers[rewrite.PostgreSQL][i]
+		for i, m := range list[dialect.DuckDB][name] {
+			one, other := answers[dialect.DuckDB][i], answers[dialect.PostgreSQL][i]
 			if len(one) > 0 {
 				bounded++
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestOneUnitMovesAtMostItsBound (rules 9 and 10): without one unit's rows the counts differ by at most max_rows_per_unit
@@ -22,7 +23,7 @@ func TestOneUnitMovesAtMostItsBound(t *testing.T) {
 	rows := generate(r, visits, 300, 30)
 	counts := func(rows []stored) map[string]int64 {
 		run := duckEngine(t, append([]string{"CREATE SCHEMA clinic"}, schemaSQL(visits, "person_id", visitsSpecs, rows, true)...))
-		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns, Counters: []planner.Pred{nil}}, rewrite.DuckDB)
+		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns, Counters: []planner.Pred{nil}}, dialect.DuckDB)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A table of the policy is read in up to two layers:
@@ -155,7 +156,7 @@ func (w *writer) known(unit string) []string {
 // inBytes is a join key as rows are ordered by it: keys that are different differ there, whatever their column's collation
 // takes for equal. The type of a key that is not listed is not known.
 func (w *writer) inBytes(k *policy.Column, name string) string {
-	if w.dialect == DuckDB || k.Type != 0 && !k.Type.Textual() {
+	if w.dialect == dialect.DuckDB || k.Type != 0 && !k.Type.Textual() {
 		return name // DuckDB's tables know no such collation without naming it, and order text by its bytes
 	}
 	return "(" + w.cast(name, "text") + ` COLLATE pg_catalog."C")`
@@ -223,7 +224,7 @@ func (w *writer) equal(a, b string) string {
 
 // joinable is a key as joins compare it.
 func (w *writer) joinable(key string) string {
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		return w.cast(key, "text")
 	}
 	return key

@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 const stepPolicy = `version: 1
@@ -86,17 +87,17 @@ type stepDatabase struct {
 	run    engine
 }
 
-func stepDatabases(t *testing.T) map[rewrite.Dialect]stepDatabase {
+func stepDatabases(t *testing.T) map[dialect.Dialect]stepDatabase {
 	const table = `CREATE TABLE hires (uid integer, hired date, ward varchar)`
 	db := duckDB(t, []string{table})
 	conn := postgresConn(t, []string{strings.Replace(table, "hires", "public.hires", 1)})
-	return map[rewrite.Dialect]stepDatabase{
-		rewrite.DuckDB: {"main", func(text string) {
+	return map[dialect.Dialect]stepDatabase{
+		dialect.DuckDB: {"main", func(text string) {
 			if _, err := db.Exec(text); err != nil {
 				t.Fatal(err)
 			}
 		}, duckQueries(db)},
-		rewrite.PostgreSQL: {"public", func(text string) {
+		dialect.PostgreSQL: {"public", func(text string) {
 			if _, err := conn.Exec(context.Background(), text); err != nil {
 				t.Fatal(err)
 			}
@@ -119,7 +120,7 @@ func (db stepDatabase) fill(rows []hire, through int) {
 var firstByDate = regexp.MustCompile(`ORDER BY b\.n2 ASC NULLS LAST, (.*? NULLS LAST)\)`)
 
 // groups counts by day what a step reads; fault changes the SQL, where it is not nil.
-func (db stepDatabase) groups(t *testing.T, m *planner.Measure, d rewrite.Dialect, p mechanisms.Step, fault func(string) string) []privacy.Group {
+func (db stepDatabase) groups(t *testing.T, m *planner.Measure, d dialect.Dialect, p mechanisms.Step, fault func(string) string) []privacy.Group {
 	t.Helper()
 	step, err := m.Step(p)
 	if err != nil {
@@ -238,7 +239,7 @@ func history(random *rand.Rand) (rows []hire) {
 }
 
 // observed is all that a release observes while it grows, without noise. Without a fault, it is held against the twin.
-func (db stepDatabase) observed(t *testing.T, m *planner.Measure, d rewrite.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
+func (db stepDatabase) observed(t *testing.T, m *planner.Measure, d dialect.Dialect, rows []hire, fault func(string) string, random *rand.Rand) (all []int64) {
 	t.Helper()
 	spec := m.Growth.Spec
 	spec.Noise = mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 1, Den: 1_000_000}

@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Where no row has to be numbered (a row is the unit, or a constraint proves that a unit has one row), a measure reads rows
@@ -227,7 +228,7 @@ func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
 	switch {
 	case len(list) == 1:
 		return w.operate(raw, operator, values[0])
-	case w.dialect == DuckDB:
+	case w.dialect == dialect.DuckDB:
 		return "(" + raw + duck + strings.Join(values, ", ") + "))"
 	}
 	return "(" + raw + " OPERATOR(pg_catalog." + operator + ")" + quantifier + "(ARRAY[" + strings.Join(values, ", ") + "]))"

@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // TestSumsOfTheSmallestNumbers: numbers that a coarse grid's division would underflow add nothing, and fail on no engine: a
@@ -23,7 +24,7 @@ func TestSumsOfTheSmallestNumbers(t *testing.T) {
 		least := map[string]string{"double precision": "5e-324", "real": "1e-45"}[kind]
 		fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, a " + kind + ", b int)",
 			"INSERT INTO clinic.people VALUES (1, '" + least + "', 1), (2, '-" + least + "', 2), (3, 274877906944, 1), (4, 'NaN', 1), (5, 'Infinity', 1), (6, '-Infinity', 3), (7, '-0', 1)"}
-		for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+		for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 			for _, text := range []string{"SELECT sum(a) FROM people", "SELECT avg(a), stddev(a) FROM people", "SELECT corr(a, b) FROM people"} {
 				for _, m := range alikePlan(t, p, text).Measures {
 					q, err := rewrite.Render(m, d)
@@ -60,7 +61,7 @@ func TestTermsAreAddedUp(t *testing.T) {
 	}
 	fill := []string{"CREATE SCHEMA clinic", "CREATE TABLE clinic.people (person_id int, a int, b int, d date, e date, m numeric(9,2))",
 		"INSERT INTO clinic.people VALUES (1, 7, 1, DATE '2024-01-03', DATE '2024-01-01', 1.25), (2, -2, 3, DATE '2024-01-01', DATE '2024-03-01', 10), (3, NULL, 2, NULL, DATE '2024-01-01', NULL), (4, 5, 2, DATE '2024-12-31', NULL, 0.01)"}
-	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		for text, want := range map[string]int64{
 			"sum(a + b)": 8 + 1 + 7, "sum(a - b)": 6 - 5 + 3, "sum(b - a)": -6 + 5 - 3, "sum(2 * a + 3)": 17 - 1 + 13, "sum(a - 2 * b)": 5 - 8 + 1,
 			"sum(d - e)": 2 - 60, "sum(e - d)": -2 + 60, "sum(m - a)": -575 + 1200 - 499, "sum((a - b) * (a + b))": 48 - 5 + 21,
@@ -93,7 +94,7 @@ func hundredths(t *testing.T, rows string) (*policy.Policy, []string) {
 // nearer than the square of a rounded number is: there it would be off by the distance from the middle times half a step.
 func TestSquaresAreRounded(t *testing.T) {
 	p, fill := hundredths(t, "(1, 1.25, 0, 1), (2, 999.99, 7, 1), (3, 500.08, 1000, 2), (4, NULL, 3, 1), (5, 0, 0.03, 2)")
-	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		for text, rows := range map[string][]int64{"m": {125, 99999, 50008, 0}, "m + n": {125, 100699, 150008, 3}} {
 			m := alikePlan(t, p, "SELECT variance("+text+") FROM people").Measures[0]
 			at := slices.IndexFunc(m.Sums, func(s *planner.Sum) bool { return s != nil && s.Over > 1 })
@@ -134,7 +135,7 @@ func TestProductsAreRounded(t *testing.T) {
 	if over != 10 || m.Sums[0].Bound.Low >= 0 {
 		t.Fatalf("products are divided by %d within %v", over, m.Sums[0].Bound)
 	}
-	for d, run := range map[rewrite.Dialect]engine{rewrite.DuckDB: duckEngine(t, fill), rewrite.PostgreSQL: postgresEngine(t, fill)} {
+	for d, run := range map[dialect.Dialect]engine{dialect.DuckDB: duckEngine(t, fill), dialect.PostgreSQL: postgresEngine(t, fill)} {
 		q, err := rewrite.Render(m, d)
 		if err != nil {
 			t.Fatal(err)

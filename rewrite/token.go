@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // Names of types, in PostgreSQL's short form, and what DuckDB calls them.
@@ -21,12 +22,12 @@ func (w *writer) name(s string) string {
 	if s == "" || len(s) > 63 || strings.ContainsRune(s, 0) || !utf8.ValidString(s) {
 		w.fail("a name of the policy is empty, longer than 63 bytes, or not valid UTF-8")
 	}
-	return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`
+	return dialect.QuoteName(s)
 }
 
 // operate writes a binary operator, PostgreSQL's own even where others of that name exist.
 func (w *writer) operate(left, operator, right string) string {
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		return "(" + left + " OPERATOR(pg_catalog." + operator + ") " + right + ")"
 	}
 	if operator == "/" {
@@ -37,7 +38,7 @@ func (w *writer) operate(left, operator, right string) string {
 
 // divide is the operator / on floating values, which is another one in DuckDB than on integers.
 func (w *writer) divide(left, right string) string {
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		return w.operate(left, "/", right)
 	}
 	return "(" + left + " / " + right + ")"
@@ -45,7 +46,7 @@ func (w *writer) divide(left, right string) string {
 
 // call writes a function of the system catalog.
 func (w *writer) call(function string, args ...string) string {
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		function = "pg_catalog." + function
 	}
 	return function + "(" + strings.Join(args, ", ") + ")"
@@ -53,7 +54,7 @@ func (w *writer) call(function string, args ...string) string {
 
 // cast converts a value of a known type, which cannot fail.
 func (w *writer) cast(expression, kind string) string {
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		return "(" + expression + ")::pg_catalog." + kind
 	}
 	if duck, ok := duckTypes[kind]; ok {
@@ -70,7 +71,7 @@ func (w *writer) literal(s, kind string) string {
 			return "NULL"
 		}
 	}
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		return "'" + s + "'::pg_catalog." + kind
 	}
 	return w.cast("'"+s+"'", kind)
@@ -98,7 +99,7 @@ func (w *writer) argument(s, kind string) string {
 		at = "$" + strconv.Itoa(len(w.args))
 		w.seen[s] = at
 	}
-	if w.dialect == PostgreSQL {
+	if w.dialect == dialect.PostgreSQL {
 		at += "::pg_catalog.text"
 		if kind == "text" {
 			return at
@@ -120,7 +121,7 @@ func (w *writer) constant(c *policy.Column, v policy.Value) string {
 	case float64:
 		return w.float(v)
 	case policy.Numeric:
-		if w.dialect == PostgreSQL {
+		if w.dialect == dialect.PostgreSQL {
 			return w.literal(v.String(), "numeric")
 		}
 		return w.decimal(c).literal(w, v)

@@ -7,7 +7,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // uniqueStatements join along keys that the policies "unique" declare, inner and outer, once and more, on either side.
@@ -63,8 +63,8 @@ func TestUniqueKeysBoundJoins(t *testing.T) {
 		{"add-remove, unique", uniqueStatements[3], 4, 1},
 		{"add-remove, unique", uniqueStatements[6], 9, 1}, // each dose stays, with one call
 	} {
-		all := variants(t, rewrite.DuckDB)
-		m := measures(t, all[c.variant], rewrite.DuckDB, []string{c.text}, privacy.MicroEpsilon(100_000))[0].measure
+		all := variants(t, dialect.DuckDB)
+		m := measures(t, all[c.variant], dialect.DuckDB, []string{c.text}, privacy.MicroEpsilon(100_000))[0].measure
 		if relied := planner.UniquesOf(m.Table); m.Table.MaxRowsPerUnit != c.rows || len(relied) != c.relied {
 			t.Errorf("%s, %s: %d rows a unit, %d keys; must be %d and %d", c.variant, c.text, m.Table.MaxRowsPerUnit, len(relied), c.rows, c.relied)
 		}

@@ -1,6 +1,10 @@
 package rewrite
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
 
 // A step of a release that grows counts the rows of a few days (planner.Window). The measure's predicate says so, above the
 // rows; what is written here says it again where the rows are read, so that an index on the date finds them. It changes no
@@ -32,7 +36,7 @@ func (w *writer) windowed(numbered bool) []string {
 	unit := w.name(t.UnitColumn)
 	with := "(SELECT t." + unit + " FROM " + w.relation(t) + " AS t WHERE " + strings.Join(append(from, to...), " AND ") + ")"
 	among := " OPERATOR(pg_catalog.=) ANY "
-	if w.dialect == DuckDB {
+	if w.dialect == dialect.DuckDB {
 		among = " IN "
 	}
 	if among = "t." + unit + among + with; t.NullEach { // rows that name nobody are units of their own

@@ -8,7 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -40,7 +40,7 @@ func both(b *testing.B, name, text string, leaves []*planner.Leaf, tables []sand
 		open func(testing.TB) sandbox.Engine
 	}{{"embedded", engine}, {"twin", twinEngine}} {
 		e := on.open(b)
-		q, refusal := rewrite.Outer(parse(b, text, leaves...), e.Dialect())
+		q, refusal := outer.Render(parse(b, text, leaves...), e.Dialect())
 		if refusal != nil {
 			b.Fatal(refusal)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // catalogTables are the rows of the catalogs that the policy gives a dataset: its schemas, tables and columns, and
@@ -158,7 +158,7 @@ func spanText(micros int64) string {
 // of tables and columns are made here.
 func DPTables() map[string][]Column {
 	all := map[string][]Column{}
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if rel.Schema == "dp" {
 			all[rel.Name] = catalogTable(rel.Schema, rel.Name).rows.Columns
 		}

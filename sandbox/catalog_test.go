@@ -14,7 +14,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -41,7 +43,7 @@ func TestCatalogShape(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			q, refusal := rewrite.Outer(parse(t, text), rewrite.DuckDB)
+			q, refusal := outer.Render(parse(t, text), dialect.DuckDB)
 			if refusal != nil {
 				continue
 			}
@@ -63,7 +65,7 @@ func TestCatalogShape(t *testing.T) {
 
 // TestEveryCatalogRelation: each relation of PostgreSQL 15 can be read whole, and says nothing of sizes.
 func TestEveryCatalogRelation(t *testing.T) {
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if _, err := ask(t, engine(t), fmt.Sprintf(`SELECT r.* FROM %s."%s" r`, rel.Schema, rel.Name)); err != nil {
 			t.Errorf("%s.%s: %v", rel.Schema, rel.Name, err)
 		}
@@ -214,7 +216,7 @@ func TestPublicTables(t *testing.T) {
 	}
 	plan := parse(t, "SELECT count(*), count(r.name) FROM public.regions r JOIN pg_class c ON c.relname = 'regions'")
 	plan.Outer.Relations = []planner.Relation{{Schema: "public", Name: "regions", Public: regions}}
-	q, refusal := rewrite.Outer(plan, rewrite.DuckDB)
+	q, refusal := outer.Render(plan, dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -235,7 +237,7 @@ func TestDescribe(t *testing.T) {
 	for i := range tables {
 		tables[i].Rows = privacy.Published(sandbox.Rows{Columns: tables[i].Rows.Value().Columns})
 	}
-	q, refusal := rewrite.Outer(parse(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), rewrite.DuckDB)
+	q, refusal := outer.Render(parse(t, "SELECT k, sum(n) AS total, avg(n) FROM leaf_1 GROUP BY k", leaves...), dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

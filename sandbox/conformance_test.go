@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -70,7 +70,7 @@ func (c *conforming) ask(t *testing.T, text string, leaves []*planner.Leaf, tabl
 	for _, name := range []string{"budget", "tables", "columns"} {
 		plan.Outer.Relations = append(plan.Outer.Relations, planner.Relation{Schema: "dp", Name: name})
 	}
-	q, refusal := rewrite.Outer(plan, c.e.Dialect())
+	q, refusal := outer.Render(plan, c.e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}
@@ -152,7 +152,7 @@ func (c *conforming) describe(t *testing.T) {
 	leaf, table := hostileLeaf()
 	for _, text := range []string{"SELECT k1, k7, sum(n1) OVER (ORDER BY n1), 1.5 * n1 AS x, k8 FROM leaf_1 ORDER BY n1", "SELECT count(*) AS c, max(k10) FROM leaf_1",
 		"SELECT relname, reltuples, oid FROM pg_catalog.pg_class WHERE false", "SELECT 1 / (n1 - n1) AS never FROM leaf_1 LIMIT 0"} {
-		q, refusal := rewrite.Outer(parse(t, text, leaf), c.e.Dialect())
+		q, refusal := outer.Render(parse(t, text, leaf), c.e.Dialect())
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -242,7 +242,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 	}
 	other := c.s
 	other.Database = "nowhere"
-	q, _ := rewrite.Outer(parse(t, "SELECT 1"), c.e.Dialect())
+	q, _ := outer.Render(parse(t, "SELECT 1"), c.e.Dialect())
 	_, _ = c.e.Query(context.Background(), other, q, nil) // whatever it says, it must not end the engine
 	if _, err := c.ask(t, "SELECT 1", nil); err != nil {
 		t.Error(err)
@@ -252,7 +252,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 // end: a cancelled query ends alone; a closed engine answers nothing.
 func (c *conforming) end(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	q, refusal := rewrite.Outer(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), c.e.Dialect())
+	q, refusal := outer.Render(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), c.e.Dialect())
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

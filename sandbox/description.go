@@ -4,7 +4,8 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // relation is a table or view as the catalogs describe it.
@@ -38,7 +39,7 @@ func (d *description) put(schema, name string, r record) {
 // tables returns what was collected.
 func (d *description) tables() []table {
 	var all []table
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if records := d.rows[rel.Schema+"."+rel.Name]; records != nil {
 			all = append(all, catalogTable(rel.Schema, rel.Name, records...))
 		}
@@ -109,7 +110,7 @@ func (d *description) column(r relation, number int64, a attribute) {
 
 // dataType is information_schema's name of a type.
 func dataType(t policy.Type) string {
-	if _, ok := rewrite.ArrayElement(t); ok && t != 22 && t != 30 {
+	if _, ok := outer.ArrayElement(t); ok && t != 22 && t != 30 {
 		return "ARRAY"
 	}
 	return typeNames()[t]
@@ -167,7 +168,7 @@ var typeRecords = sync.OnceValue(func() map[int64]record {
 	if err != nil {
 		panic(err) // the file is part of the program
 	}
-	rel := rewrite.LookupCatalog("pg_catalog", "pg_type")
+	rel := pgcatalog.Lookup("pg_catalog", "pg_type")
 	all := map[int64]record{}
 	for _, row := range rows {
 		r := record{}

@@ -17,7 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -144,7 +145,7 @@ func onPostgreSQL(conn *pgx.Conn, query string) string {
 }
 
 func onEngine(t *testing.T, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
-	q, no := rewrite.Outer(parse(t, query, leaves...), rewrite.DuckDB)
+	q, no := outer.Render(parse(t, query, leaves...), dialect.DuckDB)
 	if no != nil && no.SQLState == "DP002" {
 		return "", no.Message
 	}
@@ -181,7 +182,7 @@ func shown(t policy.Type, v policy.Value) string {
 	case nil:
 		return "∅"
 	case []policy.Value:
-		element, _ := rewrite.ArrayElement(t)
+		element, _ := outer.ArrayElement(t)
 		var parts []string
 		for _, one := range v {
 			if one == nil {

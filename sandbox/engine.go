@@ -14,7 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // Options set the limits of the embedded engine. Zero values take the defaults.
@@ -152,7 +153,7 @@ func Start(ctx context.Context, options Options) (Engine, error) {
 
 func (e *embedded) Places() int { return e.options.Children }
 
-func (e *embedded) Dialect() rewrite.Dialect { return rewrite.DuckDB }
+func (e *embedded) Dialect() dialect.Dialect { return dialect.DuckDB }
 
 func (e *embedded) Catalog(_ context.Context, p *policy.Policy) error {
 	e.mu.Lock()
@@ -176,7 +177,7 @@ func (e *embedded) Load(_ context.Context, dataset string, t Table) error {
 	return nil
 }
 
-func (e *embedded) Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error) {
+func (e *embedded) Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error) {
 	rows, err := e.ask(ctx, askQuery, s, q, tables)
 	if err != nil {
 		return privacy.Released[Rows]{}, err
@@ -185,7 +186,7 @@ func (e *embedded) Query(ctx context.Context, s Session, q rewrite.OuterQuery, t
 	return privacy.Published(rows), nil
 }
 
-func (e *embedded) Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error) {
+func (e *embedded) Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error) {
 	if _, err := e.ask(ctx, askDescribe, s, q, tables); err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func (e *embedded) Describe(ctx context.Context, s Session, q rewrite.OuterQuery
 }
 
 // ask sends one query to a free child and waits for its answer, until it has taken its processor time.
-func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
+func (e *embedded) ask(ctx context.Context, what kind, s Session, q outer.Query, tables []Table) (Rows, error) {
 	var c *child
 	select {
 	case c = <-e.idle:
@@ -214,7 +215,7 @@ func (e *embedded) ask(ctx context.Context, what kind, s Session, q rewrite.Oute
 }
 
 // askChild has one child run a query.
-func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
+func (e *embedded) askChild(ctx context.Context, c *child, what kind, s Session, q outer.Query, tables []Table) (Rows, error) {
 	open, version, limits, err := e.open(c, s.Database)
 	if err != nil {
 		return Rows{}, err
@@ -364,7 +365,7 @@ func (e *embedded) Close() error {
 
 // sessionTables are the tables of this query alone: the leaves and dp.* rows that came with it, and what the catalogs
 // show of this session.
-func (e *embedded) sessionTables(s Session, q rewrite.OuterQuery, given []Table) []table {
+func (e *embedded) sessionTables(s Session, q outer.Query, given []Table) []table {
 	e.mu.Lock()
 	p := e.policy
 	e.mu.Unlock()
@@ -390,7 +391,7 @@ func qualified(schema, name string) string {
 	return schema + "." + name
 }
 
-func outerColumns(q rewrite.OuterQuery) []Column {
+func outerColumns(q outer.Query) []Column {
 	columns := make([]Column, len(q.Columns))
 	for i, c := range q.Columns {
 		columns[i] = Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}

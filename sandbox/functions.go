@@ -14,12 +14,12 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // faultMark begins the text of an error that a function of ours, or a macro, raises inside the engine: then SQLSTATE,
 // a bar, the message, and the mark again. It is how such an error is told from the engine's own.
-const faultMark = rewrite.FaultMark
+const faultMark = outer.FaultMark
 
 func marked(err error) error {
 	var fault *scalar.Error
@@ -91,7 +91,7 @@ func (i *instance) register(ctx context.Context, conn *sql.Conn) error {
 
 // resolved is a scalar call made computable, with room for one row.
 type resolved struct {
-	call rewrite.ScalarCall
+	call outer.ScalarCall
 	expr scalar.Expr
 	row  scalar.Row
 }
@@ -101,7 +101,7 @@ func (i *instance) call(args []driver.Value) (any, error) {
 	text, _ := args[0].(string)
 	r := i.calls[text]
 	if r == nil {
-		call, err := rewrite.ParseScalarCall(text)
+		call, err := outer.ParseScalarCall(text)
 		if err != nil {
 			return nil, err
 		}

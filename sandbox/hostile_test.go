@@ -13,14 +13,15 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
 // raw sends SQL to the engine as it is, which no analyst can do: what reaches the engine is regenerated. These tests show
 // what holds even if that failed.
 func raw(e sandbox.Engine, sql string) (sandbox.Rows, error) {
-	rows, err := e.Query(context.Background(), session, rewrite.OuterQuery{SQL: sql, Columns: []rewrite.OuterColumn{{Name: "x", Type: policy.Text}}}, nil)
+	rows, err := e.Query(context.Background(), session, outer.Query{SQL: sql, Columns: []outer.Column{{Name: "x", Type: policy.Text}}}, nil)
 	if err != nil {
 		return sandbox.Rows{}, err
 	}
@@ -125,7 +126,7 @@ func TestCancelledQuery(t *testing.T) {
 	if err := e.Catalog(context.Background(), census()); err != nil {
 		t.Fatal(err)
 	}
-	q, refusal := rewrite.Outer(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), rewrite.DuckDB)
+	q, refusal := outer.Render(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), dialect.DuckDB)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

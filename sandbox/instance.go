@@ -14,7 +14,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // household is all that lives in a child: an instance for each dataset that was asked about. Requests come one at a
@@ -271,12 +272,12 @@ func load(ctx context.Context, conn *sql.Conn, t table, temporary bool) error {
 	if temporary {
 		ddl.WriteString("TEMP ")
 	}
-	ddl.WriteString("TABLE " + rewrite.QuoteName(t.name) + " (")
+	ddl.WriteString("TABLE " + dialect.QuoteName(t.name) + " (")
 	for k, c := range t.rows.Columns {
 		if k > 0 {
 			ddl.WriteString(", ")
 		}
-		ddl.WriteString(rewrite.QuoteName(c.Name) + " " + rewrite.Storage(c.Type))
+		ddl.WriteString(dialect.QuoteName(c.Name) + " " + outer.Storage(c.Type))
 	}
 	if len(t.rows.Columns) == 0 {
 		// DuckDB has no table without columns; a leaf without any is only ever counted.

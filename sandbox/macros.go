@@ -3,7 +3,7 @@ package sandbox
 import (
 	"strings"
 
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // macros are the functions of the catalogs that rewritten queries call. Names inside them begin with m_, which no
@@ -12,7 +12,7 @@ func macros() []string {
 	words, _ := catalogFiles.ReadFile("catalog15/keywords.txt")
 	keywords := "'" + strings.Join(strings.Fields(string(words)), "', '") + "'"
 	missing := func(state, what string) string {
-		return "CAST(error('" + rewrite.FaultMark + state + "|" + what + rewrite.FaultMark + "') AS BIGINT)"
+		return "CAST(error('" + outer.FaultMark + state + "|" + what + outer.FaultMark + "') AS BIGINT)"
 	}
 	name := func(macro, relation, column, id string) string {
 		return "CREATE MACRO " + macro + `(o) AS CASE WHEN o = 0 THEN '-' ELSE coalesce((SELECT m_1."` + column + `" FROM "` + relation +
@@ -60,7 +60,7 @@ func macros() []string {
 		`CREATE MACRO pg_allowed(p) AS regexp_matches(p, 'select|usage|connect|execute', 'i')`,
 		`CREATE MACRO pg_setting(n, lenient) AS CASE WHEN n IS NULL THEN NULL ELSE coalesce(
 			(SELECT m_s.setting FROM "pg_catalog.pg_settings" AS m_s WHERE m_s.name = lower(n) LIMIT 1),
-			CASE WHEN lenient THEN NULL ELSE CAST(error('` + rewrite.FaultMark + `42704|unrecognized configuration parameter` + rewrite.FaultMark + `') AS VARCHAR) END) END`,
+			CASE WHEN lenient THEN NULL ELSE CAST(error('` + outer.FaultMark + `42704|unrecognized configuration parameter` + outer.FaultMark + `') AS VARCHAR) END) END`,
 		name("pg_proc_name", "pg_catalog.pg_proc", "proname", "oid"),
 		name("pg_namespace_name", "pg_catalog.pg_namespace", "nspname", "oid"),
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -91,7 +92,7 @@ func parse(t testing.TB, text string, leaves ...*planner.Leaf) *planner.Plan {
 // ask rewrites and runs a catalog query.
 func ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 	t.Helper()
-	q, refusal := rewrite.Outer(parse(t, text), rewrite.DuckDB)
+	q, refusal := outer.Render(parse(t, text), dialect.DuckDB)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

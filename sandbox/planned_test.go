@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -41,7 +41,7 @@ func planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 		}
 		return rows.Value(), nil
 	}
-	q, refusal := rewrite.Outer(plan, e.Dialect())
+	q, refusal := outer.Render(plan, e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}

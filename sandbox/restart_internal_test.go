@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // TestChildKilledWhileIdle: the next query is answered by a new child; nobody sees that the old one died.
@@ -18,7 +18,7 @@ func TestChildKilledWhileIdle(t *testing.T) {
 	if err := e.Catalog(ctx, &policy.Policy{}); err != nil {
 		t.Fatal(err)
 	}
-	q := rewrite.OuterQuery{SQL: "SELECT CAST(1 AS INTEGER) AS c1", Columns: []rewrite.OuterColumn{{Name: "one", Type: policy.Int4, Typmod: -1}}}
+	q := outer.Query{SQL: "SELECT CAST(1 AS INTEGER) AS c1", Columns: []outer.Column{{Name: "one", Type: policy.Int4, Typmod: -1}}}
 	for range 3 {
 		rows, err := e.Query(ctx, Session{User: "analyst", Database: "demo"}, q, nil)
 		if err != nil || len(rows.Value().Data) != 1 {

@@ -9,7 +9,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // Column is one column of a table or a result.
@@ -33,15 +34,15 @@ type Table struct {
 
 // Engine is a sandbox. Query loads the given tables for this query alone and leaves nothing behind.
 type Engine interface {
-	Dialect() rewrite.Dialect
+	Dialect() dialect.Dialect
 	// Catalog replaces what the analysts' catalogs are generated from; it is called at load and on policy reload.
 	Catalog(ctx context.Context, p *policy.Policy) error
 	// Load keeps a public table of a dataset, in place of an earlier copy, until Close.
 	Load(ctx context.Context, dataset string, t Table) error
 	// Query runs an outer query for a session. Its error is a *scalar.Error or the context's.
-	Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error)
+	Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error)
 	// Describe returns the columns of an outer query without running it.
-	Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error)
+	Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error)
 	// Places is how many queries run at a time, each user's in turn; 0: any number.
 	Places() int
 	Close() error

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // catalogFiles hold the rows of PostgreSQL 15's catalogs that are the same in every database, read off a server: its
@@ -27,7 +28,7 @@ const (
 	oidTablespace  = int64(1663)
 	oidHeap        = int64(2)
 	firstUserOid   = int64(16384)
-	ownerName      = rewrite.OwnerName
+	ownerName      = pgcatalog.OwnerName
 	typeNamesTable = "dpproxy.types"
 )
 
@@ -37,7 +38,7 @@ type record map[string]policy.Value
 
 // catalogTable makes a table of a catalog relation from records.
 func catalogTable(schema, name string, records ...record) table {
-	rel := rewrite.LookupCatalog(schema, name)
+	rel := pgcatalog.Lookup(schema, name)
 	t := table{name: schema + "." + name}
 	for _, c := range rel.Columns {
 		t.rows.Columns = append(t.rows.Columns, Column{Name: c.Name, Type: c.Type, Typmod: -1})
@@ -58,7 +59,7 @@ func catalogTable(schema, name string, records ...record) table {
 
 // zeroOf is the zero of a type's stored form.
 func zeroOf(t policy.Type) policy.Value {
-	storage := rewrite.Storage(t)
+	storage := outer.Storage(t)
 	switch {
 	case strings.HasSuffix(storage, "[]"):
 		return []policy.Value{}
@@ -85,7 +86,7 @@ func staticTables(database string) ([]table, error) {
 		names[row[1].(string)] = row[0].(int64)
 	}
 	var all []table
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		all = append(all, catalogTable(rel.Schema, rel.Name))
 	}
 	for _, name := range []string{"pg_type", "pg_range", "pg_am", "pg_language", "pg_collation", "pg_proc"} {
@@ -110,7 +111,7 @@ func staticTables(database string) ([]table, error) {
 func ownSchema(database string) []table {
 	namespaces := map[string]int64{"pg_catalog": oidPgCatalog, "information_schema": oidInfoSchema, "dp": oidDP}
 	var d description
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		r := relation{database: database, schema: rel.Schema, namespace: namespaces[rel.Schema], name: rel.Name, oid: rel.Oid, kind: rel.Kind}
 		for _, c := range rel.Columns {
 			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: -1, notNull: c.NotNull})
@@ -138,7 +139,7 @@ func readRows(name string, procs map[string]int64) ([][]policy.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	rel := rewrite.LookupCatalog("pg_catalog", name)
+	rel := pgcatalog.Lookup("pg_catalog", name)
 	var rows [][]policy.Value
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
@@ -163,7 +164,7 @@ func readValue(t policy.Type, field string, procs map[string]int64) (policy.Valu
 	if field == `\N` {
 		return nil, nil
 	}
-	if element, ok := rewrite.ArrayElement(t); ok {
+	if element, ok := outer.ArrayElement(t); ok {
 		list := []policy.Value{}
 		separator := func(r rune) bool { return r == ' ' || r == ',' || r == '{' || r == '}' }
 		for _, part := range strings.FieldsFunc(field, separator) {
@@ -178,7 +179,7 @@ func readValue(t policy.Type, field string, procs map[string]int64) (policy.Valu
 	if t == regproc {
 		return procs[field], nil
 	}
-	switch rewrite.Storage(t) {
+	switch outer.Storage(t) {
 	case "BOOLEAN":
 		return field == "t", nil
 	case "SMALLINT", "INTEGER", "BIGINT":

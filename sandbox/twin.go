@@ -15,7 +15,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // twin is the Engine of a PostgreSQL server: for each dataset an empty database, made from the policy and kept in step
@@ -61,7 +62,7 @@ func Open(ctx context.Context, url string, options Options) (Engine, error) {
 
 func (t *twin) Places() int { return twinConnections }
 
-func (t *twin) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
+func (t *twin) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 
 // Catalog makes the twin of each dataset, or brings it in step with the policy.
 func (t *twin) Catalog(ctx context.Context, p *policy.Policy) error {
@@ -123,7 +124,7 @@ func (t *twin) Load(ctx context.Context, dataset string, public Table) error {
 	return t.copyIn(ctx, db.name, public)
 }
 
-func (t *twin) Query(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) (privacy.Released[Rows], error) {
+func (t *twin) Query(ctx context.Context, s Session, q outer.Query, tables []Table) (privacy.Released[Rows], error) {
 	rows, err := t.ask(ctx, askQuery, s, q, tables)
 	if err != nil {
 		return privacy.Released[Rows]{}, err
@@ -132,13 +133,13 @@ func (t *twin) Query(ctx context.Context, s Session, q rewrite.OuterQuery, table
 	return privacy.Published(rows), nil
 }
 
-func (t *twin) Describe(ctx context.Context, s Session, q rewrite.OuterQuery, tables []Table) ([]Column, error) {
+func (t *twin) Describe(ctx context.Context, s Session, q outer.Query, tables []Table) ([]Column, error) {
 	rows, err := t.ask(ctx, askDescribe, s, q, tables)
 	return rows.Columns, err
 }
 
 // ask runs or binds one query on a connection of the dataset's twin, at most to the deadline.
-func (t *twin) ask(ctx context.Context, what kind, s Session, q rewrite.OuterQuery, tables []Table) (Rows, error) {
+func (t *twin) ask(ctx context.Context, what kind, s Session, q outer.Query, tables []Table) (Rows, error) {
 	db, p, l, err := t.database(s.Database)
 	if err != nil {
 		return Rows{}, err

@@ -7,7 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // twinCatalog is what a twin's own catalogs say of themselves: the columns of each relation of pg_catalog and
@@ -32,7 +34,7 @@ type composer struct {
 }
 
 // compose returns the whole text; args are its parameters.
-func (c *composer) compose(q rewrite.OuterQuery, tables []Table) string {
+func (c *composer) compose(q outer.Query, tables []Table) string {
 	now := time.Now().UnixMicro()
 	for _, p := range q.Params {
 		c.args = append(c.args, []byte(parameter(c.session, p, now)))
@@ -45,11 +47,11 @@ func (c *composer) compose(q rewrite.OuterQuery, tables []Table) string {
 	}
 	for _, name := range q.Relations {
 		schema, relation, _ := strings.Cut(name, ".")
-		if given[name] || !rewrite.Overlaid(schema, relation) {
+		if given[name] || !pgcatalog.Overlaid(schema, relation) {
 			continue
 		}
 		given[name] = true
-		if rewrite.Replaced(schema, relation) {
+		if pgcatalog.Replaced(schema, relation) {
 			c.table(name, c.shaped(name, c.own(name)))
 		} else {
 			c.masked(schema, relation)
@@ -83,7 +85,7 @@ func (c *composer) own(name string) Rows {
 	if name == "pg_catalog.pg_tablespace" {
 		return catalogTable(schema, relation, tablespaces()...).rows
 	}
-	if rewrite.LookupCatalog(schema, relation) == nil {
+	if pgcatalog.Lookup(schema, relation) == nil {
 		return Rows{}
 	}
 	return catalogTable(schema, relation).rows
@@ -116,7 +118,7 @@ func (c *composer) shaped(name string, rows Rows) Rows {
 
 // table writes a table expression that reads arrays.
 func (c *composer) table(name string, rows Rows) {
-	head := rewrite.QuoteName(name)
+	head := dialect.QuoteName(name)
 	if len(rows.Columns) == 0 {
 		c.parts = append(c.parts, head+" AS (SELECT FROM pg_catalog.generate_series(1, "+strconv.Itoa(len(rows.Data))+"))")
 		return
@@ -141,7 +143,7 @@ func (c *composer) table(name string, rows Rows) {
 		} else {
 			c.args = append(c.args, arrayText(env, col.Type, rows.Data, k))
 		}
-		items = append(items, item+" AS "+rewrite.QuoteName(col.Name))
+		items = append(items, item+" AS "+dialect.QuoteName(col.Name))
 		arrays = append(arrays, "pg_catalog.unnest(CAST($"+strconv.Itoa(len(c.args))+" AS "+array+"))")
 		names = append(names, u)
 	}
@@ -192,7 +194,7 @@ func appendElement(out []byte, env scalar.Env, t policy.Type, v policy.Value) []
 	case int64:
 		return strconv.AppendInt(out, v, 10)
 	case []policy.Value:
-		element, _ := rewrite.ArrayElement(t)
+		element, _ := outer.ArrayElement(t)
 		inner := []byte{'{'}
 		for i, one := range v {
 			if i > 0 {
@@ -225,18 +227,18 @@ func appendQuoted(out []byte, s string) []byte {
 func (c *composer) masked(schema, relation string) {
 	var items []string
 	for _, col := range c.catalog[schema+"."+relation] {
-		name := rewrite.QuoteName(col.name)
+		name := dialect.QuoteName(col.name)
 		item := name
 		switch {
 		case schema == "information_schema":
 			item = c.ownName(col, name)
-		case rewrite.Masked(col.name, col.oid):
+		case pgcatalog.Masked(col.name, col.oid):
 			item = maskedValue(col)
 		}
 		items = append(items, item+" AS "+name)
 	}
-	c.parts = append(c.parts, rewrite.QuoteName(schema+"."+relation)+" AS NOT MATERIALIZED (SELECT "+strings.Join(items, ", ")+" FROM "+
-		schema+"."+rewrite.QuoteName(relation)+")")
+	c.parts = append(c.parts, dialect.QuoteName(schema+"."+relation)+" AS NOT MATERIALIZED (SELECT "+strings.Join(items, ", ")+" FROM "+
+		schema+"."+dialect.QuoteName(relation)+")")
 }
 
 // ownName replaces the names of the database and of its roles in a column of information_schema.

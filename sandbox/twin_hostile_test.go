@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // hostileTexts are sent to the twin as they are, which no analyst can do: what reaches it is regenerated from a tree whose
@@ -65,7 +65,7 @@ func TestTwinHostileTexts(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := func() string {
-		rows, err := e.Query(context.Background(), session, rewrite.OuterQuery{SQL: twinState}, nil)
+		rows, err := e.Query(context.Background(), session, outer.Query{SQL: twinState}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,9 +74,9 @@ func TestTwinHostileTexts(t *testing.T) {
 	before := look()
 	for _, c := range hostileTexts {
 		start := time.Now()
-		q := rewrite.OuterQuery{SQL: c.sql}
+		q := outer.Query{SQL: c.sql}
 		if rest, found := strings.CutPrefix(c.sql, "WITH RECURSIVE "); found {
-			q = rewrite.OuterQuery{With: "WITH RECURSIVE ", SQL: rest}
+			q = outer.Query{With: "WITH RECURSIVE ", SQL: rest}
 		}
 		_, err := e.Query(context.Background(), session, q, nil)
 		state := "ok"
@@ -122,7 +122,7 @@ func TestTwinServesOthersMeanwhile(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
-		_, err := e.Query(ctx, session, rewrite.OuterQuery{SQL: "SELECT count(*) FROM generate_series(1, 10000000000)"}, nil)
+		_, err := e.Query(ctx, session, outer.Query{SQL: "SELECT count(*) FROM generate_series(1, 10000000000)"}, nil)
 		done <- err
 	}()
 	for range 20 {

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // twinMark is the comment by which a twin database is known. A database that holds tables and lacks it is not touched.
@@ -199,7 +199,7 @@ func columnNames(r Rows) string {
 	}
 	names := make([]string, len(r.Columns))
 	for i, c := range r.Columns {
-		names[i] = rewrite.QuoteName(c.Name)
+		names[i] = dialect.QuoteName(c.Name)
 	}
 	return " (" + strings.Join(names, ", ") + ")"
 }

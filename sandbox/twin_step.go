@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // twinStep brings one twin database in step with its dataset, in one transaction.
@@ -57,7 +58,7 @@ func (s *twinStep) step(ctx context.Context, database string, d *policy.Dataset)
 		schemas[t.schema] = true
 	}
 	for _, schema := range sortedSet(schemas) {
-		quoted := rewrite.QuoteName(schema)
+		quoted := dialect.QuoteName(schema)
 		if err := s.exec(ctx, "CREATE SCHEMA IF NOT EXISTS %s", quoted); err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (s *twinStep) step(ctx context.Context, database string, d *policy.Dataset)
 }
 
 func (t *twinTable) full() string {
-	return rewrite.QuoteName(t.schema) + "." + rewrite.QuoteName(t.name)
+	return dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.name)
 }
 
 // wantedTables are those of the policy, and the views of schema dp, whose rows come with each query.
@@ -91,7 +92,7 @@ func wantedTables(d *policy.Dataset) []*twinTable {
 		}
 		wanted = append(wanted, w)
 	}
-	for _, rel := range rewrite.CatalogRelations() {
+	for _, rel := range pgcatalog.Relations() {
 		if rel.Schema != "dp" {
 			continue
 		}
@@ -184,7 +185,7 @@ func (s *twinStep) dropSchemas(ctx context.Context, keep map[string]bool) error 
 	}
 	for _, name := range names {
 		if !keep[name] {
-			if err := s.exec(ctx, "DROP SCHEMA %s", rewrite.QuoteName(name)); err != nil {
+			if err := s.exec(ctx, "DROP SCHEMA %s", dialect.QuoteName(name)); err != nil {
 				return err
 			}
 		}
@@ -219,7 +220,7 @@ func (s *twinStep) table(ctx context.Context, want *twinTable) error {
 		if i < len(have.columns) && have.columns[i].comment == c.comment {
 			continue
 		}
-		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), rewrite.QuoteName(c.name), literal(c.comment)); err != nil {
+		if err := s.exec(ctx, "COMMENT ON COLUMN %s.%s IS %s", want.full(), dialect.QuoteName(c.name), literal(c.comment)); err != nil {
 			return err
 		}
 	}
@@ -230,10 +231,10 @@ func (s *twinStep) create(ctx context.Context, t *twinTable) error {
 	var items []string
 	for _, c := range t.columns {
 		if t.kind == "v" {
-			items = append(items, "CAST(NULL AS "+c.text+") AS "+rewrite.QuoteName(c.name))
+			items = append(items, "CAST(NULL AS "+c.text+") AS "+dialect.QuoteName(c.name))
 			continue
 		}
-		items = append(items, rewrite.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
+		items = append(items, dialect.QuoteName(c.name)+" "+c.text+map[bool]string{true: " NOT NULL"}[c.notNull])
 	}
 	if t.kind == "v" {
 		return s.exec(ctx, "CREATE VIEW %s AS SELECT %s WHERE false", t.full(), strings.Join(items, ", "))
@@ -287,7 +288,7 @@ func (s *twinStep) alter(ctx context.Context, have, want *twinTable) error {
 	var steps []string
 	var now []twinField
 	for _, c := range have.columns {
-		k, quoted := fieldIndex(want, c.name), rewrite.QuoteName(c.name)
+		k, quoted := fieldIndex(want, c.name), dialect.QuoteName(c.name)
 		if k < 0 {
 			steps = append(steps, "DROP COLUMN "+quoted)
 			continue
@@ -302,7 +303,7 @@ func (s *twinStep) alter(ctx context.Context, have, want *twinTable) error {
 		now = append(now, c)
 	}
 	for _, w := range want.columns[len(now):] {
-		steps = append(steps, "ADD COLUMN "+rewrite.QuoteName(w.name)+" "+w.text+map[bool]string{true: " NOT NULL"}[w.notNull])
+		steps = append(steps, "ADD COLUMN "+dialect.QuoteName(w.name)+" "+w.text+map[bool]string{true: " NOT NULL"}[w.notNull])
 		now = append(now, twinField{name: w.name})
 	}
 	have.columns = now

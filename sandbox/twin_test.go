@@ -15,7 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -67,7 +67,7 @@ func openTwin(t testing.TB, server *pgtest.Server, name string) sandbox.Engine {
 // answered writes an engine's answer, or the SQLSTATE of its error, as onPostgreSQL does.
 func answered(t testing.TB, e sandbox.Engine, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
 	t.Helper()
-	q, no := rewrite.Outer(parse(t, query, leaves...), e.Dialect())
+	q, no := outer.Render(parse(t, query, leaves...), e.Dialect())
 	if no != nil && no.SQLState == "DP002" {
 		return "", no.Message
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
 // fromText reads the text form of a value of type t. What package policy has no form for (dates before Christ, the
@@ -23,7 +23,7 @@ func fromText(env scalar.Env, t policy.Type, text string) policy.Value {
 		}
 		return text
 	}
-	if element, ok := rewrite.ArrayElement(t); ok {
+	if element, ok := outer.ArrayElement(t); ok {
 		if list, ok := listOf(env, t, element, text); ok {
 			return list
 		}

@@ -10,10 +10,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
 
-// store turns a value of type t into what the engine's appender takes for rewrite.Storage(t).
+// store turns a value of type t into what the engine's appender takes for outer.Storage(t).
 func store(t policy.Type, v policy.Value) (driver.Value, error) {
 	switch v := v.(type) {
 	case nil:
@@ -42,7 +42,7 @@ func store(t policy.Type, v policy.Value) (driver.Value, error) {
 	case policy.Interval:
 		return duckdb.Interval{Months: v.Months, Days: v.Days, Micros: v.Micros}, nil
 	case []policy.Value:
-		element, _ := rewrite.ArrayElement(t)
+		element, _ := outer.ArrayElement(t)
 		list := make([]any, len(v))
 		for i := range v {
 			one, err := store(element, v[i])
@@ -58,7 +58,7 @@ func store(t policy.Type, v policy.Value) (driver.Value, error) {
 
 // restore turns a value that the engine returned for a column of type t into a policy.Value.
 func restore(t policy.Type, v any) (policy.Value, error) {
-	if element, ok := rewrite.ArrayElement(t); ok && v != nil {
+	if element, ok := outer.ArrayElement(t); ok && v != nil {
 		list, ok := v.([]any)
 		if !ok {
 			return nil, errBroken

@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -53,7 +53,7 @@ func TestBenchFreshLeafPostgres(t *testing.T) {
 		var through, direct, own []float64
 		for i := range 9 {
 			text := fmt.Sprintf(shape, 1000*(i+3))
-			regenerated, args := measureSQL(t, loaded, text, rewrite.PostgreSQL)
+			regenerated, args := measureSQL(t, loaded, text, dialect.PostgreSQL)
 			own = append(own, timed(t, func() error { return drainRows(t, db, text) }))
 			direct = append(direct, timed(t, func() error { return drainRows(t, db, regenerated, args...) }))
 			through = append(through, timed(t, func() error {

@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -135,7 +136,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 		var through, direct, own []float64
 		for i := range 15 {
 			text := fmt.Sprintf(shape, 1000*(i+3))
-			regenerated, args := measureSQL(t, loaded, text, rewrite.DuckDB)
+			regenerated, args := measureSQL(t, loaded, text, dialect.DuckDB)
 			own = append(own, timed(t, func() error { return drain(db, text) }))
 			direct = append(direct, timed(t, func() error { return drain(db, regenerated, args...) }))
 			through = append(through, timed(t, func() error {
@@ -149,7 +150,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 }
 
 // measureSQL is the SQL of the one fresh measure of a statement.
-func measureSQL(t *testing.T, p *policy.Policy, text string, dialect rewrite.Dialect) (string, []any) {
+func measureSQL(t *testing.T, p *policy.Policy, text string, in dialect.Dialect) (string, []any) {
 	t.Helper()
 	statements, refusal := planner.Parse(text)
 	if refusal != nil {
@@ -161,7 +162,7 @@ func measureSQL(t *testing.T, p *policy.Policy, text string, dialect rewrite.Dia
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	q, err := rewrite.Render(plan.Measures[0], dialect)
+	q, err := rewrite.Render(plan.Measures[0], in)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // A process that takes all memory is killed by the system, and every analyst's work with it. So serve keeps itself and its
@@ -25,7 +25,7 @@ const leastProcess = 256 << 20
 // bound keeps the process to its share of the memory, as a policy says.
 func (h *house) bound(p *policy.Policy, workers *proxy.Workers) {
 	children := 0
-	if h.engine.Dialect() == rewrite.DuckDB { // each query of the embedded engine has a child process
+	if h.engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
 		children = h.engine.Places()
 	}
 	whole, own := shares(p.Server.Limits, children, machineMemory())

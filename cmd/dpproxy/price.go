@@ -18,7 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -167,13 +167,13 @@ func (o pricing) pricer(ctx context.Context, p *policy.Policy, log *slog.Logger)
 		return nil, err
 	}
 	b, _ := d.Budget(o.user)
-	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: o.user, Each: o.each, Now: time.Now(), Log: log, Private: rewrite.PostgreSQL,
+	pricer := &proxy.Pricer{Policy: p, Dataset: d, User: o.user, Each: o.each, Now: time.Now(), Log: log, Private: dialect.PostgreSQL,
 		Balance: ledger.Balance{User: o.user, Dataset: d.ID, Limit: b.Cost}}
 	if b.Lifetime != nil {
 		pricer.Balance.LifeLimit = b.Lifetime.Cost
 	}
 	if strings.HasPrefix(p.Backend.URL, "duckdb") {
-		pricer.Private = rewrite.DuckDB
+		pricer.Private = dialect.DuckDB
 	}
 	if !o.fresh {
 		o.remember(ctx, pricer, log)

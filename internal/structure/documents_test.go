@@ -11,6 +11,7 @@ import (
 
 var (
 	linked = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
+	named  = regexp.MustCompile("\\b((?:backend|cmd|internal|ledger|mechanisms|planner|policy|proxy|rewrite|sandbox|test)/[a-z0-9_/]+(?:\\.(?:go|txt)|/))")
 	cited  = regexp.MustCompile(`privacy rules? (\d+)(?:(?:,| and) (\d+))?`)
 	fenced = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 )
@@ -62,6 +63,21 @@ func TestDocumentsLink(t *testing.T) {
 	for _, path := range decisions {
 		if !strings.Contains(index, "(adr/"+filepath.Base(path)+")") {
 			t.Errorf("docs/README.md does not name %s", filepath.Base(path))
+		}
+	}
+}
+
+// TestPathsAreThere: where the guides name a file or a folder of the code, it is there.
+func TestPathsAreThere(t *testing.T) {
+	for _, guide := range []string{"CONTRIBUTING.md", "ARCHITECTURE.md", "docs/README.md"} {
+		text, err := os.ReadFile("../../" + guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat("../../" + m[1]); err != nil {
+				t.Errorf("%s names %s, which is not there", guide, m[1])
+			}
 		}
 	}
 }

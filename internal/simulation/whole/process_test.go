@@ -18,6 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -172,7 +174,7 @@ type database struct {
 	admitted atomic.Int32 // statements
 }
 
-func (d *database) Dialect() rewrite.Dialect { return rewrite.PostgreSQL }
+func (d *database) Dialect() dialect.Dialect { return dialect.PostgreSQL }
 
 func (d *database) Ready(context.Context, ...rewrite.Query) error {
 	if stream(d.w.seed, "ready", ledger.Digest{}).IntN(25) == 0 {
@@ -220,15 +222,15 @@ type noEngine struct{}
 
 var errNoEngine = errors.New("no engine in the simulation")
 
-func (noEngine) Dialect() rewrite.Dialect                          { return rewrite.DuckDB }
+func (noEngine) Dialect() dialect.Dialect                          { return dialect.DuckDB }
 func (noEngine) Places() int                                       { return 0 }
 func (noEngine) Catalog(context.Context, *policy.Policy) error     { return nil }
 func (noEngine) Load(context.Context, string, sandbox.Table) error { return errNoEngine }
 func (noEngine) Close() error                                      { return nil }
-func (noEngine) Query(context.Context, sandbox.Session, rewrite.OuterQuery, []sandbox.Table) (none privacy.Released[sandbox.Rows], _ error) {
+func (noEngine) Query(context.Context, sandbox.Session, outer.Query, []sandbox.Table) (none privacy.Released[sandbox.Rows], _ error) {
 	return none, errNoEngine
 }
 
-func (noEngine) Describe(context.Context, sandbox.Session, rewrite.OuterQuery, []sandbox.Table) ([]sandbox.Column, error) {
+func (noEngine) Describe(context.Context, sandbox.Session, outer.Query, []sandbox.Table) ([]sandbox.Column, error) {
 	return nil, errNoEngine
 }

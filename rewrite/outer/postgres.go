@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"errors"
@@ -11,23 +11,17 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner"
-	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
 // forTwin regenerates the outer query for a PostgreSQL sandbox. Names, types and functions mean there what they mean
 // everywhere in PostgreSQL, so the tree is printed as it is but for what tells of the sandbox itself or of its server:
-// relations that Overlaid names are read from table expressions that the sandbox puts in front, functions of the session
-// and of the cluster are answered from the session's parameters.
-func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
-	defer func() {
-		if r := recover(); r != nil {
-			stop, ours := r.(*refusing)
-			if !ours {
-				panic(r)
-			}
-			q, refusal = OuterQuery{}, stop.refusal
-		}
-	}()
+// relations that pgcatalog.Overlaid names are read from table expressions that the sandbox puts in front, functions of the
+// session and of the cluster are answered from the session's parameters.
+//
+//	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
+//	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
+func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
 	t := &twin{}
 	for _, r := range p.Outer.Relations {
 		t.reads(r.Schema + "." + r.Name)
@@ -36,9 +30,9 @@ func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {
-		return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+		return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
 	}
-	q = OuterQuery{SQL: text, Params: t.params, Relations: t.relations}
+	q := Query{SQL: text, Params: t.params, Relations: t.relations}
 	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
 		q.With = "WITH "
 		if w.GetRecursive() {
@@ -46,7 +40,7 @@ func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
 		}
 		rest, found := strings.CutPrefix(text, q.With)
 		if !found {
-			return OuterQuery{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+			return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
 		}
 		q.SQL = rest
 	}
@@ -57,7 +51,7 @@ func forTwin(p *planner.Plan) (q OuterQuery, refusal *planner.Refusal) {
 var grammarVersion = sync.OnceValue(func() int32 {
 	tree, err := pg.Parse("SELECT 1")
 	if err != nil {
-		panic("rewrite: grammar: " + err.Error())
+		panic("outer: grammar: " + err.Error())
 	}
 	return tree.GetVersion()
 })
@@ -71,63 +65,12 @@ func deparsed(tree *pg.Node) (string, error) {
 	}
 	again, err := pg.Parse(text)
 	if err != nil || len(again.Stmts) != 1 {
-		return "", errors.New("rewrite: a statement that cannot be printed")
+		return "", errors.New("outer: a statement that cannot be printed")
 	}
 	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
-		return "", errors.New("rewrite: a statement that its printed form does not keep")
+		return "", errors.New("outer: a statement that its printed form does not keep")
 	}
 	return text, nil
-}
-
-// overlays are the relations of pg_catalog whose rows are the cluster's or other sessions'. The sandbox shows rows of its
-// own in their place, or none.
-var overlays = words(`pg_auth_members pg_cursors pg_database pg_db_role_setting pg_group pg_parameter_acl pg_prepared_statements
-	pg_prepared_xacts pg_replication_origin pg_roles pg_seclabels pg_settings pg_shdepend pg_shdescription pg_shseclabel
-	pg_stat_activity pg_stat_user_tables pg_statio_all_tables pg_subscription pg_subscription_rel pg_tablespace pg_user`)
-
-// counted are columns of other relations that tell of sizes, of numbers that the whole cluster counts, or of roles.
-var counted = words(`relpages reltuples relallvisible relfilenode reltoastrelid relfrozenxid relminmxid tableowner viewowner matviewowner
-	sequenceowner last_value`)
-
-const typeACL policy.Type = 1034
-
-// Overlaid tells whether a PostgreSQL sandbox reads a relation through a table expression named schema.name instead of
-// as it is: all of dp and information_schema, and the relations of pg_catalog that show the cluster, its roles or its
-// counters.
-func Overlaid(schema, name string) bool {
-	switch schema {
-	case "dp", "information_schema":
-		return true
-	case "pg_catalog":
-		return overlays[name] || slices.ContainsFunc(columnsOf(schema, name), func(c CatalogColumn) bool { return Masked(c.Name, c.Type) })
-	}
-	return false
-}
-
-// Replaced tells whether the rows of an overlaid relation are the sandbox's own, rather than the twin's with some columns
-// masked.
-func Replaced(schema, name string) bool {
-	return schema == "dp" || schema == "pg_catalog" && overlays[name]
-}
-
-// Masked tells whether a column of pg_catalog is not shown as it is.
-func Masked(column string, t policy.Type) bool {
-	return counted[column] || t == typeACL || t == typeXid || t == typeOid && strings.HasSuffix(column, "owner")
-}
-
-func columnsOf(schema, name string) []CatalogColumn {
-	if rel := LookupCatalog(schema, name); rel != nil {
-		return rel.Columns
-	}
-	return nil
-}
-
-func words(text string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(text) {
-		set[w] = true
-	}
-	return set
 }
 
 // twin rewrites one statement for a PostgreSQL sandbox.
@@ -242,7 +185,7 @@ func callable(n *pg.Node) bool {
 // table has an overlaid relation read from the table expression of its full name.
 func (t *twin) table(v *pg.RangeVar) {
 	v.Catalogname = ""
-	if v.GetSchemaname() == "" || !Overlaid(v.GetSchemaname(), v.GetRelname()) {
+	if v.GetSchemaname() == "" || !pgcatalog.Overlaid(v.GetSchemaname(), v.GetRelname()) {
 		return
 	}
 	if v.GetAlias() == nil {
@@ -259,7 +202,7 @@ func (t *twin) column(n *pg.Node, c *pg.ColumnRef) {
 	if len(fields) > 3 {
 		fields = fields[len(fields)-3:]
 	}
-	if len(fields) == 3 && Overlaid(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
+	if len(fields) == 3 && pgcatalog.Overlaid(fields[0].GetString_().GetSval(), fields[1].GetString_().GetSval()) {
 		fields = fields[1:]
 	}
 	c.Fields = fields

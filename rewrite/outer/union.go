@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"slices"
@@ -9,6 +9,12 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// UNION, INTERSECT, EXCEPT and VALUES bring their parts to the types that PostgreSQL would choose.
+//
+//	SELECT g FROM leaf_1 UNION SELECT n FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM ((SELECT CAST("q3"."c1" AS BIGINT) AS "c1" FROM (SELECT "t1"."g" AS "c1" FROM "leaf_1" AS
+//	  "t1") AS "q3") UNION (SELECT "t2"."n" AS "c1" FROM "leaf_1" AS "t2")) AS "q4"
 
 // setOperation binds UNION, INTERSECT and EXCEPT.
 func (b *binder) setOperation(s *pg.SelectStmt, sc *scope) relation {

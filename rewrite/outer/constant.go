@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"encoding/json"
@@ -12,14 +12,22 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
+
+// Constants get PostgreSQL's type: a number by its size, a quoted literal the type of what stands beside it, or text. A literal
+// that is no value of its type is refused with PostgreSQL's error.
+//
+//	SELECT 1.50, g = '7' FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT num_in('1.50') AS "c1", ("t1"."g" = CAST(7 AS INTEGER)) AS "c2" FROM
+//	  "leaf_1" AS "t1") AS "q2"
 
 // FaultMark stands around the SQLSTATE, a bar and the message of an error that a rewritten query raises by itself.
 const FaultMark = "\x02dp\x03"
 
 // raise is an expression that ends the query with an error.
 func raise(state, message string) string {
-	return "error(" + quoteText(FaultMark+state+"|"+message+FaultMark) + ")"
+	return "error(" + dialect.QuoteText(FaultMark+state+"|"+message+FaultMark) + ")"
 }
 
 func constant(c *pg.A_Const) expr {
@@ -34,7 +42,7 @@ func constant(c *pg.A_Const) expr {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			return expr{sql: "CAST(" + strconv.FormatInt(n, 10) + " AS BIGINT)", typed: int8Type}
 		}
-		return expr{sql: "num_in(" + quoteText(text) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
+		return expr{sql: "num_in(" + dialect.QuoteText(text) + ")", typed: typed{oid: policy.NumericType, mod: -1, even: true}}
 	case *pg.A_Const_Boolval:
 		return expr{sql: strconv.FormatBool(v.Boolval.GetBoolval()), typed: boolType}
 	case *pg.A_Const_Sval:
@@ -48,7 +56,7 @@ func untyped(text string) expr {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		wrong("22021", "invalid byte sequence for encoding \"UTF8\"", 0)
 	}
-	return expr{sql: "CAST(" + quoteText(text) + " AS VARCHAR)", typed: of(policy.Unknown), literal: &text}
+	return expr{sql: "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)", typed: of(policy.Unknown), literal: &text}
 }
 
 // literal gives an untyped literal a type.
@@ -60,14 +68,14 @@ func (b *binder) literal(text string, t typed) expr {
 	switch {
 	case t.oid == typeChar:
 		_, n := utf8.DecodeRuneInString(text)
-		e.sql = "CAST(" + quoteText(text[:n]) + " AS VARCHAR)"
+		e.sql = "CAST(" + dialect.QuoteText(text[:n]) + " AS VARCHAR)"
 	case t.oid == policy.Text, t.oid == typeName, t.oid == policy.Varchar && t.mod < 0:
-		e.sql = "CAST(" + quoteText(text) + " AS VARCHAR)"
+		e.sql = "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)"
 	case oidLike(t.oid):
 		e.sql = b.oidLiteral(strings.TrimSpace(text), t.oid)
 	case t.oid == policy.TimestampTZ, t.oid == policy.DateType || t.oid == policy.TimestampT, t.mod >= 0 && scalarType(t.oid):
 		// May depend on the session's time zone and clock, or needs its modifier applied: computed when the query runs.
-		e = b.castCall(expr{sql: "CAST(" + quoteText(text) + " AS VARCHAR)", typed: textType}, t)
+		e = b.castCall(expr{sql: "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)", typed: textType}, t)
 	case scalarType(t.oid):
 		v, err := scalar.Env{Zone: time.UTC}.ParseText(t.oid, text)
 		if err != nil {
@@ -77,13 +85,13 @@ func (b *binder) literal(text string, t typed) expr {
 	case t.oid == typeJSON && !json.Valid([]byte(text)):
 		wrong("22P02", "invalid input syntax for type json", 0)
 	case t.oid == typeBpchar && t.mod >= 4 && utf8.RuneCountInString(text) >= int(t.mod-4):
-		e.sql = "CAST(" + quoteText(string([]rune(text)[:t.mod-4])) + " AS VARCHAR)"
+		e.sql = "CAST(" + dialect.QuoteText(string([]rune(text)[:t.mod-4])) + " AS VARCHAR)"
 	case t.oid == typeBpchar && t.mod >= 0:
 		cannot("type character(n)")
 	case t.oid == typeBytea, t.oid == 1033:
 		cannot("a constant of type " + typeNameOf(t.oid))
 	default:
-		e.sql = "CAST(" + quoteText(text) + " AS VARCHAR)"
+		e.sql = "CAST(" + dialect.QuoteText(text) + " AS VARCHAR)"
 	}
 	return e
 }
@@ -119,14 +127,14 @@ func valueText(t policy.Type, v policy.Value) string {
 	case int64:
 		return "CAST(" + strconv.FormatInt(v, 10) + " AS " + Storage(t) + ")"
 	case float64:
-		return "CAST(" + quoteText(strconv.FormatFloat(v, 'g', -1, 64)) + " AS " + Storage(t) + ")"
+		return "CAST(" + dialect.QuoteText(strconv.FormatFloat(v, 'g', -1, 64)) + " AS " + Storage(t) + ")"
 	case policy.Numeric:
-		return "num_in(" + quoteText(v.String()) + ")"
+		return "num_in(" + dialect.QuoteText(v.String()) + ")"
 	case policy.Interval:
-		return "CAST(" + quoteText(strconv.Itoa(int(v.Months))+" months "+strconv.Itoa(int(v.Days))+" days "+
+		return "CAST(" + dialect.QuoteText(strconv.Itoa(int(v.Months))+" months "+strconv.Itoa(int(v.Days))+" days "+
 			strconv.FormatInt(v.Micros, 10)+" microseconds") + " AS INTERVAL)"
 	case string:
-		return "CAST(" + quoteText(v) + " AS VARCHAR)"
+		return "CAST(" + dialect.QuoteText(v) + " AS VARCHAR)"
 	}
 	cannot("a constant of this type")
 	return ""
@@ -188,66 +196,4 @@ func arrayParts(body string, separator byte) []expr {
 		finish()
 	}
 	return parts
-}
-
-// oidLiteral is the number of the object that a literal names.
-func (b *binder) oidLiteral(text string, t policy.Type) string {
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < 1<<32 {
-		return "CAST(" + text + " AS BIGINT)"
-	}
-	if text == "-" && t != typeOid {
-		return "CAST(0 AS BIGINT)"
-	}
-	schema, name := splitName(text)
-	switch t {
-	case typeRegclass:
-		if rel := LookupCatalog(schema, name); rel != nil {
-			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
-		}
-		if rel := LookupCatalog("pg_catalog", name); rel != nil && schema == "" {
-			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
-		}
-		b.reads("pg_catalog", "pg_class")
-		return "pg_find_class(" + quoteText(schema) + ", " + quoteText(name) + ")"
-	case typeRegtype:
-		if n, ok := typeOids[typeKey(text)]; ok {
-			return "CAST(" + strconv.Itoa(int(n)) + " AS BIGINT)"
-		}
-		return "pg_find_type(" + quoteText(name) + ")"
-	case typeRegproc, 2202:
-		return "pg_find_proc(" + quoteText(name) + ")"
-	case typeRegNS:
-		return "pg_find_namespace(" + quoteText(name) + ")"
-	case typeRegRole:
-		cannot("a role by name")
-	}
-	wrong("22P02", "invalid input syntax for type "+typeNameOf(t), 0)
-	return ""
-}
-
-// splitName splits a possibly qualified, possibly quoted name.
-func splitName(text string) (schema, name string) {
-	var parts []string
-	part, quoted := strings.Builder{}, false
-	for i := 0; i < len(text); i++ {
-		c := text[i]
-		switch {
-		case c == '"' && quoted && i+1 < len(text) && text[i+1] == '"':
-			part.WriteByte('"')
-			i++
-		case c == '"':
-			quoted = !quoted
-		case c == '.' && !quoted:
-			parts = append(parts, part.String())
-			part.Reset()
-		case !quoted && c >= 'A' && c <= 'Z':
-			part.WriteByte(c + 'a' - 'A')
-		default:
-			part.WriteByte(c)
-		}
-	}
-	if len(parts) > 0 {
-		schema = parts[len(parts)-1]
-	}
-	return schema, part.String()
 }

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strings"
@@ -6,7 +6,15 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
+
+// A function is an aggregate, one that returns rows, one of the tables here and in builtin.go, or else left to package scalar,
+// which knows PostgreSQL's overloads and refuses what it does not compute.
+//
+//	SELECT concat(k, n), upper(k) FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT (coalesce("t1"."k", '') || coalesce(CAST("t1"."n" AS VARCHAR), '') ||
+//	  '') AS "c1", pg_call('{"f":"upper","a":[{"t":25,"m":-1}]}', "t1"."k") AS "c2" FROM "leaf_1" AS "t1") AS "q2"
 
 // function binds a function call.
 func (b *binder) function(n *pg.FuncCall, sc *scope) expr {
@@ -101,10 +109,10 @@ func (b *binder) format(args []expr) expr {
 	for rest != "" {
 		i := strings.IndexByte(rest, '%')
 		if i < 0 || i+1 == len(rest) {
-			parts = append(parts, quoteText(rest))
+			parts = append(parts, dialect.QuoteText(rest))
 			break
 		}
-		parts = append(parts, quoteText(rest[:i]))
+		parts = append(parts, dialect.QuoteText(rest[:i]))
 		verb := rest[i+1]
 		rest = rest[i+2:]
 		if verb == '%' {
@@ -132,70 +140,6 @@ func (b *binder) round(args []expr) expr {
 
 func (b *binder) oidOf(t policy.Type) string {
 	return valueText(typeOid, int64(t))
-}
-
-// textOf writes an array's element as array_to_string does.
-func (b *binder) textOf(sql string, t policy.Type) string {
-	if t == policy.Bool {
-		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
-	}
-	return b.cast(expr{sql: sql, typed: of(t)}, textType, true).sql
-}
-
-func (b *binder) arrayToString(args []expr) expr {
-	if len(args) < 2 || len(args) > 3 {
-		wrong("42883", "function array_to_string does not exist with this number of arguments", 0)
-	}
-	element, ok := elements[args[0].oid]
-	if !ok {
-		wrong("42883", "function array_to_string is for arrays", 0)
-	}
-	if isNamed(element) {
-		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
-		element = policy.Text
-	}
-	item := b.textOf("x", element)
-	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
-	if len(args) == 3 {
-		list = args[0].sql
-		item = "coalesce(" + item + ", " + b.cast(args[2], textType, false).sql + ")"
-	}
-	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType, false).sql + ")"
-	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
-}
-
-// arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
-func (b *binder) arrayBound(name string, args []expr) expr {
-	if len(args) != 2 {
-		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
-	}
-	if _, ok := elements[args[0].oid]; !ok {
-		wrong("42883", "function "+name+" is for arrays", 0)
-	}
-	vector := args[0].oid == typeInt2Vec || args[0].oid == typeOidVec
-	value := "CAST(len(" + args[0].sql + ") AS INTEGER)"
-	switch {
-	case name == "array_lower" && vector:
-		value = "0"
-	case name == "array_lower":
-		value = "1"
-	case name == "array_upper" && vector:
-		value += " - 1"
-	}
-	dimension := b.cast(args[1], int4Type, false).sql
-	return expr{sql: "(CASE WHEN " + dimension + " = 1 AND len(" + args[0].sql + ") > 0 THEN " + value + " END)", typed: int4Type}
-}
-
-func (b *binder) arrayPosition(args []expr) expr {
-	if len(args) != 2 {
-		cannot("array_position with a start")
-	}
-	element, ok := elements[args[0].oid]
-	if !ok || args[0].oid == typeInt2Vec || args[0].oid == typeOidVec {
-		cannot("array_position of this type")
-	}
-	item := b.cast(args[1], of(element), false)
-	return expr{sql: "nullif(CAST(list_position(" + args[0].sql + ", " + item.sql + ") AS INTEGER), 0)", typed: int4Type}
 }
 
 // jsonObject writes a JSON object as PostgreSQL's json_build_object spaces it.

@@ -1,14 +1,22 @@
-package rewrite
+package outer
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
+
+// Tables of a FROM clause are those of WITH, released leaves, public tables and the catalogs, looked for in this order; each gets
+// an alias of its own, and columns that USING merges come first.
+//
+//	SELECT k, a.n FROM leaf_1 AS a LEFT JOIN leaf_1 AS b USING (k)
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."k" AS "c1", "t1"."n" AS "c2" FROM ("leaf_1" AS "t1" LEFT JOIN
+//	  "leaf_1" AS "t2" ON (("t1"."k" = "t2"."k")))) AS "q3"
 
 // item is a bound item of a FROM clause.
 type item struct {
@@ -80,36 +88,36 @@ func (b *binder) table(r *pg.RangeVar, sc *scope) item {
 			}
 		}
 		if columns := b.leaf(name); columns != nil {
-			return b.derived(QuoteName(name), "", name, columns, r.GetAlias())
+			return b.derived(dialect.QuoteName(name), "", name, columns, r.GetAlias())
 		}
 	}
 	for _, rel := range b.plan.Outer.Relations {
 		if rel.Public != nil && rel.Name == name && (schema == "" || schema == rel.Schema) {
 			var columns []column
 			for _, c := range rel.Public.Columns {
-				columns = append(columns, column{c.Name, QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}})
+				columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: c.Typmod, even: c.Typmod >= 0}})
 			}
 			b.reads(rel.Schema, name)
-			return b.derived(QuoteName(rel.Schema+"."+name), rel.Schema, name, columns, r.GetAlias())
+			return b.derived(dialect.QuoteName(rel.Schema+"."+name), rel.Schema, name, columns, r.GetAlias())
 		}
 	}
 	if schema == "" {
 		schema = "pg_catalog"
 	}
-	rel := LookupCatalog(schema, name)
+	rel := pgcatalog.Lookup(schema, name)
 	if rel == nil {
 		wrong("42P01", `relation "`+name+`" does not exist`, r.GetLocation())
 	}
 	b.reads(schema, name)
-	it := b.derived(QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
+	it := b.derived(dialect.QuoteName(schema+"."+name), schema, name, catalogColumns(rel), r.GetAlias())
 	it.entries[0].oid = rel.Oid
 	return it
 }
 
-func catalogColumns(rel *CatalogRelation) []column {
+func catalogColumns(rel *pgcatalog.Relation) []column {
 	columns := make([]column, len(rel.Columns))
 	for i, c := range rel.Columns {
-		columns[i] = column{c.Name, QuoteName(c.Name), typed{oid: c.Type, mod: -1}}
+		columns[i] = column{c.Name, dialect.QuoteName(c.Name), typed{oid: c.Type, mod: -1}}
 	}
 	return columns
 }
@@ -122,14 +130,14 @@ func (b *binder) leaf(name string) []column {
 		}
 		columns := []column{}
 		for _, k := range l.Keys {
-			columns = append(columns, column{k.Name, QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}})
+			columns = append(columns, column{k.Name, dialect.QuoteName(k.Name), typed{oid: k.Type, mod: k.Typmod, even: oneScale(k.Values)}})
 		}
 		for _, c := range l.Counts {
 			t := typed{oid: policy.Int8, mod: -1}
 			if c.Type != 0 {
 				t.oid = c.Type
 			}
-			columns = append(columns, column{c.Name, QuoteName(c.Name), t})
+			columns = append(columns, column{c.Name, dialect.QuoteName(c.Name), t})
 		}
 		return columns
 	}
@@ -237,76 +245,4 @@ func only(columns []column, name string) column {
 		wrong("42703", `column "`+name+`" of USING must be once in each table`, 0)
 	}
 	return found[0]
-}
-
-// column resolves a column reference.
-func (b *binder) column(ref *pg.ColumnRef, sc *scope) expr {
-	names := identifiers(ref.GetFields())
-	last := names[len(names)-1]
-	if len(names) > 1 {
-		if e := b.entry(names[:len(names)-1], sc); e != nil {
-			for _, c := range e.columns {
-				if c.name == last {
-					return expr{sql: c.sql, typed: c.typed}
-				}
-			}
-			if last == "tableoid" && e.oid != 0 {
-				return expr{sql: valueText(typeOid, e.oid), typed: of(typeOid)}
-			}
-			wrong("42703", "column "+strings.Join(names, ".")+" does not exist", ref.GetLocation())
-		}
-		wrong("42P01", `missing FROM-clause entry for table "`+names[len(names)-2]+`"`, ref.GetLocation())
-	}
-	for s := sc; s != nil; s = s.parent {
-		var found []column
-		for _, c := range s.visible {
-			if c.name == last {
-				found = append(found, c)
-			}
-		}
-		if len(found) > 1 {
-			wrong("42702", `column reference "`+last+`" is ambiguous`, ref.GetLocation())
-		}
-		if len(found) == 1 {
-			return expr{sql: found[0].sql, typed: found[0].typed}
-		}
-	}
-	// The name of a table means its whole row.
-	if e := b.entry(names, sc); e != nil {
-		return wholeRow(e)
-	}
-	wrong("42703", `column "`+last+`" does not exist`, ref.GetLocation())
-	return expr{}
-}
-
-// wholeRow is a row as a value; a function's only column stands for itself.
-func wholeRow(e *entry) expr {
-	if len(e.columns) == 1 && e.columns[0].name == e.alias {
-		return expr{sql: e.columns[0].sql, typed: e.columns[0].typed}
-	}
-	row := expr{typed: typed{oid: typeRecord, mod: -1}}
-	var parts []string
-	for i, c := range e.columns {
-		name := `"f` + strconv.Itoa(i+1) + `"`
-		row.fields = append(row.fields, column{name: c.name, sql: name, typed: c.typed})
-		parts = append(parts, name+": "+c.sql)
-	}
-	row.sql = "{" + strings.Join(parts, ", ") + "}"
-	return row
-}
-
-// entry finds a table by its alias, or by schema and name.
-func (b *binder) entry(names []string, sc *scope) *entry {
-	alias, schema := names[len(names)-1], ""
-	if len(names) > 1 {
-		schema = names[len(names)-2]
-	}
-	for s := sc; s != nil; s = s.parent {
-		for i := len(s.entries) - 1; i >= 0; i-- {
-			if e := s.entries[i]; e.alias == alias && (schema == "" || e.schema == schema) {
-				return e
-			}
-		}
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"slices"
@@ -10,6 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// A query is bound from the inside out. Each becomes a relation, a text whose columns have generated names (c1, c2, …), and each
+// table of a FROM clause an entry under a generated alias (t1, t2, …). A scope says what the client's names mean at one place;
+// they do not occur in the text.
+//
+//	SELECT a.k AS key FROM leaf_1 AS a
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1") AS "q2"
 
 // typed is the type of an expression.
 type typed struct {
@@ -96,17 +103,17 @@ func (b *binder) relationNames() []string { return b.relations }
 
 // statement rewrites the whole tree. Types that PostgreSQL shows by name (regclass …) become text only here, so that
 // they sort and compare as the numbers that they are.
-func (b *binder) statement(tree *pg.Node) (string, []OuterColumn) {
+func (b *binder) statement(tree *pg.Node) (string, []Column) {
 	s := tree.GetSelectStmt()
 	if s == nil {
 		cannot("a statement that is not a SELECT")
 	}
 	q := textual(b.query(s, nil))
 	var items []string
-	var columns []OuterColumn
+	var columns []Column
 	for _, c := range q.columns {
 		items = append(items, b.shown(c)+" AS "+c.sql)
-		columns = append(columns, OuterColumn{Name: c.name, Type: c.oid, Typmod: c.mod})
+		columns = append(columns, Column{Name: c.name, Type: c.oid, Typmod: c.mod})
 	}
 	if len(items) == 0 {
 		items = []string{"true AS c0"}
@@ -191,85 +198,4 @@ func columnList(columns []column) string {
 		parts[i] = c.sql
 	}
 	return strings.Join(parts, ", ")
-}
-
-// withClause binds the table expressions of a WITH clause into the scope and returns the text before the SELECT.
-func (b *binder) withClause(w *pg.WithClause, sc *scope) string {
-	if w == nil {
-		return ""
-	}
-	var parts []string
-	for _, node := range w.GetCtes() {
-		cte := node.GetCommonTableExpr()
-		query := cte.GetCtequery().GetSelectStmt()
-		if query == nil || cte.GetSearchClause() != nil || cte.GetCycleClause() != nil {
-			cannot("this WITH clause")
-		}
-		item := &shared{name: cte.GetCtename(), sql: b.fresh("w")}
-		var q relation
-		if w.GetRecursive() && query.GetOp() == pg.SetOperation_SETOP_UNION && mentions(query.GetRarg(), item.name) {
-			q = b.recursive(cte, query, item, sc)
-		} else {
-			q = b.nested(query, sc)
-			item.columns = renamed(q.columns, cte.GetAliascolnames())
-		}
-		for i := range item.columns {
-			item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
-		}
-		sc.with = append(sc.with, item)
-		parts = append(parts, item.sql+"("+columnList(orNone(item.columns))+") AS ("+q.sql+")")
-	}
-	word := "WITH "
-	if w.GetRecursive() {
-		word = "WITH RECURSIVE "
-	}
-	return word + strings.Join(parts, ", ") + " "
-}
-
-func orNone(columns []column) []column {
-	if len(columns) == 0 {
-		return []column{{sql: "c0"}}
-	}
-	return columns
-}
-
-// recursive binds a recursive table expression: its types are those of the first part.
-func (b *binder) recursive(cte *pg.CommonTableExpr, query *pg.SelectStmt, item *shared, sc *scope) relation {
-	if len(query.GetSortClause()) > 0 || query.GetLimitCount() != nil || query.GetWithClause() != nil {
-		cannot("ORDER BY, LIMIT or WITH in a recursive query")
-	}
-	first := b.nested(query.GetLarg(), sc)
-	item.columns = renamed(first.columns, cte.GetAliascolnames())
-	for i := range item.columns {
-		item.columns[i].sql = `"c` + strconv.Itoa(i+1) + `"`
-	}
-	inner := &scope{parent: sc, with: []*shared{item}}
-	second := b.settle(b.query(query.GetRarg(), inner))
-	if len(second.columns) != len(first.columns) {
-		wrong("42601", "each UNION query must have the same number of columns", 0)
-	}
-	second = b.coerced(second, first.columns)
-	word := " UNION "
-	if query.GetAll() {
-		word = " UNION ALL "
-	}
-	return relation{sql: "(" + first.sql + ")" + word + "(" + second.sql + ")", columns: first.columns}
-}
-
-// mentions tells whether a query reads a table of that name anywhere in its FROM clauses.
-func mentions(s *pg.SelectStmt, name string) bool {
-	text, err := deparsed(&pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}})
-	return err != nil || strings.Contains(strings.ToLower(text), strings.ToLower(name))
-}
-
-// renamed gives columns the names of a column alias list.
-func renamed(columns []column, aliases []*pg.Node) []column {
-	out := slices.Clone(columns)
-	if len(aliases) > len(out) {
-		wrong("42P10", "more column aliases than columns", 0)
-	}
-	for i, a := range aliases {
-		out[i].name = a.GetString_().GetSval()
-	}
-	return out
 }

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import "github.com/dpproxy/dpproxy/policy"
 

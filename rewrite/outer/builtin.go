@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strconv"
@@ -6,6 +6,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// Functions of the catalogs, of the session and of arrays are templates in a table. Some call macros that the embedded sandbox
+// makes in its engine over the catalogs that it holds there.
+//
+//	SELECT format_type(23, -1)
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT pg_format_type((CAST(CAST(23 AS INTEGER) AS BIGINT)), (CAST(-1 AS INTEGER))) AS "c1")
+//	  AS "q1"
 
 // builtin is a function that the embedded sandbox has itself: of the catalogs, of the session, of arrays. In its text,
 // %1, %2 … are the arguments; $name is what the session gives.

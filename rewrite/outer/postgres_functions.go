@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"slices"
@@ -6,7 +6,15 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
+
+// Functions that tell of the session, the server or the cluster are answered from the session's parameters, or as if there were
+// nothing to tell.
+//
+//	SELECT version(), pg_total_relation_size('people')
+//	⇒ SELECT $1::pg_catalog.text AS version, CASE WHEN 'people' IS NOT NULL THEN 0::bigint END AS pg_total_relation_size
 
 // twinFunction is what a function of the session or the cluster becomes in a PostgreSQL sandbox. In its text "%1", "%2"
 // are arguments, "%last" the last one, "$name" what the session gives, as text.
@@ -49,7 +57,7 @@ var twinFunctions = func() map[string]twinFunction {
 		"pg_conf_load_time":        {0, 0, `CAST(NULL AS pg_catalog.timestamptz)`, "", 0},
 		"pg_is_in_recovery":        {0, 0, `false`, "", 0},
 		"txid_current_if_assigned": {0, 0, `CAST(NULL AS pg_catalog.int8)`, "", 0},
-		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN "%1" IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + OwnerName + `'
+		"pg_get_userbyid": {1, 1, `CAST(CASE WHEN "%1" IS NULL THEN NULL WHEN CAST("%1" AS pg_catalog.oid) = 10 THEN '` + pgcatalog.OwnerName + `'
 			WHEN CAST("%1" AS pg_catalog.oid) = CAST("$useroid" AS pg_catalog.oid) THEN "$user"
 			ELSE 'unknown (OID=' || CAST(CAST("%1" AS pg_catalog.oid) AS pg_catalog.text) || ')' END AS pg_catalog.name)`, "", 0},
 		"pg_has_role":              {2, 3, `(CASE WHEN "%last" IS NOT NULL THEN false END)`, "", 0},
@@ -75,9 +83,6 @@ var twinFunctions = func() map[string]twinFunction {
 	m["has_column_privilege"] = twinFunction{3, 4, "", "", 4}
 	return m
 }()
-
-// OwnerName is the role that owns all objects, as analysts see it; its number is 10.
-const OwnerName = "dpproxy"
 
 // call replaces a call. One with a number of arguments that no such function has is left for PostgreSQL to refuse.
 func (t *twin) call(f twinFunction, call *pg.FuncCall) *pg.Node {
@@ -106,7 +111,7 @@ func (t *twin) call(f twinFunction, call *pg.FuncCall) *pg.Node {
 func (t *twin) expand(template string, args []*pg.Node) *pg.Node {
 	tree, err := pg.Parse("SELECT " + template)
 	if err != nil {
-		panic("rewrite: template: " + err.Error())
+		panic("outer: template: " + err.Error())
 	}
 	out := tree.GetStmts()[0].GetStmt().GetSelectStmt().GetTargetList()[0].GetResTarget().GetVal()
 	eachNode(out.ProtoReflect(), func(n *pg.Node) {

@@ -1,4 +1,4 @@
-package rewrite_test
+package outer_test
 
 import (
 	"context"
@@ -15,8 +15,11 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
 // described is a list of statements, a policy and tables of the policy's types in PostgreSQL.
 type described struct {
@@ -56,7 +59,7 @@ var describedLists = []described{
 func TestColumnsAreAsPostgreSQLDescribes(t *testing.T) {
 	shared := os.Getenv("DPPROXY_SHARED")
 	if shared == "" {
-		shared = "../../shared"
+		shared = "../../../shared"
 	}
 	for _, d := range describedLists {
 		t.Run(d.database, func(t *testing.T) {
@@ -75,7 +78,7 @@ func TestColumnsAreAsPostgreSQLDescribes(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), "SET search_path = "+d.schema); err != nil {
 				t.Fatal(err)
 			}
-			p, err := policy.Parse(readFile(t, "../planner/testdata/"+d.policy), d.policy)
+			p, err := policy.Parse(readFile(t, "../../planner/testdata/"+d.policy), d.policy)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,12 +138,12 @@ func ownColumns(t *testing.T, p *policy.Policy, schema, statement string) (colum
 		columns = append(columns, fmt.Sprint(c.Name, " ", c.Type))
 	}
 	if plan.Outer.Direct == nil {
-		outer, refusal := rewrite.Outer(plan, rewrite.DuckDB)
+		q, refusal := outer.Render(plan, dialect.DuckDB)
 		if refusal != nil {
 			t.Fatalf("%s: %v", statement, refusal)
 		}
 		columns = nil
-		for _, c := range outer.Columns {
+		for _, c := range q.Columns {
 			columns = append(columns, fmt.Sprint(c.Name, " ", c.Type))
 		}
 	}

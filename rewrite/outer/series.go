@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"slices"
@@ -10,6 +10,13 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// Functions that return rows are lists: in a select list their elements are unnested, in FROM they are a table of one column for
+// each list.
+//
+//	SELECT i FROM generate_series(1, 3) AS i
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."c1" AS "c1" FROM (SELECT unnest(CAST(generate_series(CAST(CAST(1 AS INTEGER) AS
+//	  BIGINT), CAST(CAST(3 AS INTEGER) AS BIGINT), CAST(1 AS BIGINT)) AS INTEGER[])) AS "c1") AS "t1") AS "q2"
 
 // series binds a set-returning function as a DuckDB list; the type is that of its elements.
 func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strconv"
@@ -8,6 +8,14 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// A cast is DuckDB's own where both databases do the same, and a call of package scalar where it rounds, is checked, or reads or
+// writes a text that the two write differently.
+//
+//	SELECT n::text, n::smallint FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT CAST("t1"."n" AS VARCHAR) AS "c1",
+//	  CAST(pg_call('{"to":21,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)) AS SMALLINT) AS "c2" FROM "leaf_1"
+//	  AS "t1") AS "q2"
 
 // typeOids are the type names of SQL that are understood, as PostgreSQL spells them.
 var typeOids = map[string]policy.Type{
@@ -178,129 +186,4 @@ func (b *binder) castArrayText(e expr, t typed) expr {
 		open, separator, end = "", "' '", ""
 	}
 	return expr{sql: "(" + open + "array_to_string(" + e.sql + ", " + separator + ")" + end + ")", typed: t}
-}
-
-// isNamed tells whether values of t are numbers that are shown as names.
-func isNamed(t policy.Type) bool {
-	switch t {
-	case typeRegclass, typeRegtype, typeRegproc, 2202, typeRegNS, typeRegRole:
-		return true
-	}
-	return false
-}
-
-// nameOf is the text in which a regclass, regtype … is shown.
-func (b *binder) nameOf(e expr) expr {
-	macro := map[policy.Type]string{typeRegclass: "pg_class_name", typeRegtype: "pg_type_name", typeRegproc: "pg_proc_name",
-		2202: "pg_proc_name", typeRegNS: "pg_namespace_name", typeRegRole: "pg_role_name"}[e.oid]
-	if e.oid == typeRegRole {
-		return expr{sql: macro + "(" + e.sql + ", " + b.param("user") + ")", typed: textType}
-	}
-	return expr{sql: macro + "(" + e.sql + ")", typed: textType}
-}
-
-// namesOf are the names of the elements of an array. DuckDB allows no look-up in a lambda, so it is a sub-query.
-func (b *binder) namesOf(list string, element policy.Type) string {
-	x := b.fresh("x")
-	name := b.nameOf(expr{sql: x + ".v", typed: of(element)}).sql
-	return "(CASE WHEN " + list + " IS NOT NULL THEN ARRAY(SELECT " + name + " FROM (SELECT unnest(" + list + ") AS v) AS " + x + ") END)"
-}
-
-// findByName looks up an object whose name comes with the row.
-func (b *binder) findByName(e expr, t policy.Type) string {
-	switch t {
-	case typeRegclass:
-		return "pg_find_class_of(" + e.sql + ")"
-	case typeRegtype:
-		return "pg_find_type(" + e.sql + ")"
-	case typeRegproc, 2202:
-		return "pg_find_proc(" + e.sql + ")"
-	case typeRegNS:
-		return "pg_find_namespace(" + e.sql + ")"
-	case typeOid:
-		return "CAST(" + e.sql + " AS BIGINT)"
-	}
-	cannot("a cast of text to " + typeNameOf(t))
-	return ""
-}
-
-// asScalar brings a value to a type that package scalar knows.
-func (b *binder) asScalar(e expr) expr {
-	switch {
-	case e.literal != nil, e.null, scalarType(e.oid) && e.oid != policy.Unknown:
-		return e
-	case plainText(e.oid) || e.oid == policy.Unknown:
-		return b.cast(e, textType, false)
-	case isNamed(e.oid):
-		return b.nameOf(e)
-	case oidLike(e.oid):
-		return b.cast(e, int8Type, false)
-	}
-	cannot("this use of type " + typeNameOf(e.oid))
-	return e
-}
-
-// call leaves a function or operator to package scalar.
-func (b *binder) call(name string, args ...expr) expr {
-	c := ScalarCall{Name: name}
-	for i := range args {
-		args[i] = b.asScalar(args[i])
-	}
-	return b.scalar(c, args)
-}
-
-func (b *binder) castCall(e expr, t typed) expr {
-	if !scalarType(t.oid) {
-		cannot("a cast of type " + typeNameOf(e.oid) + " to " + typeNameOf(t.oid))
-	}
-	return b.scalar(ScalarCall{To: t.oid, Mod: t.mod}, []expr{b.asScalar(e)})
-}
-
-// scalar writes a call of package scalar and reads its result back.
-func (b *binder) scalar(c ScalarCall, args []expr) expr {
-	var parts []string
-	for _, a := range args {
-		c.Args = append(c.Args, ScalarArg{Type: a.oid, Mod: a.mod, Literal: a.literal})
-		parts = append(parts, asArgument(a))
-	}
-	resolved, err := c.Expr(compileEnv)
-	if err != nil {
-		unresolved(c.Name, err)
-	}
-	t := typed{oid: resolved.Type(), mod: resolved.Typmod()}
-	t.even = t.oid == policy.NumericType && t.mod >= 0
-	if t.oid == policy.Unknown {
-		t.oid = policy.Text
-	}
-	sql := "pg_call(" + quoteText(c.String())
-	for _, p := range parts {
-		sql += ", " + p
-	}
-	return expr{sql: fromResult(sql+")", t.oid), typed: t}
-}
-
-// asArgument writes a value as the text in which package sandbox hands it to package scalar.
-func asArgument(e expr) string {
-	switch e.oid {
-	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.IntervalT:
-		return "CAST(" + e.sql + " AS VARCHAR)"
-	case policy.DateType:
-		return "CAST(date_diff('day', DATE '1970-01-01', " + e.sql + ") AS VARCHAR)"
-	case policy.TimestampT, policy.TimestampTZ:
-		return "CAST(epoch_us(" + e.sql + ") AS VARCHAR)"
-	}
-	return e.sql
-}
-
-// fromResult reads the text of a result.
-func fromResult(sql string, t policy.Type) string {
-	switch t {
-	case policy.Bool, policy.Int2, policy.Int4, policy.Int8, policy.Float4, policy.Float8, policy.IntervalT:
-		return "CAST(" + sql + " AS " + Storage(t) + ")"
-	case policy.DateType:
-		return "(DATE '1970-01-01' + CAST(" + sql + " AS INTEGER))"
-	case policy.TimestampT, policy.TimestampTZ:
-		return "make_timestamp(CAST(" + sql + " AS BIGINT))"
-	}
-	return sql
 }

@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strings"
@@ -7,6 +7,13 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 )
+
+// Expressions are bound node by node. Each has the text for DuckDB and the type that it would have in PostgreSQL, from which
+// what stands around it is resolved.
+//
+//	SELECT CASE WHEN n > 5 THEN 'many' END FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT (CASE WHEN ("t1"."n" > CAST(5 AS INTEGER)) THEN CAST('many' AS VARCHAR) END) AS "c1"
+//	  FROM "leaf_1" AS "t1") AS "q2"
 
 var (
 	boolType = typed{oid: policy.Bool, mod: -1}
@@ -165,160 +172,6 @@ func joined(args []expr) string {
 		parts[i] = a.sql
 	}
 	return strings.Join(parts, ", ")
-}
-
-// subLink binds a sub-query in an expression.
-func (b *binder) subLink(n *pg.SubLink, sc *scope) expr {
-	q := b.nested(n.GetSubselect().GetSelectStmt(), sc)
-	switch n.GetSubLinkType() {
-	case pg.SubLinkType_EXISTS_SUBLINK:
-		return expr{sql: "EXISTS (" + q.sql + ")", typed: boolType}
-	case pg.SubLinkType_EXPR_SUBLINK:
-		if len(q.columns) != 1 {
-			wrong("42601", "subquery must return only one column", n.GetLocation())
-		}
-		return expr{sql: "(" + q.sql + ")", typed: q.columns[0].typed}
-	case pg.SubLinkType_ARRAY_SUBLINK:
-		if len(q.columns) != 1 {
-			wrong("42601", "subquery must return only one column", n.GetLocation())
-		}
-		array, ok := arrays[q.columns[0].oid]
-		if !ok {
-			cannot("an ARRAY of this type")
-		}
-		return expr{sql: "ARRAY(" + q.sql + ")", typed: of(array)}
-	case pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
-		return b.quantified(n, q, sc)
-	}
-	cannot("this kind of sub-query")
-	return expr{}
-}
-
-// quantified binds x IN (SELECT …), x = ANY (SELECT …), x <> ALL (SELECT …).
-func (b *binder) quantified(n *pg.SubLink, q relation, sc *scope) expr {
-	op := "="
-	if names := identifiers(n.GetOperName()); len(names) > 0 {
-		op = names[len(names)-1]
-	}
-	all := n.GetSubLinkType() == pg.SubLinkType_ALL_SUBLINK
-	if !(op == "=" && !all || op == "<>" && all) {
-		cannot("this comparison with a sub-query")
-	}
-	left := b.rowParts(n.GetTestexpr(), sc)
-	if len(left) != len(q.columns) {
-		wrong("42601", "subquery has too few or too many columns", n.GetLocation())
-	}
-	alias := b.fresh("q")
-	var lefts, rights []string
-	for i, c := range q.columns {
-		l, r := b.matched(left[i], expr{sql: alias + "." + c.sql, typed: c.typed})
-		lefts, rights = append(lefts, b.keyOf(l)), append(rights, b.keyOf(r)+" AS "+c.sql)
-	}
-	word := " IN "
-	if all {
-		word = " NOT IN "
-	}
-	test := strings.Join(lefts, ", ")
-	if len(lefts) > 1 {
-		test = "(" + test + ")"
-	}
-	return expr{sql: "(" + test + word + "(SELECT " + strings.Join(rights, ", ") + " FROM (" + q.sql + ") AS " + alias + "))", typed: boolType}
-}
-
-// rowParts binds the parts of a row, or the one expression that stands there.
-func (b *binder) rowParts(node *pg.Node, sc *scope) []expr {
-	if row := node.GetRowExpr(); row != nil {
-		return b.exprs(row.GetArgs(), sc)
-	}
-	return []expr{b.expr(node, sc)}
-}
-
-func (b *binder) rowExpr(n *pg.RowExpr, sc *scope) expr {
-	e := &entry{alias: "\x00"}
-	for _, a := range b.exprs(n.GetArgs(), sc) {
-		e.columns = append(e.columns, column{name: "f", sql: a.sql, typed: a.typed})
-	}
-	return wholeRow(e)
-}
-
-func (b *binder) arrayExpr(nodes []*pg.Node, sc *scope) expr {
-	if len(nodes) == 0 {
-		return expr{sql: "[]", typed: of(typeTextArr)}
-	}
-	parts := b.exprs(nodes, sc)
-	t := b.unify(parts, "ARRAY")
-	array, ok := arrays[t.oid]
-	if !ok {
-		cannot("an ARRAY of type " + typeNameOf(t.oid))
-	}
-	return expr{sql: "[" + joined(parts) + "]", typed: of(array)}
-}
-
-// indirection binds subscripts and fields: a[1], a[1:2], (row).field.
-func (b *binder) indirection(n *pg.A_Indirection, sc *scope) expr {
-	e := b.expr(n.GetArg(), sc)
-	for _, step := range n.GetIndirection() {
-		if name := step.GetString_(); name != nil {
-			e = field(e, name.GetSval())
-			continue
-		}
-		index := step.GetAIndices()
-		element, ok := elements[e.oid]
-		if index == nil || !ok {
-			wrong("42804", "cannot subscript type "+typeNameOf(e.oid), 0)
-		}
-		// The vectors of the catalogs count from 0.
-		shift := ""
-		if e.oid == typeInt2Vec || e.oid == typeOidVec {
-			shift = " + 1"
-		}
-		bound := func(node *pg.Node) string {
-			return b.cast(b.expr(node, sc), int4Type, false).sql + shift
-		}
-		if !index.GetIsSlice() {
-			at := bound(index.GetUidx())
-			// DuckDB counts negative subscripts from the end; PostgreSQL has nothing there.
-			e = expr{sql: "(CASE WHEN " + at + " < 1 THEN NULL ELSE (" + e.sql + ")[" + at + "] END)", typed: of(element)}
-			continue
-		}
-		if shift != "" || len(n.GetIndirection()) > 1 { // one slice makes every subscript a slice of its own dimension
-			cannot("this array slice")
-		}
-		e.sql = b.slice(e.sql, index, bound)
-	}
-	return e
-}
-
-// slice is list[low:high]; a bound that is left out is the list's own, one that is NULL makes the slice NULL.
-func (b *binder) slice(list string, index *pg.A_Indices, bound func(*pg.Node) string) string {
-	low, high, given := "1", "len("+list+")", ""
-	if node := index.GetLidx(); node != nil {
-		at := bound(node)
-		low, given = "greatest(1, "+at+")", at+" IS NULL"
-	}
-	if node := index.GetUidx(); node != nil {
-		at := bound(node)
-		high = "greatest(0, " + at + ")"
-		if given != "" {
-			given += " OR "
-		}
-		given += at + " IS NULL"
-	}
-	text := "(" + list + ")[" + low + ":" + high + "]"
-	if given == "" {
-		return text
-	}
-	return "(CASE WHEN " + given + " THEN NULL ELSE " + text + " END)"
-}
-
-func field(e expr, name string) expr {
-	for _, f := range e.fields {
-		if f.name == name {
-			return expr{sql: "(" + e.sql + ")." + f.sql, typed: f.typed}
-		}
-	}
-	wrong("42703", `column "`+name+`" not found in this data type`, 0)
-	return expr{}
 }
 
 // collate accepts the collations under which text compares by code point.

@@ -1,15 +1,24 @@
-package rewrite
+package outer
 
 import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
+
+// Columns that PostgreSQL keeps for itself tell of the sandbox's own transactions and pages. They are replaced by what they would
+// say of a table whose rows never change, and refused where it cannot be told which table is meant.
+//
+//	SELECT c.xmin, c.tableoid FROM pg_catalog.pg_class AS c
+//	⇒ SELECT '2'::pg_catalog.xid AS xmin, '"pg_catalog"."pg_class"'::pg_catalog.regclass::pg_catalog.oid AS tableoid FROM
+//	  "pg_catalog.pg_class" c
 
 // systemColumns are those that PostgreSQL keeps of each row for itself. In a twin they tell of its own transactions and
 // pages, which the whole server counts.
-var systemColumns = words("xmin xmax cmin cmax ctid tableoid")
+var systemColumns = map[string]bool{"xmin": true, "xmax": true, "cmin": true, "cmax": true, "ctid": true, "tableoid": true}
 
 // twinScope is a FROM clause: what its aliases stand for, as schema.name; "" is what has no columns of PostgreSQL's own.
 type twinScope struct {
@@ -109,7 +118,7 @@ func (t *twin) systemColumn(n *pg.Node, fields []*pg.Node, s *twinScope) {
 		cannot("the column ctid")
 	default:
 		schema, name, _ := strings.Cut(full, ".")
-		value = "CAST(CAST(" + quoteText(QuoteName(schema)+"."+QuoteName(name)) + " AS pg_catalog.regclass) AS pg_catalog.oid)"
+		value = "CAST(CAST(" + dialect.QuoteText(dialect.QuoteName(schema)+"."+dialect.QuoteName(name)) + " AS pg_catalog.regclass) AS pg_catalog.oid)"
 	}
 	n.Node = t.expand(value, nil).Node
 }

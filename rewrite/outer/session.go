@@ -1,4 +1,4 @@
-package rewrite
+package outer
 
 import (
 	"strings"
@@ -9,15 +9,12 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// lastName is the last name of a list, in which stars and subscripts are none.
-func lastName(nodes []*pg.Node) string {
-	for i := len(nodes) - 1; i >= 0; i-- {
-		if s := nodes[i].GetString_(); s != nil {
-			return s.GetSval()
-		}
-	}
-	return ""
-}
+// What a query asks of its session are parameters: who asks, of which database, when.
+//
+//	SELECT current_user, current_date
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT CAST($1 AS VARCHAR) AS "c1", (DATE '1970-01-01' +
+//	  CAST(pg_call('{"to":1082,"mod":-1,"a":[{"t":1184,"m":-1}]}', CAST(epoch_us(make_timestamp(CAST(CAST($2 AS VARCHAR) AS
+//	  BIGINT))) AS VARCHAR)) AS INTEGER)) AS "c2") AS "q1"
 
 // sqlValue binds CURRENT_USER, CURRENT_DATE and their like.
 func (b *binder) sqlValue(n *pg.SQLValueFunction) expr {

@@ -1,0 +1,222 @@
+package outer
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// PostgreSQL's arrays are DuckDB's lists. Where the two differ (subscripts below 1, bounds that are NULL, the vectors of the
+// catalogs, which count from 0) the text says what PostgreSQL would do.
+//
+//	SELECT (ARRAY[1, g])[2] FROM leaf_1
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT (CASE WHEN CAST(2 AS INTEGER) < 1 THEN NULL ELSE ([CAST(1 AS INTEGER),
+//	  "t1"."g"])[CAST(2 AS INTEGER)] END) AS "c1" FROM "leaf_1" AS "t1") AS "q2"
+
+func (b *binder) arrayExpr(nodes []*pg.Node, sc *scope) expr {
+	if len(nodes) == 0 {
+		return expr{sql: "[]", typed: of(typeTextArr)}
+	}
+	parts := b.exprs(nodes, sc)
+	t := b.unify(parts, "ARRAY")
+	array, ok := arrays[t.oid]
+	if !ok {
+		cannot("an ARRAY of type " + typeNameOf(t.oid))
+	}
+	return expr{sql: "[" + joined(parts) + "]", typed: of(array)}
+}
+
+// indirection binds subscripts and fields: a[1], a[1:2], (row).field.
+func (b *binder) indirection(n *pg.A_Indirection, sc *scope) expr {
+	e := b.expr(n.GetArg(), sc)
+	for _, step := range n.GetIndirection() {
+		if name := step.GetString_(); name != nil {
+			e = field(e, name.GetSval())
+			continue
+		}
+		index := step.GetAIndices()
+		element, ok := elements[e.oid]
+		if index == nil || !ok {
+			wrong("42804", "cannot subscript type "+typeNameOf(e.oid), 0)
+		}
+		// The vectors of the catalogs count from 0.
+		shift := ""
+		if e.oid == typeInt2Vec || e.oid == typeOidVec {
+			shift = " + 1"
+		}
+		bound := func(node *pg.Node) string {
+			return b.cast(b.expr(node, sc), int4Type, false).sql + shift
+		}
+		if !index.GetIsSlice() {
+			at := bound(index.GetUidx())
+			// DuckDB counts negative subscripts from the end; PostgreSQL has nothing there.
+			e = expr{sql: "(CASE WHEN " + at + " < 1 THEN NULL ELSE (" + e.sql + ")[" + at + "] END)", typed: of(element)}
+			continue
+		}
+		if shift != "" || len(n.GetIndirection()) > 1 { // one slice makes every subscript a slice of its own dimension
+			cannot("this array slice")
+		}
+		e.sql = b.slice(e.sql, index, bound)
+	}
+	return e
+}
+
+// slice is list[low:high]; a bound that is left out is the list's own, one that is NULL makes the slice NULL.
+func (b *binder) slice(list string, index *pg.A_Indices, bound func(*pg.Node) string) string {
+	low, high, given := "1", "len("+list+")", ""
+	if node := index.GetLidx(); node != nil {
+		at := bound(node)
+		low, given = "greatest(1, "+at+")", at+" IS NULL"
+	}
+	if node := index.GetUidx(); node != nil {
+		at := bound(node)
+		high = "greatest(0, " + at + ")"
+		if given != "" {
+			given += " OR "
+		}
+		given += at + " IS NULL"
+	}
+	text := "(" + list + ")[" + low + ":" + high + "]"
+	if given == "" {
+		return text
+	}
+	return "(CASE WHEN " + given + " THEN NULL ELSE " + text + " END)"
+}
+
+func field(e expr, name string) expr {
+	for _, f := range e.fields {
+		if f.name == name {
+			return expr{sql: "(" + e.sql + ")." + f.sql, typed: f.typed}
+		}
+	}
+	wrong("42703", `column "`+name+`" not found in this data type`, 0)
+	return expr{}
+}
+
+// textOf writes an array's element as array_to_string does.
+func (b *binder) textOf(sql string, t policy.Type) string {
+	if t == policy.Bool {
+		return "(CASE WHEN " + sql + " THEN 't' ELSE 'f' END)"
+	}
+	return b.cast(expr{sql: sql, typed: of(t)}, textType, true).sql
+}
+
+func (b *binder) arrayToString(args []expr) expr {
+	if len(args) < 2 || len(args) > 3 {
+		wrong("42883", "function array_to_string does not exist with this number of arguments", 0)
+	}
+	element, ok := elements[args[0].oid]
+	if !ok {
+		wrong("42883", "function array_to_string is for arrays", 0)
+	}
+	if isNamed(element) {
+		args[0] = expr{sql: b.namesOf(args[0].sql, element), typed: of(typeTextArr)}
+		element = policy.Text
+	}
+	item := b.textOf("x", element)
+	list := "list_filter(" + args[0].sql + ", lambda x : x IS NOT NULL)"
+	if len(args) == 3 {
+		list = args[0].sql
+		item = "coalesce(" + item + ", " + b.cast(args[2], textType, false).sql + ")"
+	}
+	sql := "array_to_string(list_transform(" + list + ", lambda x : " + item + "), " + b.cast(args[1], textType, false).sql + ")"
+	return expr{sql: "(CASE WHEN " + args[0].sql + " IS NOT NULL THEN coalesce(" + sql + ", '') END)", typed: textType}
+}
+
+// arrayBound binds array_length, array_upper and array_lower of the first dimension; there is no other.
+func (b *binder) arrayBound(name string, args []expr) expr {
+	if len(args) != 2 {
+		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
+	}
+	if _, ok := elements[args[0].oid]; !ok {
+		wrong("42883", "function "+name+" is for arrays", 0)
+	}
+	vector := args[0].oid == typeInt2Vec || args[0].oid == typeOidVec
+	value := "CAST(len(" + args[0].sql + ") AS INTEGER)"
+	switch {
+	case name == "array_lower" && vector:
+		value = "0"
+	case name == "array_lower":
+		value = "1"
+	case name == "array_upper" && vector:
+		value += " - 1"
+	}
+	dimension := b.cast(args[1], int4Type, false).sql
+	return expr{sql: "(CASE WHEN " + dimension + " = 1 AND len(" + args[0].sql + ") > 0 THEN " + value + " END)", typed: int4Type}
+}
+
+func (b *binder) arrayPosition(args []expr) expr {
+	if len(args) != 2 {
+		cannot("array_position with a start")
+	}
+	element, ok := elements[args[0].oid]
+	if !ok || args[0].oid == typeInt2Vec || args[0].oid == typeOidVec {
+		cannot("array_position of this type")
+	}
+	item := b.cast(args[1], of(element), false)
+	return expr{sql: "nullif(CAST(list_position(" + args[0].sql + ", " + item.sql + ") AS INTEGER), 0)", typed: int4Type}
+}
+
+func (b *binder) arrayOperator(op string, l, r expr) expr {
+	if l.oid == policy.Unknown {
+		l = b.cast(l, bare(r.typed), false)
+	}
+	if r.oid == policy.Unknown {
+		r = b.cast(r, bare(l.typed), false)
+	}
+	el, okL := elements[l.oid]
+	er, okR := elements[r.oid]
+	if !okL || !okR || Storage(el) != Storage(er) || el == policy.NumericType {
+		cannot("operator " + op + " of these types")
+	}
+	name := map[string]string{"@>": "list_has_all", "&&": "list_has_any"}[op]
+	if op == "<@" {
+		name, l, r = "list_has_all", r, l
+	}
+	return expr{sql: name + "(" + l.sql + ", " + r.sql + ")", typed: boolType}
+}
+
+// anyAll binds x op ANY (array) and x op ALL (array).
+func (b *binder) anyAll(op string, all bool, l expr, node *pg.Node, sc *scope) expr {
+	if list := node.GetAArrayExpr(); list != nil && len(list.GetElements()) > 0 {
+		var parts []string
+		for _, e := range b.exprs(list.GetElements(), sc) {
+			parts = append(parts, b.binary(op, l, e).sql)
+		}
+		word := " OR "
+		if all {
+			word = " AND "
+		}
+		return expr{sql: "(" + strings.Join(parts, word) + ")", typed: boolType}
+	}
+	r := b.expr(node, sc)
+	if r.oid == policy.Unknown {
+		t := l.oid
+		if t == policy.Unknown {
+			t = policy.Text
+		}
+		array, ok := arrays[t]
+		if !ok {
+			cannot("ANY over this type")
+		}
+		r = b.cast(r, of(array), false)
+	}
+	element, ok := elements[r.oid]
+	if !ok {
+		wrong("42809", "op ANY/ALL (array) requires array on right side", 0)
+	}
+	if !(op == "=" && !all || op == "<>" && all) || element == policy.NumericType {
+		cannot("operator " + op + " with ANY or ALL of an array")
+	}
+	l, item := b.matched(l, expr{typed: of(element)})
+	if Storage(l.oid) != Storage(item.oid) {
+		l = expr{sql: "CAST(" + l.sql + " AS " + Storage(item.oid) + ")", typed: item.typed}
+	}
+	sql := "pg_any(" + l.sql + ", " + r.sql + ")"
+	if all {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typed: boolType}
+}

@@ -1,0 +1,125 @@
+package outer
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Two operands of a comparison are brought to one type by PostgreSQL's rules before DuckDB compares them. Numerics are compared
+// by the first part of their text, whose order is theirs.
+//
+//	SELECT k FROM leaf_1 WHERE n = 2.5
+//	⇒ SELECT "c1" AS "c1" FROM (SELECT "t1"."k" AS "c1" FROM "leaf_1" AS "t1" WHERE
+//	  (split_part(pg_call('{"to":1700,"mod":-1,"a":[{"t":20,"m":-1}]}', CAST("t1"."n" AS VARCHAR)), '|', 1) =
+//	  split_part(num_in('2.5'), '|', 1))) AS "q2"
+
+// matched brings two operands of a comparison to one comparable form.
+func (b *binder) matched(l, r expr) (expr, expr) {
+	if l.oid == policy.Unknown && r.oid == policy.Unknown {
+		return b.cast(l, textType, false), b.cast(r, textType, false)
+	}
+	if l.oid == policy.Unknown {
+		return b.cast(l, bare(r.typed), false), r
+	}
+	if r.oid == policy.Unknown {
+		return l, b.cast(r, bare(l.typed), false)
+	}
+	if l.oid == r.oid || textLike(l.oid) && textLike(r.oid) || l.oid.Integer() && r.oid.Integer() ||
+		(oidLike(l.oid) || l.oid.Integer()) && (oidLike(r.oid) || r.oid.Integer()) {
+		return l, r
+	}
+	if isNamed(l.oid) && textLike(r.oid) || isNamed(r.oid) && textLike(l.oid) {
+		wrong("42883", "operator does not exist: "+typeNameOf(l.oid)+" = "+typeNameOf(r.oid), 0)
+	}
+	el, arrayL := elements[l.oid]
+	er, arrayR := elements[r.oid]
+	if arrayL && arrayR && Storage(el) == Storage(er) {
+		return l, r
+	}
+	if ranks[l.oid] == 0 || ranks[r.oid] == 0 {
+		wrong("42883", "operator does not exist: "+typeNameOf(l.oid)+" = "+typeNameOf(r.oid), 0)
+	}
+	// numeric with floating point is compared as double precision, everything else as the wider type.
+	t := wider(l.oid, r.oid, "comparison")
+	if t.oid == policy.Float4 {
+		t = of(policy.Float8)
+	}
+	return b.cast(l, t, false), b.cast(r, t, false)
+}
+
+// bare is a type without its modifier, for a literal beside a column.
+func bare(t typed) typed { return typed{oid: t.oid, mod: -1} }
+
+// compare binds a comparison.
+func (b *binder) compare(op string, l, r expr) expr {
+	if op == "!=" {
+		op = "<>"
+	}
+	l, r = b.matched(l, r)
+	if l.oid == typeRecord {
+		cannot("a comparison of rows")
+	}
+	return expr{sql: "(" + b.keyOf(l) + " " + op + " " + b.keyOf(r) + ")", typed: boolType}
+}
+
+func (b *binder) compareRows(op string, l, r []expr) expr {
+	if len(l) != len(r) || op != "=" && op != "<>" {
+		cannot("this comparison of rows")
+	}
+	var parts []string
+	for i := range l {
+		parts = append(parts, b.compare("=", l[i], r[i]).sql)
+	}
+	sql := "(" + strings.Join(parts, " AND ") + ")"
+	if op == "<>" {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typed: boolType}
+}
+
+func (b *binder) in(not bool, n *pg.A_Expr, sc *scope) expr {
+	var parts, items []string
+	left := b.rowParts(n.GetLexpr(), sc)
+	one := ""
+	for i, node := range n.GetRexpr().GetList().GetItems() {
+		right := b.rowParts(node, sc)
+		if len(left) > 1 {
+			parts = append(parts, b.compareRows("=", left, right).sql)
+			continue
+		}
+		l, r := b.matched(left[0], right[0])
+		if i == 0 {
+			one = b.keyOf(l)
+		}
+		if b.keyOf(l) == one {
+			items = append(items, b.keyOf(r))
+		}
+		parts = append(parts, b.compare("=", left[0], right[0]).sql)
+	}
+	sql := "(" + strings.Join(parts, " OR ") + ")"
+	if len(items) == len(parts) {
+		// A long chain of OR would be deeper than the engine's parser goes.
+		sql = "(" + one + " IN (" + strings.Join(items, ", ") + "))"
+	}
+	if not {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typed: boolType}
+}
+
+func (b *binder) between(n *pg.A_Expr, sc *scope) expr {
+	ends := n.GetRexpr().GetList().GetItems()
+	e, low, high := b.expr(n.GetLexpr(), sc), b.expr(ends[0], sc), b.expr(ends[1], sc)
+	sql := "(" + b.compare(">=", e, low).sql + " AND " + b.compare("<=", e, high).sql + ")"
+	kind := n.GetKind()
+	if kind == pg.A_Expr_Kind_AEXPR_BETWEEN_SYM || kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		sql = "(" + sql + " OR (" + b.compare(">=", e, high).sql + " AND " + b.compare("<=", e, low).sql + "))"
+	}
+	if kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN || kind == pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM {
+		sql = "(NOT " + sql + ")"
+	}
+	return expr{sql: sql, typed: boolType}
+}

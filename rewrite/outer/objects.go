@@ -1,0 +1,123 @@
+package outer
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+)
+
+// Types as regclass and regtype are numbers that are shown as names. Here they are numbers until the outermost SELECT shows them,
+// so that they sort and compare as PostgreSQL's do. A name in the text is looked up when it is bound, where the catalog is the
+// same for everybody.
+//
+//	SELECT 'pg_class'::regclass
+//	⇒ SELECT pg_class_name("c1") AS "c1" FROM (SELECT CAST(1259 AS BIGINT) AS "c1") AS "q1"
+
+// isNamed tells whether values of t are numbers that are shown as names.
+func isNamed(t policy.Type) bool {
+	switch t {
+	case typeRegclass, typeRegtype, typeRegproc, 2202, typeRegNS, typeRegRole:
+		return true
+	}
+	return false
+}
+
+// nameOf is the text in which a regclass, regtype … is shown.
+func (b *binder) nameOf(e expr) expr {
+	macro := map[policy.Type]string{typeRegclass: "pg_class_name", typeRegtype: "pg_type_name", typeRegproc: "pg_proc_name",
+		2202: "pg_proc_name", typeRegNS: "pg_namespace_name", typeRegRole: "pg_role_name"}[e.oid]
+	if e.oid == typeRegRole {
+		return expr{sql: macro + "(" + e.sql + ", " + b.param("user") + ")", typed: textType}
+	}
+	return expr{sql: macro + "(" + e.sql + ")", typed: textType}
+}
+
+// namesOf are the names of the elements of an array. DuckDB allows no look-up in a lambda, so it is a sub-query.
+func (b *binder) namesOf(list string, element policy.Type) string {
+	x := b.fresh("x")
+	name := b.nameOf(expr{sql: x + ".v", typed: of(element)}).sql
+	return "(CASE WHEN " + list + " IS NOT NULL THEN ARRAY(SELECT " + name + " FROM (SELECT unnest(" + list + ") AS v) AS " + x + ") END)"
+}
+
+// findByName looks up an object whose name comes with the row.
+func (b *binder) findByName(e expr, t policy.Type) string {
+	switch t {
+	case typeRegclass:
+		return "pg_find_class_of(" + e.sql + ")"
+	case typeRegtype:
+		return "pg_find_type(" + e.sql + ")"
+	case typeRegproc, 2202:
+		return "pg_find_proc(" + e.sql + ")"
+	case typeRegNS:
+		return "pg_find_namespace(" + e.sql + ")"
+	case typeOid:
+		return "CAST(" + e.sql + " AS BIGINT)"
+	}
+	cannot("a cast of text to " + typeNameOf(t))
+	return ""
+}
+
+// oidLiteral is the number of the object that a literal names.
+func (b *binder) oidLiteral(text string, t policy.Type) string {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n < 1<<32 {
+		return "CAST(" + text + " AS BIGINT)"
+	}
+	if text == "-" && t != typeOid {
+		return "CAST(0 AS BIGINT)"
+	}
+	schema, name := splitName(text)
+	switch t {
+	case typeRegclass:
+		if rel := pgcatalog.Lookup(schema, name); rel != nil {
+			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
+		}
+		if rel := pgcatalog.Lookup("pg_catalog", name); rel != nil && schema == "" {
+			return "CAST(" + strconv.FormatInt(rel.Oid, 10) + " AS BIGINT)"
+		}
+		b.reads("pg_catalog", "pg_class")
+		return "pg_find_class(" + dialect.QuoteText(schema) + ", " + dialect.QuoteText(name) + ")"
+	case typeRegtype:
+		if n, ok := typeOids[typeKey(text)]; ok {
+			return "CAST(" + strconv.Itoa(int(n)) + " AS BIGINT)"
+		}
+		return "pg_find_type(" + dialect.QuoteText(name) + ")"
+	case typeRegproc, 2202:
+		return "pg_find_proc(" + dialect.QuoteText(name) + ")"
+	case typeRegNS:
+		return "pg_find_namespace(" + dialect.QuoteText(name) + ")"
+	case typeRegRole:
+		cannot("a role by name")
+	}
+	wrong("22P02", "invalid input syntax for type "+typeNameOf(t), 0)
+	return ""
+}
+
+// splitName splits a possibly qualified, possibly quoted name.
+func splitName(text string) (schema, name string) {
+	var parts []string
+	part, quoted := strings.Builder{}, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"' && quoted && i+1 < len(text) && text[i+1] == '"':
+			part.WriteByte('"')
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == '.' && !quoted:
+			parts = append(parts, part.String())
+			part.Reset()
+		case !quoted && c >= 'A' && c <= 'Z':
+			part.WriteByte(c + 'a' - 'A')
+		default:
+			part.WriteByte(c)
+		}
+	}
+	if len(parts) > 0 {
+		schema = parts[len(parts)-1]
+	}
+	return schema, part.String()
+}

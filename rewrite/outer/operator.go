@@ -1,0 +1,160 @@
+package outer
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Arithmetic on integers is DuckDB's, which raises an error where PostgreSQL would, but for division by zero; that on numerics,
+// floats and dates is left to package scalar.
+//
+//	SELECT n + 1, n * 1.5 FROM leaf_1
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT ("t1"."n" + CAST(1 AS INTEGER)) AS "c1",
+//	  pg_call('{"f":"*","a":[{"t":20,"m":-1},{"t":1700,"m":-1}]}', CAST("t1"."n" AS VARCHAR), num_in('1.5')) AS "c2" FROM
+//	  "leaf_1" AS "t1") AS "q2"
+
+// operatorExpr binds an operator.
+func (b *binder) operatorExpr(n *pg.A_Expr, sc *scope) expr {
+	names := identifiers(n.GetName())
+	op := names[len(names)-1]
+	if len(names) > 1 && names[0] != "pg_catalog" {
+		wrong("42883", "operator does not exist: "+strings.Join(names, "."), n.GetLocation())
+	}
+	switch n.GetKind() {
+	case pg.A_Expr_Kind_AEXPR_OP:
+		if n.GetLexpr() == nil {
+			return b.unary(op, b.expr(n.GetRexpr(), sc))
+		}
+		if n.GetLexpr().GetRowExpr() != nil && n.GetRexpr().GetRowExpr() != nil {
+			return b.compareRows(op, b.rowParts(n.GetLexpr(), sc), b.rowParts(n.GetRexpr(), sc))
+		}
+		return b.binary(op, b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc))
+	case pg.A_Expr_Kind_AEXPR_OP_ANY, pg.A_Expr_Kind_AEXPR_OP_ALL:
+		return b.anyAll(op, n.GetKind() == pg.A_Expr_Kind_AEXPR_OP_ALL, b.expr(n.GetLexpr(), sc), n.GetRexpr(), sc)
+	case pg.A_Expr_Kind_AEXPR_DISTINCT, pg.A_Expr_Kind_AEXPR_NOT_DISTINCT:
+		word := " IS DISTINCT FROM "
+		if n.GetKind() == pg.A_Expr_Kind_AEXPR_NOT_DISTINCT {
+			word = " IS NOT DISTINCT FROM "
+		}
+		l, r := b.matched(b.expr(n.GetLexpr(), sc), b.expr(n.GetRexpr(), sc))
+		return expr{sql: "(" + b.keyOf(l) + word + b.keyOf(r) + ")", typed: boolType}
+	case pg.A_Expr_Kind_AEXPR_NULLIF:
+		left := b.expr(n.GetLexpr(), sc)
+		if left.oid == policy.Unknown {
+			left = b.cast(left, textType, false)
+		}
+		same := b.compare("=", left, b.expr(n.GetRexpr(), sc))
+		return expr{sql: "(CASE WHEN " + same.sql + " THEN NULL ELSE " + left.sql + " END)", typed: left.typed}
+	case pg.A_Expr_Kind_AEXPR_IN:
+		return b.in(op == "<>", n, sc)
+	case pg.A_Expr_Kind_AEXPR_LIKE, pg.A_Expr_Kind_AEXPR_ILIKE:
+		return b.like(op, b.expr(n.GetLexpr(), sc), n.GetRexpr(), sc)
+	case pg.A_Expr_Kind_AEXPR_BETWEEN, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN, pg.A_Expr_Kind_AEXPR_BETWEEN_SYM, pg.A_Expr_Kind_AEXPR_NOT_BETWEEN_SYM:
+		return b.between(n, sc)
+	}
+	cannot("operator " + op)
+	return expr{}
+}
+
+func (b *binder) unary(op string, e expr) expr {
+	if op == "-" && e.oid.Integer() {
+		return expr{sql: "(-" + e.sql + ")", typed: of(e.oid)}
+	}
+	if op != "-" && op != "+" {
+		cannot("operator " + op)
+	}
+	out := b.call(op, e)
+	out.even = e.even
+	return out
+}
+
+// binary binds an operator with two operands.
+func (b *binder) binary(op string, l, r expr) expr {
+	switch op {
+	case "=", "<>", "!=", "<", "<=", ">", ">=":
+		return b.compare(op, l, r)
+	case "~~", "!~~", "~~*", "!~~*":
+		return likeSQL(op, b.text(l), b.text(r))
+	case "~", "!~", "~*", "!~*":
+		return b.matches(op, l, r)
+	case "||":
+		return b.concat(l, r)
+	case "@>", "<@", "&&":
+		return b.arrayOperator(op, l, r)
+	}
+	unknown := l.null || r.null
+	l, r = b.number(l, r), b.number(r, l)
+	if !l.oid.Integer() || !r.oid.Integer() {
+		return b.call(op, l, r)
+	}
+	t := of(l.oid)
+	if ranks[r.oid] > ranks[l.oid] {
+		t = of(r.oid)
+	}
+	if unknown && (op == "/" || op == "%") {
+		return expr{sql: "CAST(NULL AS " + Storage(t.oid) + ")", typed: t}
+	}
+	switch op {
+	case "+", "-", "*":
+		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
+	case "&", "|":
+		return expr{sql: "(" + l.sql + " " + op + " " + r.sql + ")", typed: t}
+	case "/", "%":
+		if op == "/" {
+			op = "//"
+		}
+		// DuckDB answers NULL for a division by zero.
+		sql := "(CASE WHEN " + r.sql + " = 0 THEN " + raise("22012", "division by zero") + " ELSE " + l.sql + " " + op + " " + r.sql + " END)"
+		return expr{sql: "CAST(" + sql + " AS " + Storage(t.oid) + ")", typed: t}
+	}
+	return b.call(op, l, r)
+}
+
+// number gives an untyped operand of integer arithmetic the other's type, and an oid an integer one.
+func (b *binder) number(e, other expr) expr {
+	if oidLike(e.oid) {
+		return b.cast(e, int8Type, false)
+	}
+	if e.oid == policy.Unknown && other.oid.Integer() {
+		return b.cast(e, of(other.oid), false)
+	}
+	return e
+}
+
+func (b *binder) text(e expr) expr {
+	if textLike(e.oid) {
+		return e
+	}
+	if e.oid == policy.Unknown {
+		return b.cast(e, textType, false)
+	}
+	wrong("42883", "operator does not exist: it is for text, not for "+typeNameOf(e.oid), 0)
+	return e
+}
+
+// concat binds ||: of texts, of arrays, of arrays and elements.
+func (b *binder) concat(l, r expr) expr {
+	el, arrayL := elements[l.oid]
+	er, arrayR := elements[r.oid]
+	switch {
+	case arrayL && (arrayR || r.literal != nil && strings.HasPrefix(*r.literal, "{")):
+		if !arrayR {
+			r = b.cast(r, l.typed, false)
+		} else if Storage(el) != Storage(er) {
+			cannot("|| of two kinds of arrays")
+		}
+		return expr{sql: "list_concat(" + l.sql + ", " + r.sql + ")", typed: l.typed}
+	case arrayL:
+		return expr{sql: "list_append(" + l.sql + ", " + b.cast(r, of(el), false).sql + ")", typed: l.typed}
+	case arrayR:
+		return expr{sql: "list_prepend(" + b.cast(l, of(er), false).sql + ", " + r.sql + ")", typed: r.typed}
+	}
+	if !textLike(l.oid) && !textLike(r.oid) && l.oid != policy.Unknown && r.oid != policy.Unknown {
+		wrong("42883", "operator does not exist: "+typeNameOf(l.oid)+" || "+typeNameOf(r.oid), 0)
+	}
+	l, r = b.cast(l, textType, true), b.cast(r, textType, true)
+	return expr{sql: "(" + l.sql + " || " + r.sql + ")", typed: textType}
+}

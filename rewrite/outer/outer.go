@@ -1,0 +1,85 @@
+// Package outer writes outer queries: all of a statement that stands above the leaves of its plan, and is asked of released
+// tables and of the catalogs in a sandbox that has never seen private data. What cannot be written is refused. It does no I/O,
+// and does not see the package that writes for the private database.
+//
+// For DuckDB the tree is bound here: every column, operator, function and cast is resolved by PostgreSQL's rules, and the
+// text that comes out names generated aliases only, so that none of DuckDB's own rules of name or type resolution is ever
+// asked. Integers, text, booleans and comparisons are DuckDB's; what means something else there (numerics, floating point,
+// dates, functions) is computed by package scalar, which the engine calls. For PostgreSQL the tree is printed nearly as it is
+// (postgres.go).
+//
+// A file says at its head what it binds and how one statement comes out; leaf_1 is a released table there, with the keys
+// k (text) and g (integer) and the count n (bigint). One statement through all of it:
+//
+//	SELECT k, sum(n) AS n FROM leaf_1 GROUP BY k
+//	⇒ SELECT "c1" AS "c1", "c2" AS "c2" FROM (SELECT "t1"."k" AS "c1", num_in(CAST(sum("t1"."n") AS VARCHAR)) AS "c2" FROM
+//	  "leaf_1" AS "t1" GROUP BY "t1"."k") AS "q2"
+//
+// Render hands the tree to statement (bind.go), which binds a plain SELECT (select.go): its FROM (from.go) makes t1 of the
+// leaf, its select list the columns c1 and c2. k is found in t1 (names.go). sum is an aggregate (function.go), and PostgreSQL's
+// sum of bigint is numeric, which the engine holds as a text that num_in writes (aggregate.go). GROUP BY k is the column, not
+// the output column of that name (group.go). Around it stands the SELECT that shows values as they are sent. The names k and
+// n travel beside the text.
+package outer
+
+import (
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+)
+
+// Query is the regenerated outer query for a sandbox.
+type Query struct {
+	SQL       string
+	Params    []string // what the session gives for $1, $2, …: "user", "database", "pid", "now", "zone", "version" or a setting
+	Relations []string // what it reads besides leaves, as schema.name
+	Columns   []Column // of the answer; nil for PostgreSQL, which says so itself
+	With      string   // PostgreSQL: what stands before SQL, whose own table expressions come first: "", "WITH ", "WITH RECURSIVE "
+}
+
+// Column is a column of an outer query's answer.
+type Column struct {
+	Name   string
+	Type   policy.Type
+	Typmod int32
+}
+
+// Render regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
+// casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
+func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *planner.Refusal) {
+	if p.Outer.Tree == nil {
+		return Query{}, planner.RefuseSandbox("this query has no outer query to run")
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			stop, ours := r.(*refusing)
+			if !ours {
+				panic(r)
+			}
+			q, refusal = Query{}, stop.refusal
+		}
+	}()
+	if d == dialect.PostgreSQL {
+		return forTwin(p)
+	}
+	b := newBinder(p)
+	sql, columns := b.statement(p.Outer.Tree)
+	return Query{SQL: sql, Params: b.params, Relations: b.relationNames(), Columns: columns}, nil
+}
+
+// refusing carries a refusal up from the depth of a tree.
+type refusing struct{ refusal *planner.Refusal }
+
+// cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
+func cannot(what string) {
+	panic(&refusing{planner.RefuseUnsupported(what)})
+}
+
+// wrong ends the rewriting: PostgreSQL, too, would refuse the query.
+func wrong(state, message string, location int32) {
+	r := planner.RefuseInvalid(state, message, "")
+	if location > 0 {
+		r.Position = int(location) + 1
+	}
+	panic(&refusing{r})
+}
