@@ -13,5 +13,5 @@ var protocol = []Row{
 	{"T60", "cancel keys", "100,000 guesses: 0 cancels, equal replies", []string{"proxy.TestCancelGuesses"}, ""},
 	{"T61", "slow and half-open clients", "2,000 slow sockets: a new log-in within 1 s", []string{"proxy.TestSlowClients", "proxy.TestReaderThatNeverReads"}, "1.5 s was the longest where 2,000 slow clients and other programs shared two cores: 30 of 694 log-ins needed a second try"},
 	{"T62", "a hostile database", "40 scripts: 0 panics, refused or answered by rule 5, the charge kept", []string{"backend.TestHostileDatabase"}, ""},
-	{"T63", "sessions mixed up", "64 users, 100,000 queries with faults: 0 answers to another user, 0 leaks", []string{"cmd/dpproxy.TestSoak"}, "at full length the statements come in bursts over an hour; what was bought stays in memory"},
+	{"T63", "sessions mixed up", "64 users, 100,000 queries with faults: 0 answers to another user, 0 leaks", []string{"test/durability.TestSoak"}, "at full length the statements come in bursts over an hour; what was bought stays in memory"},
 }

@@ -6,7 +6,7 @@ var surface = []Row{
 	{"T42", "names and operators put in the way", "20 hijacks: 0 calls; a replaced table: refused before the next charge", []string{"backend.TestNamesOfTheDatabaseAreNotUsed", "backend.TestDriftIsFoundBeforeACharge"}, ""},
 	{"T43", "functions that run SQL or read files", "every function of both catalogs: refused, or on the list", []string{"test/attacks.TestEveryFunctionOfTheCatalogs"}, ""},
 	{"T44", "rows, and aggregates that are rows", "120 forms: refused, 0 charged", []string{"test/attacks.TestRowsAreRefused"}, ""},
-	{"T45", "one person made many", "10,000 queries × 20 neighbours: 0 differences above the declared sensitivity", []string{"cmd/dpproxy.TestT45Recorded", "rewrite.TestAuditNeighbours"}, "at full length 2,500 statements under each of four policies, × 20 neighbours; choices and found keys are held equal in SQL, charge and flow, and audited by their answers"},
+	{"T45", "one person made many", "10,000 queries × 20 neighbours: 0 differences above the declared sensitivity", []string{"test/audits.TestT45Recorded", "rewrite.TestAuditNeighbours"}, "at full length 2,500 statements under each of four policies, × 20 neighbours; choices and found keys are held equal in SQL, charge and flow, and audited by their answers"},
 	{"T46", "rows picked by their place", "all refused", []string{"test/attacks.TestRowPickersAreRefused"}, ""},
 	{"T47", "statements that write", "80 forms: 0 statements at the database, its tables unchanged", []string{"test/attacks.TestWritingIsRefused"}, "several statements in a message are allowed: the first that is refused ends it"},
 	{"T48", "settings of the session", "0 SET at the database; values equal on neighbours", []string{"test/attacks.TestSettingsStayInTheProxy"}, ""},

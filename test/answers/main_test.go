@@ -9,4 +9,6 @@ import (
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
-func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
+func TestMain(m *testing.M) {
+	os.Exit(kit.Main(m, map[string]kit.StandIn{"dies": serveUntil}))
+}

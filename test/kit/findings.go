@@ -10,6 +10,7 @@ import (
 // stand-in with its defence switched off something.
 type Findings []string
 
+// Add notes one.
 func (f *Findings) Add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
 // None fails the test for each finding.

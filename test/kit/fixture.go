@@ -78,6 +78,21 @@ func DuckDBIn(t *testing.T, dir string, b Budgets, without int) string {
 	return WritePolicy(t, dir, "duckdb:lab.duckdb", "main", b)
 }
 
+// DuckDBReleasing is the fixture with more releases.
+func DuckDBReleasing(t *testing.T, without int, releases string) string {
+	t.Helper()
+	path := DuckDB(t, Budgets{"10", "20"}, without)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(string(data)+releases), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// WritePolicy writes the fixture's policy over a backend whose tables are in a schema, and returns its path.
 func WritePolicy(t *testing.T, dir, backend, schema string, b Budgets) string {
 	t.Helper()
 	text := fmt.Sprintf(fixturePolicy, backend, Verifier(t, "alice"), Verifier(t, "bob"), Verifier(t, "dba"), b.Cap, b.User, schema)

@@ -38,6 +38,7 @@ type Side struct {
 	seen     int // statements of the server's log before the first question
 }
 
+// SQL makes the tables of a side.
 func (l Lab) SQL(without int) []string {
 	people, events := cmp.Or(l.People, 1000), cmp.Or(l.Events, 7)
 	return []string{

@@ -17,6 +17,7 @@ type Locker struct {
 	conn *pgx.Conn
 }
 
+// LockPeople is one on a database of a fixture.
 func LockPeople(t *testing.T, server *pgtest.Server, database string) *Locker {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
@@ -30,6 +31,7 @@ func LockPeople(t *testing.T, server *pgtest.Server, database string) *Locker {
 	return l
 }
 
+// Exec runs a statement on its connection.
 func (l *Locker) Exec(sql string) {
 	l.t.Helper()
 	if _, err := l.conn.Exec(l.t.Context(), sql); err != nil {

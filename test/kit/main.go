@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // asStandIn makes the test binary behave as a stand-in, so that tests start, kill and restart a real process.
@@ -28,6 +29,7 @@ type StandIn func(ctx context.Context, name, path string, listening func(net.Add
 // Main runs the tests of a package, or what this process was started as. A stand-in is found by its name up to a colon.
 func Main(m *testing.M, standIns map[string]StandIn) int {
 	sandbox.ChildMain()
+	service.ChildMain() // what serves within a test begins with a self-test
 	if name := os.Getenv(asStandIn); name != "" {
 		return stand(name, standIns)
 	}

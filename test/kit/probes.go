@@ -36,7 +36,7 @@ func Cell(row, column int) func(rows [][]string) float64 {
 	}
 }
 
-// drawn asks each probe once as each of n users, so that every answer is drawn for itself, and returns the numbers by probe.
+// DrawnBy asks each probe once as each of n users, so that every answer is drawn for itself, and returns the numbers by probe.
 func DrawnBy(p *Program, n int, probes []Probe) ([][]float64, error) {
 	const clients = 4
 	numbers := make([][]float64, len(probes))
@@ -66,6 +66,7 @@ func DrawnBy(p *Program, n int, probes []Probe) ([][]float64, error) {
 	}
 }
 
+// AskedBy asks them as one user.
 func AskedBy(p *Program, u int, probes []Probe, numbers [][]float64) error {
 	ctx := context.Background()
 	conn, err := pgconn.Connect(ctx, p.ProbeURL(u))

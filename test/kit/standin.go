@@ -23,6 +23,7 @@ type ReadThenWrite struct {
 	Left int64 // micro-ε
 }
 
+// Answer answers at 0.1 a statement.
 func (r *ReadThenWrite) Answer(context.Context, *proxy.Session, planner.Statement, []policy.Value) (proxy.Result, error) {
 	const cost = 100_000
 	r.mu.Lock()
@@ -78,6 +79,7 @@ func InProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 // Undescribed is the half of a Pipeline that the simple protocol does not need.
 type Undescribed struct{}
 
+// Describe refuses.
 func (Undescribed) Describe(context.Context, *proxy.Session, planner.Statement, []policy.Type) (planner.Description, *planner.Refusal) {
 	return planner.Description{}, &planner.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }

@@ -37,6 +37,7 @@ func (w *Wire) Ask(sql string) Answer {
 	return a
 }
 
+// TryAsk does it where the connection may be lost.
 func (w *Wire) TryAsk(sql string) (Answer, error) {
 	w.Send(&pgproto3.Query{String: sql})
 	return w.Hear()
@@ -52,6 +53,7 @@ func (w *Wire) Extended(sql string) Answer {
 	return a
 }
 
+// TryExtended does it where the connection may be lost.
 func (w *Wire) TryExtended(sql string) (Answer, error) {
 	w.Send(&pgproto3.Parse{Query: sql})
 	w.Send(&pgproto3.Describe{ObjectType: 'S'})
@@ -119,6 +121,7 @@ func (w *Wire) Charges() int {
 	return Count(w.T, w.Ask(`SELECT count(*) FROM dp.charges`))
 }
 
+// Count is the answer of a count.
 func Count(t *testing.T, a Answer) int {
 	t.Helper()
 	if a.Err != nil {

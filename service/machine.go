@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"bytes"
@@ -23,20 +23,20 @@ const childAtRest = 160 << 20
 const leastProcess = 256 << 20
 
 // bound keeps the process to its share of the memory, as a policy says.
-func (h *house) bound(p *policy.Policy, workers *proxy.Workers) {
+func (s *Service) bound(p *policy.Policy, workers *proxy.Workers) {
 	children := 0
-	if h.engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
-		children = h.engine.Places()
+	if s.Engine.Dialect() == dialect.DuckDB { // each query of the embedded engine has a child process
+		children = s.Engine.Places()
 	}
 	whole, own := shares(p.Server.Limits, children, machineMemory())
 	if own < leastProcess {
-		h.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox children", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
+		s.log.Warn("server.limits.memory leaves little for the proxy itself beside its sandbox children", "memory", policy.SizeText(whole), "proxy", policy.SizeText(own))
 		own = leastProcess
 	}
 	if !workers.Bound(own) {
 		return
 	}
-	h.log.Info("memory", "limit", whole>>20, "proxy", own>>20, "unit", "MiB")
+	s.log.Info("memory", "limit", whole>>20, "proxy", own>>20, "unit", "MiB")
 }
 
 // shares are what the process and its children may take together, and the process alone.

@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -38,9 +39,9 @@ func (c *calendar) begin() {
 	c.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	listening, ended := make(chan string, 1), make(chan error, 1)
-	o := serving{trust: ledger.Options{Clock: func() time.Time { return time.Unix(0, c.now.Load()) }}}
+	o := ledger.Options{Clock: func() time.Time { return time.Unix(0, c.now.Load()) }}
 	go func() {
-		ended <- serve(ctx, c.Policy, o, slog.New(slog.DiscardHandler), func(address string) { listening <- address })
+		ended <- service.Run(ctx, c.Policy, o, slog.New(slog.DiscardHandler), func(address string) { listening <- address })
 	}()
 	c.stop = func() {
 		cancel()

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -13,8 +13,8 @@ import (
 // parserArgument makes this program parse the deepest text that the limits admit and exit.
 const parserArgument = "__parser-self-test"
 
-// parserChild is the child's side of the self-test. It returns at once in any other process.
-func parserChild() {
+// ChildMain is the child's side of the self-test. It returns at once in any other process.
+func ChildMain() {
 	if len(os.Args) != 2 || os.Args[1] != parserArgument {
 		return
 	}

@@ -1,4 +1,4 @@
-package main
+package audits
 
 import (
 	"crypto/rand"
@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -59,27 +60,27 @@ func TestT20PairedStarts(t *testing.T) {
 // same question is drawn anew, at a new charge, once there is randomness.
 func TestT20NoRandomnessNoAnswer(t *testing.T) {
 	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "10"}, 0)
-	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
+	defer h.Close()
 	const sql = `SELECT count(*) FROM people WHERE age < 40`
-	broken := proxy.NewAnswerer(h.backend, h.ledger, h.engine, iotest.ErrReader(errors.New("no entropy")), slog.New(slog.DiscardHandler), proxy.NewMetrics())
-	got, err := unwired(t.Context(), h, broken, "alice", sql, 1)
+	broken := proxy.NewAnswerer(h.Backend, h.Ledger, h.Engine, iotest.ErrReader(errors.New("no entropy")), slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	got, err := kit.Unwired(t.Context(), h, broken, "alice", sql, 1)
 	if err == nil || len(got) > 0 {
 		t.Errorf("without randomness: %d", got)
 	}
 	spent := func() int64 {
-		b, err := h.ledger.Balance(t.Context(), "alice", "lab")
+		b, err := h.Ledger.Balance(t.Context(), "alice", "lab")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return b.Spent.Epsilon.Micro()
 	}
 	first := spent()
-	sound := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
-	if got, err := unwired(t.Context(), h, sound, "alice", sql, 1); err != nil || len(got) != 1 {
+	sound := proxy.NewAnswerer(h.Backend, h.Ledger, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	if got, err := kit.Unwired(t.Context(), h, sound, "alice", sql, 1); err != nil || len(got) != 1 {
 		t.Errorf("with randomness again: %d %v", got, err)
 	}
 	if first == 0 || spent() != 2*first {

@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"fmt"
@@ -21,7 +21,7 @@ const syntheticRelease = "          - {kind: synthetic, name: made, columns: [{c
 // aggregate is ever computed on made-up rows in the place of private ones.
 func TestMadeUpRowsThroughSQL(t *testing.T) {
 	kit.Beside(t)
-	path := onlineFixture(t, 0, fmt.Sprintf(syntheticRelease, "mwem"))
+	path := kit.DuckDBReleasing(t, 0, fmt.Sprintf(syntheticRelease, "mwem"))
 	p := kit.Serve(t, path)
 	w := p.Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 1")
@@ -103,7 +103,7 @@ func TestMadeUpRowsThroughSQL(t *testing.T) {
 func TestSmallDatabaseThroughSQL(t *testing.T) {
 	kit.Beside(t)
 	release := "          - {kind: synthetic, name: small, columns: [{column: age, step: 60}, hiv], mechanism: small-database, epsilon: 1, rows: 40}\n"
-	w := kit.Serve(t, onlineFixture(t, 0, release)).Connect("alice", "lab")
+	w := kit.Serve(t, kit.DuckDBReleasing(t, 0, release)).Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 1")
 	if a := w.Ask("SELECT count(*) FILTER (WHERE age < 60), count(*) FILTER (WHERE NOT hiv) FROM dp.small"); a.Err != nil || spentBy(t, w) != "1" {
 		t.Errorf("%v %v, spent %s", a.Err, a.Rows, spentBy(t, w))

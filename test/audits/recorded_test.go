@@ -1,4 +1,4 @@
-package main
+package audits
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -113,7 +114,7 @@ func someone(r *rand.Rand, id int) (people, visits, calls []string) {
 
 // recordedHouse is a pipeline over one database, and its recorder.
 type recordedHouse struct {
-	house   *house
+	service *service.Service
 	answers *proxy.Answerer
 	*recorder
 }
@@ -153,15 +154,15 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse 
 	if err := os.WriteFile(path, fmt.Appendf(nil, recordedPolicy, kit.Verifier(t, "alice"), w.dataset, w.town, w.visits), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(h.close)
-	s := &recordedHouse{house: h, recorder: &recorder{}}
+	t.Cleanup(h.Close)
+	s := &recordedHouse{service: h, recorder: &recorder{}}
 	s.begin(0)
-	s.answers = proxy.NewAnswerer(recordedBackend{h.backend, s.recorder}, recordedLedger{h.ledger, s.recorder}, h.engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
-	s.answers.UsePublic(&h.public)
+	s.answers = proxy.NewAnswerer(recordedBackend{h.Backend, s.recorder}, recordedLedger{h.Ledger, s.recorder}, h.Engine, s.recorder, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	s.answers.UsePublic(&h.Public)
 	return s
 }
 
@@ -169,7 +170,7 @@ func recordedSide(t *testing.T, w world, seed uint64, other int) *recordedHouse 
 func (s *recordedHouse) settings(number uint64) planner.Settings {
 	number %= 1 << 20 // whoever asks, she asks alike
 	return planner.Settings{Epsilon: []privacy.Epsilon{privacy.MicroEpsilon(100_000), privacy.MicroEpsilon(500_000), privacy.MicroEpsilon(1_000_000)}[number%3],
-		Confidence: s.house.policy.Load().Datasets[0].Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, Release: number%2 == 0}
+		Confidence: s.service.Policy().Datasets[0].Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, Release: number%2 == 0}
 }
 
 // ask has a statement answered, and says how it ended, but for the numbers.
@@ -179,7 +180,7 @@ func (s *recordedHouse) ask(text string, number uint64) string {
 	if refusal != nil {
 		return "refused: " + refusal.Message
 	}
-	p := s.house.policy.Load()
+	p := s.service.Policy()
 	session := &proxy.Session{User: fmt.Sprintf("u%d", number), Database: "lab", Policy: p, Dataset: p.Datasets[0]}
 	session.Settings.Settings = s.settings(number)
 	result, err := s.answers.Answer(context.Background(), session, statements[0], nil)
@@ -195,8 +196,8 @@ func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]cla
 	if refusal != nil {
 		return nil
 	}
-	p := s.house.policy.Load()
-	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: fmt.Sprintf("u%d", number), Settings: s.settings(number), Public: &s.house.public, Now: s.house.ledger.Now()})
+	p := s.service.Policy()
+	plan, refusal := planner.Build(statements[0], nil, planner.Context{Policy: p, Dataset: p.Datasets[0], User: fmt.Sprintf("u%d", number), Settings: s.settings(number), Public: &s.service.Public, Now: s.service.Ledger.Now()})
 	if refusal != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package audits
 
 import (
 	"crypto/rand"
@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -17,7 +18,7 @@ import (
 // suggests, and returns a number that tells the whole transcript coarsely. Between two sessions the release is revoked.
 func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 	t.Helper()
-	path := onlineFixture(t, without, "          - {kind: online, name: o, columns: [{column: age, step: 60}, hiv], epsilon: "+epsilon+", updates: 2, insist: true}\n")
+	path := kit.DuckDBReleasing(t, without, "          - {kind: online, name: o, columns: [{column: age, step: 60}, hiv], epsilon: "+epsilon+", updates: 2, insist: true}\n")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -26,14 +27,14 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 	if err := os.WriteFile(path, []byte(rich), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
-	answers := proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	defer h.Close()
+	answers := proxy.NewAnswerer(h.Backend, h.Ledger, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	ask := func(q string) int64 {
-		got, err := unwired(t.Context(), h, answers, "alice", q, 100)
+		got, err := kit.Unwired(t.Context(), h, answers, "alice", q, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,8 +49,8 @@ func adaptively(t *testing.T, without, sessions int, epsilon string) []float64 {
 			second = ask("SELECT count(*) FROM people WHERE NOT hiv AND age < 60")
 		}
 		out[i] = float64(first) + float64(second)/1e4
-		for _, r := range h.ledger.Holdings("alice", "lab") {
-			if err := h.ledger.Revoke(t.Context(), r.ID); err != nil {
+		for _, r := range h.Ledger.Holdings("alice", "lab") {
+			if err := h.Ledger.Revoke(t.Context(), r.ID); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"context"
@@ -222,13 +222,13 @@ func TestLevelsAreOneDraw(t *testing.T) {
 			h := dashboard{t: t, path: c.Policy, now: date("2025-06-02")}
 			h.open()
 			want := map[string]string{"pure": "ε 0.5", "zcdp": "ρ 0.125"}[accountant]
-			if pool, _, err := h.house.ledger.Cap(context.Background(), "firm"); err != nil || pool.String() != want {
+			if pool, _, err := h.service.Ledger.Cap(context.Background(), "firm"); err != nil || pool.String() != want {
 				t.Errorf("%v: the cap has spent %s, %v, must be %s", order, pool, err, want)
 			}
-			if _, err := h.house.ledger.Verify(context.Background()); err != nil {
+			if _, err := h.service.Ledger.Verify(context.Background()); err != nil {
 				t.Error(err)
 			}
-			h.house.close()
+			h.service.Close()
 			c.begin()
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"fmt"
@@ -11,20 +11,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/test/kit"
 )
-
-// onlineFixture is the fixture with more releases.
-func onlineFixture(t *testing.T, without int, releases string) string {
-	t.Helper()
-	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, without)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(string(data)+releases), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // onlineRelease declares an online release of 234 cells with so many updates, which the histogram would beat.
 func onlineRelease(updates int, more string) string {
@@ -79,7 +65,7 @@ func TestOnlineReleaseThroughSQL(t *testing.T) {
 		if recount {
 			more += ", stopped: count"
 		}
-		p := kit.Serve(t, onlineFixture(t, 0, onlineRelease(4, more)))
+		p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(4, more)))
 		w := p.Connect("alice", "lab")
 		const q = "SELECT count(*) FROM people WHERE age < 40 AND city = 'c1'"
 		if text := explainText(t, w, q); !strings.Contains(text, "a fresh count") || !strings.Contains(text, "release o: ε 1 makes every count") {
@@ -134,7 +120,7 @@ func TestOnlineReleaseThroughSQL(t *testing.T) {
 // TestOnlineReleaseDrawnAsAHistogram: without insist the release that a histogram would beat is that histogram, for its cost,
 // and answers everything from then on; EXPLAIN gives both figures.
 func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
-	w := kit.Serve(t, onlineFixture(t, 0, onlineRelease(4, ""))).Connect("alice", "lab")
+	w := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(4, ""))).Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 1")
 	const q = "SELECT count(*) FROM people WHERE age < 40 AND city = 'c1'"
 	if text := explainText(t, w, q); !strings.Contains(text, "drawn as a plain histogram, which gives less error") || !strings.Contains(text, "would be within ±") || !strings.Contains(text, "histogram of 234 cells") {
@@ -151,7 +137,7 @@ func TestOnlineReleaseDrawnAsAHistogram(t *testing.T) {
 // same question, never charges again, and each life that asks takes one update; in the end the release has stopped.
 func TestOnlineReleaseSurvivesKills(t *testing.T) {
 	kit.Beside(t)
-	p := kit.Serve(t, onlineFixture(t, 0, onlineRelease(12, ", insist: true")))
+	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(12, ", insist: true")))
 	w := p.Connect("alice", "lab")
 	w.Ask("SET dp.epsilon = 1")
 	left := func() string {
@@ -200,7 +186,7 @@ func TestOnlineReleaseIsHerOwn(t *testing.T) {
 	kit.Beside(t)
 	var seen [2][]string
 	for i := range seen {
-		p := kit.Serve(t, onlineFixture(t, 0, onlineRelease(3, ", insist: true")))
+		p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(3, ", insist: true")))
 		bob := p.Connect("bob", "lab")
 		bob.Ask("SET dp.epsilon = 1")
 		if i == 1 {
@@ -222,7 +208,7 @@ func TestOnlineReleaseIsHerOwn(t *testing.T) {
 // TestOnlineReleaseAtOnce: racing sessions of one analyst open the release once, at its cost, and take no more updates than
 // declared.
 func TestOnlineReleaseAtOnce(t *testing.T) {
-	p := kit.Serve(t, onlineFixture(t, 0, onlineRelease(5, ", insist: true")))
+	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(5, ", insist: true")))
 	done := make(chan string, 8)
 	for i := range cap(done) {
 		w := p.Connect("alice", "lab")
@@ -256,7 +242,7 @@ func TestOnlineReleaseAtOnce(t *testing.T) {
 // instance that was opened: no restart takes an update, so that the updates that are left and the hard answers told make all.
 func TestOnlineReleaseHasOneInstance(t *testing.T) {
 	const updates, racing = 40, 8
-	p := kit.Serve(t, onlineFixture(t, 0, onlineRelease(updates, ", insist: true")))
+	p := kit.Serve(t, kit.DuckDBReleasing(t, 0, onlineRelease(updates, ", insist: true")))
 	told := regexp.MustCompile(`online release o: (\d) from the rows`)
 	for _, user := range []string{"alice", "bob"} {
 		var all []*kit.Wire

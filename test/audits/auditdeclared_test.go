@@ -1,4 +1,4 @@
-package main
+package audits
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -79,16 +80,16 @@ func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n in
 	}
 	_, path := kit.Lab{Engine: "duckdb", People: 60, Budgets: kit.Budgets{User: "900000", Cap: "900000"}, Change: change}.Lay(t, without)
 	ctx, cancel := context.WithCancel(t.Context())
-	h, err := open(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	listening, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- h.serve(ctx, func(address string) { listening <- address }) }()
+	go func() { ended <- h.Serve(ctx, func(address string) { listening <- address }) }()
 	defer func() {
 		cancel()
 		<-ended
-		h.close()
+		h.Close()
 	}()
 	p := &kit.Program{T: t, Address: <-listening}
 	users := map[string]*pgconn.PgConn{}
@@ -113,14 +114,14 @@ func drawnDeclared(t *testing.T, q declaredProbe, epsilon float64, without, n in
 	for range n {
 		numbers = append(numbers, q.transcript(ask))
 		for _, name := range []string{"alice", "bob"} {
-			for _, r := range h.ledger.Holdings(name, "lab") {
-				if err := h.ledger.Revoke(ctx, r.ID); err != nil {
+			for _, r := range h.Ledger.Holdings(name, "lab") {
+				if err := h.Ledger.Revoke(ctx, r.ID); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 	}
-	spent, _, err := h.ledger.Cap(ctx, "lab")
+	spent, _, err := h.Ledger.Cap(ctx, "lab")
 	if err != nil {
 		t.Fatal(err)
 	}

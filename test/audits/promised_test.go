@@ -1,4 +1,4 @@
-package main
+package audits
 
 import (
 	"context"
@@ -25,6 +25,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -39,7 +40,7 @@ const promisedSQL = `CREATE TABLE t AS SELECT u AS uid, CAST((u * 7 + i * 5) %% 
 
 // promised is one random policy over one of two neighbouring databases.
 type promised struct {
-	house   *house
+	service *service.Service
 	answers *proxy.Answerer
 	data    *policy.Dataset
 }
@@ -126,12 +127,12 @@ func openSides(t *testing.T, text string, rows int, change string) (sides [2]*pr
 			t.Fatal(err)
 		}
 		now := time.Date(2024, 6, 1, 12, 0, 0, 0, time.UTC)
-		h, err := open(context.Background(), path, ledger.Options{Clock: func() time.Time { return now }}, slog.New(slog.DiscardHandler))
+		h, err := service.Open(context.Background(), path, ledger.Options{Clock: func() time.Time { return now }}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(h.close)
-		sides[i] = &promised{h, proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics()), h.policy.Load().Datasets[0]}
+		t.Cleanup(h.Close)
+		sides[i] = &promised{h, proxy.NewAnswerer(h.Backend, h.Ledger, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics()), h.Policy().Datasets[0]}
 	}
 	return sides, truth
 }
@@ -181,13 +182,13 @@ func randomQuestion(r *mathrand.Rand) question {
 func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows [][]policy.Value, cost string, refused string) {
 	t.Helper()
 	ctx, name := context.Background(), fmt.Sprintf("u%d", user)
-	s := &proxy.Session{User: name, Database: p.data.ID, Policy: p.house.policy.Load(), Dataset: p.data}
+	s := &proxy.Session{User: name, Database: p.data.ID, Policy: p.service.Policy(), Dataset: p.data}
 	e, err := privacy.ParseEpsilon(q.epsilon)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Settings.Settings = planner.Settings{Epsilon: e, Confidence: p.data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC, MaxError: q.maxError, Release: q.release}
-	before, err := p.house.ledger.Balance(ctx, name, p.data.ID)
+	before, err := p.service.Ledger.Balance(ctx, name, p.data.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +197,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 		t.Fatal(refusal)
 	}
 	r, err := p.answers.Answer(ctx, s, statements[0], nil)
-	after, failed := p.house.ledger.Balance(ctx, name, p.data.ID)
+	after, failed := p.service.Ledger.Balance(ctx, name, p.data.ID)
 	if failed != nil {
 		t.Fatal(failed)
 	}

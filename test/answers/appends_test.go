@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -112,23 +113,23 @@ type dashboard struct {
 	t       *testing.T
 	path    string
 	now     time.Time
-	house   *house
+	service *service.Service
 	answers *proxy.Answerer
 }
 
 func (d *dashboard) open() {
 	d.t.Helper()
-	h, err := open(context.Background(), d.path, ledger.Options{Clock: func() time.Time { return d.now }}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(context.Background(), d.path, ledger.Options{Clock: func() time.Time { return d.now }}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.house, d.answers = h, proxy.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	d.service, d.answers = h, proxy.NewAnswerer(h.Backend, h.Ledger, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 }
 
 // ask returns the whole numbers of an answer's last column, and its notices.
 func (d *dashboard) ask(user, statement string) (counts []float64, notices string) {
 	d.t.Helper()
-	p := d.house.policy.Load()
+	p := d.service.Policy()
 	data := p.Datasets[0]
 	s := &proxy.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
@@ -151,7 +152,7 @@ func (d *dashboard) ask(user, statement string) (counts []float64, notices strin
 
 func (d *dashboard) spent(user string) string {
 	d.t.Helper()
-	b, err := d.house.ledger.Balance(context.Background(), user, "firm")
+	b, err := d.service.Ledger.Balance(context.Background(), user, "firm")
 	if err != nil {
 		d.t.Fatal(err)
 	}
@@ -176,14 +177,14 @@ func TestDashboardOfThreeYears(t *testing.T) {
 			path, truth := duckHires(t, accountant)
 			d := &dashboard{t: t, path: path, now: date("2024-01-02").Add(6 * time.Hour)}
 			d.open()
-			defer func() { d.house.close() }()
+			defer func() { d.service.Close() }()
 			sofar, months, each := 0.0, 0.0, 0.0
 			refreshes, ranges := 0, 0
 			before := 0.0
 			for day := range 1096 {
 				d.now = date(hiresFirst).AddDate(0, 0, day+1).Add(13 * time.Hour) // the day has closed an hour ago
 				if day%100 == 99 {
-					d.house.close()
+					d.service.Close()
 					d.open()
 				}
 				before += truth[day]
@@ -223,7 +224,7 @@ func TestDashboardOfThreeYears(t *testing.T) {
 			if got := d.spent("bob"); !strings.HasPrefix(got, c.cost) {
 				t.Errorf("bob has spent %s, must be %s", got, c.cost)
 			}
-			if pool, _, err := d.house.ledger.Cap(context.Background(), "firm"); err != nil || !strings.HasPrefix(pool.String(), c.cost) {
+			if pool, _, err := d.service.Ledger.Cap(context.Background(), "firm"); err != nil || !strings.HasPrefix(pool.String(), c.cost) {
 				t.Errorf("the cap has spent %s, %v, must be %s", pool, err, c.cost)
 			}
 			for _, e := range []struct {
@@ -237,7 +238,7 @@ func TestDashboardOfThreeYears(t *testing.T) {
 					t.Errorf("%s: %s is off by %.1f, must be from %g to %g", accountant, e.of, off, e.within[0], e.within[1])
 				}
 			}
-			if _, err := d.house.ledger.Verify(context.Background()); err != nil {
+			if _, err := d.service.Ledger.Verify(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -259,9 +260,9 @@ func TestADayAddsItsOwnNodes(t *testing.T) {
 			d.now = date(hiresFirst).AddDate(0, 0, day).Add(13 * time.Hour)
 			d.ask("alice", sofar)
 			if day == 80 {
-				id, spent = d.house.ledger.Holdings("alice", "firm")[0].ID, d.spent("alice")
+				id, spent = d.service.Ledger.Holdings("alice", "firm")[0].ID, d.spent("alice")
 			}
-			release, err := d.house.ledger.Load(context.Background(), "alice", id)
+			release, err := d.service.Ledger.Load(context.Background(), "alice", id)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -274,11 +275,11 @@ func TestADayAddsItsOwnNodes(t *testing.T) {
 			}
 			known = slices.Clone(now)
 			if day%2 == 0 {
-				if d.ask("bob", sofar); day == 80 && len(d.house.ledger.Holdings("bob", "firm")) != 1 {
+				if d.ask("bob", sofar); day == 80 && len(d.service.Ledger.Holdings("bob", "firm")) != 1 {
 					t.Error("bob has not bought it")
 				}
 			}
-			again, err := d.house.ledger.Load(context.Background(), "alice", id)
+			again, err := d.service.Ledger.Load(context.Background(), "alice", id)
 			if err != nil || !slices.Equal(again.Noisy.Value().Observations, known) {
 				t.Errorf("%s, day %d was drawn twice, %v", accountant, day, err)
 			}
@@ -286,6 +287,6 @@ func TestADayAddsItsOwnNodes(t *testing.T) {
 		if got := d.spent("alice"); got != spent {
 			t.Errorf("%s: alice has spent %s, and %s after the first day", accountant, got, spent)
 		}
-		d.house.close()
+		d.service.Close()
 	}
 }

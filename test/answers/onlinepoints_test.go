@@ -1,4 +1,4 @@
-package main
+package answers
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -63,20 +63,20 @@ func serveUntil(ctx context.Context, name, path string, listening func(net.Addr)
 	if err != nil {
 		return err
 	}
-	h, err := open(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
-	defer h.close()
+	defer h.Close()
 	var seen atomic.Int64
-	l := points{h.ledger, func(point string) {
+	l := points{h.Ledger, func(point string) {
 		if point == part[1] && seen.Add(1) == int64(last) {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
 		}
 	}}
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
-	server, err := proxy.New(proxy.Config{Policy: h.policy.Load, Pipeline: answers, Log: slog.New(slog.DiscardHandler)})
+	answers := proxy.NewAnswerer(h.Backend, l, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	server, err := proxy.New(proxy.Config{Policy: h.Policy, Pipeline: answers, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func serveUntil(ctx context.Context, name, path string, listening func(net.Addr)
 // sharpRelease is the fixture with an online release that is so exact that far guesses are hard but with a chance of 1e-9.
 func sharpRelease(t *testing.T, updates int) string {
 	t.Helper()
-	path := onlineFixture(t, 0, onlineRelease(updates, ", insist: true"))
+	path := kit.DuckDBReleasing(t, 0, onlineRelease(updates, ", insist: true"))
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -192,21 +192,21 @@ func TestOnlineReleaseDiesAtEachPoint(t *testing.T) {
 // goes on, asks the same instance: no restart is counted.
 func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 	path := sharpRelease(t, 6)
-	h, err := open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer h.close()
-	l := points{h.ledger, func(point string) {
+	defer h.Close()
+	l := points{h.Ledger, func(point string) {
 		if point == "saved" {
 			time.Sleep(300 * time.Millisecond)
 		}
 	}}
-	answers := proxy.NewAnswerer(h.backend, l, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	answers := proxy.NewAnswerer(h.Backend, l, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
 	done := make(chan error, 4)
 	for i := range cap(done) {
 		go func() {
-			_, err := unwired(t.Context(), h, answers, "alice", farOff[i%2], 100)
+			_, err := kit.Unwired(t.Context(), h, answers, "alice", farOff[i%2], 100)
 			done <- err
 		}()
 	}
@@ -215,8 +215,8 @@ func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for _, r := range h.ledger.Holdings("alice", "lab") {
-		full, err := h.ledger.Load(t.Context(), "alice", r.ID)
+	for _, r := range h.Ledger.Holdings("alice", "lab") {
+		full, err := h.Ledger.Load(t.Context(), "alice", r.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,25 +225,4 @@ func TestOnlineReleaseIsAskedAsSoonAsItIsSaved(t *testing.T) {
 			t.Errorf("%d steps, %d updates left, %v; want two hard answers and no restart", len(full.Steps), left, err)
 		}
 	}
-}
-
-// unwired asks without the wire and returns the whole numbers of the answer's last column.
-func unwired(ctx context.Context, h *house, answers *proxy.Answerer, user, statement string, epsilon int64) ([]int64, error) {
-	p := h.policy.Load()
-	data := p.Datasets[0]
-	s := &proxy.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
-	s.Settings.Settings = planner.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
-	statements, refusal := planner.Parse(statement)
-	if refusal != nil {
-		return nil, refusal
-	}
-	r, err := answers.Answer(ctx, s, statements[0], nil)
-	if err != nil {
-		return nil, err
-	}
-	var counts []int64
-	for _, row := range r.Rows.Value().Data {
-		counts = append(counts, row[len(row)-1].(int64))
-	}
-	return counts, nil
 }

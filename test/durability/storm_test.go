@@ -1,4 +1,4 @@
-package main
+package durability
 
 import (
 	"context"
@@ -16,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/service"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -133,7 +135,7 @@ func served(t *testing.T, path string) *kit.Program {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, address := make(chan error, 1), make(chan string, 1)
 	go func() {
-		ended <- serve(ctx, path, serving{}, slog.New(slog.DiscardHandler), func(a string) { address <- a })
+		ended <- service.Run(ctx, path, ledger.Options{}, slog.New(slog.DiscardHandler), func(a string) { address <- a })
 	}()
 	t.Cleanup(func() {
 		cancel()
