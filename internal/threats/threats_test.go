@@ -159,9 +159,6 @@ func TestFaultsAreCaught(t *testing.T) {
 	caught, all, seen := 0, 0, map[string]bool{}
 	for _, f := range Faults {
 		pkg, _, _ := strings.Cut(f.Test, ".")
-		if strings.HasPrefix(pkg, "test/") {
-			pkg = "cmd/dpproxy" // which they run
-		}
 		if f.Long && !Full() || length == "" && seen[pkg] {
 			continue
 		}
