@@ -11,7 +11,7 @@ import (
 
 var (
 	linked = regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)`)
-	named  = regexp.MustCompile("\\b((?:backend|cmd|internal|ledger|mechanisms|planner|policy|proxy|rewrite|sandbox|test)/[a-z0-9_/]+(?:\\.(?:go|txt)|/))")
+	named  = regexp.MustCompile(`\b((?:backend|cmd|internal|ledger|mechanisms|planner|policy|proxy|rewrite|sandbox|test)/[a-z0-9_/]+(?:\.(?:go|txt)|/))`)
 	cited  = regexp.MustCompile(`privacy rules? (\d+)(?:(?:,| and) (\d+))?`)
 	fenced = regexp.MustCompile("(?ms)^```.*?^```|`[^`\n]*`")
 )
