@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
 )
 
 // mostCharges bounds dp.charges: the latest ones.
@@ -25,7 +26,7 @@ func (a *Answerer) ownTables(ctx context.Context, s *Session, plan *planner.Plan
 			continue
 		}
 		seen[r.Name] = true
-		columns, known := sandbox.DPTables()[r.Name]
+		columns, known := catalog.DPTables()[r.Name]
 		if !known {
 			continue
 		}

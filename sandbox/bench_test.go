@@ -10,6 +10,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
 // BenchmarkEngine is one outer query over a released table of six rows and of a thousand: in the embedded engine, child
@@ -38,15 +39,15 @@ func both(b *testing.B, name, text string, leaves []*planner.Leaf, tables []sand
 	for _, on := range []struct {
 		name string
 		open func(testing.TB) sandbox.Engine
-	}{{"embedded", engine}, {"twin", twinEngine}} {
+	}{{"embedded", sandboxtest.Embedded}, {"twin", sandboxtest.Twin}} {
 		e := on.open(b)
-		q, refusal := outer.Render(parse(b, text, leaves...), e.Dialect())
+		q, refusal := outer.Render(sandboxtest.Parse(b, text, leaves...), e.Dialect())
 		if refusal != nil {
 			b.Fatal(refusal)
 		}
 		b.Run(name+"/"+on.name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := e.Query(context.Background(), session, q, tables); err != nil {
+				if _, err := e.Query(context.Background(), sandboxtest.Session, q, tables); err != nil {
 					b.Fatal(err)
 				}
 			}

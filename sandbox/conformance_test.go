@@ -13,16 +13,19 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
 // conformance is what every sandbox must do, whatever it is made of.
 func conformance(t *testing.T, open func(t *testing.T) sandbox.Engine) {
 	e := open(t)
-	p := clinic("n int", "kind varchar(10)", "cost numeric(8,2)")
+	p := sandboxtest.Clinic("n int", "kind varchar(10)", "cost numeric(8,2)")
 	if err := e.Catalog(context.Background(), p); err != nil {
 		t.Fatal(err)
 	}
-	s := session
+	s := sandboxtest.Session
 	s.Database = "clinic"
 	c := &conforming{e: e, s: s, p: p}
 	t.Run("values", c.values)
@@ -37,7 +40,7 @@ func conformance(t *testing.T, open func(t *testing.T) sandbox.Engine) {
 func TestConformance(t *testing.T) {
 	t.Run("embedded", func(t *testing.T) {
 		conformance(t, func(t *testing.T) sandbox.Engine {
-			e, err := sandbox.Start(context.Background(), sandbox.Options{Children: 1, Log: slog.Default()})
+			e, err := embedded.Start(context.Background(), sandbox.Options{Children: 1, Log: slog.Default()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +49,9 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Run("twin", func(t *testing.T) {
-		conformance(t, func(t *testing.T) sandbox.Engine { return openTwin(t, newServer(t), "conforming_twin") })
+		conformance(t, func(t *testing.T) sandbox.Engine {
+			return sandboxtest.OpenTwin(t, sandboxtest.NewServer(t), "conforming_twin")
+		})
 	})
 }
 
@@ -59,7 +64,7 @@ type conforming struct {
 // ask runs a query over leaves; a leaf's table may have no rows.
 func (c *conforming) ask(t *testing.T, text string, leaves []*planner.Leaf, tables ...sandbox.Table) (sandbox.Rows, error) {
 	t.Helper()
-	plan := parse(t, text, leaves...)
+	plan := sandboxtest.Parse(t, text, leaves...)
 	for _, d := range c.p.Datasets {
 		for _, table := range d.Tables {
 			if table.Public {
@@ -132,7 +137,7 @@ func (c *conforming) values(t *testing.T) {
 			t.Errorf("column %d is %+v, want %+v", i, got.Columns[i], column)
 		}
 		for r := range want.Data {
-			if g, w := shown(column.Type, got.Data[r][i]), shown(column.Type, want.Data[r][i]); g != w || fmt.Sprintf("%T", got.Data[r][i]) != fmt.Sprintf("%T", want.Data[r][i]) {
+			if g, w := sandboxtest.Shown(column.Type, got.Data[r][i]), sandboxtest.Shown(column.Type, want.Data[r][i]); g != w || fmt.Sprintf("%T", got.Data[r][i]) != fmt.Sprintf("%T", want.Data[r][i]) {
 				t.Errorf("%s, row %d: %T %s, want %T %s", column.Name, r, got.Data[r][i], g, want.Data[r][i], w)
 			}
 		}
@@ -152,7 +157,7 @@ func (c *conforming) describe(t *testing.T) {
 	leaf, table := hostileLeaf()
 	for _, text := range []string{"SELECT k1, k7, sum(n1) OVER (ORDER BY n1), 1.5 * n1 AS x, k8 FROM leaf_1 ORDER BY n1", "SELECT count(*) AS c, max(k10) FROM leaf_1",
 		"SELECT relname, reltuples, oid FROM pg_catalog.pg_class WHERE false", "SELECT 1 / (n1 - n1) AS never FROM leaf_1 LIMIT 0"} {
-		q, refusal := outer.Render(parse(t, text, leaf), c.e.Dialect())
+		q, refusal := outer.Render(sandboxtest.Parse(t, text, leaf), c.e.Dialect())
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -174,17 +179,17 @@ func (c *conforming) describe(t *testing.T) {
 // session: a query knows its own user, dataset and settings.
 func (c *conforming) session(t *testing.T) {
 	c.s.Settings = map[string]string{"timezone": "Asia/Kolkata", "search_path": "public", "server_version": "15.0", "application_name": "x"}
-	defer func() { c.s.Settings = session.Settings }()
+	defer func() { c.s.Settings = sandboxtest.Session.Settings }()
 	rows, err := c.ask(t, `SELECT current_user, current_database(), current_setting('timezone'), pg_backend_pid(), timestamptz '2024-01-01 00:00+00' AT TIME ZONE 'UTC',
 		extract(hour FROM timestamptz '2024-01-01 00:00+00'), current_setting('nothing', true)`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := written(rows), "current_user:19 current_database:19 current_setting:25 pg_backend_pid:23 timezone:1114 extract:1700 current_setting:25 | alice clinic Asia/Kolkata 4711 2024-01-01 00:00:00 5 ∅ "; got != want {
+	if got, want := sandboxtest.Written(rows), "current_user:19 current_database:19 current_setting:25 pg_backend_pid:23 timezone:1114 extract:1700 current_setting:25 | alice clinic Asia/Kolkata 4711 2024-01-01 00:00:00 5 ∅ "; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	_, err = c.ask(t, "SELECT current_setting('nothing')", nil)
-	if stateOf(err) != "42704" {
+	if sandboxtest.StateOf(err) != "42704" {
 		t.Errorf("a setting that does not exist: %v", err)
 	}
 }
@@ -211,20 +216,20 @@ func (c *conforming) public(t *testing.T) {
 
 // ownTables: dp.* shows what came with the query, and what the policy says.
 func (c *conforming) ownTables(t *testing.T) {
-	columns := sandbox.DPTables()["budget"]
+	columns := catalog.DPTables()["budget"]
 	row := make([]policy.Value, len(columns))
 	row[0], row[1], row[2] = "alice", "clinic", "pure"
 	row[3], row[4], row[5] = policy.NewNumeric(15, 1), policy.NewNumeric(3, 0), policy.NewNumeric(15, 1)
 	own := sandbox.Table{Schema: "dp", Name: "budget", Rows: privacy.Published(sandbox.Rows{Columns: columns, Data: [][]policy.Value{row}})}
 	rows, err := c.ask(t, "SELECT user_name, budget - spent AS rest, window_ends FROM dp.budget", nil, own)
-	if err != nil || written(rows) != "user_name:25 rest:1700 window_ends:1184 | alice 1.5 ∅ " {
-		t.Errorf("dp.budget: %s, %v", written(rows), err)
+	if err != nil || sandboxtest.Written(rows) != "user_name:25 rest:1700 window_ends:1184 | alice 1.5 ∅ " {
+		t.Errorf("dp.budget: %s, %v", sandboxtest.Written(rows), err)
 	}
-	if rows, err = c.ask(t, "SELECT table_name FROM dp.tables ORDER BY 1", nil); err != nil || written(rows) != "table_name:25 | codes | visits " {
-		t.Errorf("dp.tables: %s, %v", written(rows), err)
+	if rows, err = c.ask(t, "SELECT table_name FROM dp.tables ORDER BY 1", nil); err != nil || sandboxtest.Written(rows) != "table_name:25 | codes | visits " {
+		t.Errorf("dp.tables: %s, %v", sandboxtest.Written(rows), err)
 	}
 	if rows, err = c.ask(t, "SELECT count(*) FROM dp.budget", nil); err != nil || rows.Data[0][0] != int64(0) {
-		t.Errorf("dp.budget of a session that brought none: %s, %v", written(rows), err)
+		t.Errorf("dp.budget of a session that brought none: %s, %v", sandboxtest.Written(rows), err)
 	}
 }
 
@@ -242,7 +247,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 	}
 	other := c.s
 	other.Database = "nowhere"
-	q, _ := outer.Render(parse(t, "SELECT 1"), c.e.Dialect())
+	q, _ := outer.Render(sandboxtest.Parse(t, "SELECT 1"), c.e.Dialect())
 	_, _ = c.e.Query(context.Background(), other, q, nil) // whatever it says, it must not end the engine
 	if _, err := c.ask(t, "SELECT 1", nil); err != nil {
 		t.Error(err)
@@ -252,7 +257,7 @@ func (c *conforming) nothingLeft(t *testing.T) {
 // end: a cancelled query ends alone; a closed engine answers nothing.
 func (c *conforming) end(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	q, refusal := outer.Render(parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), c.e.Dialect())
+	q, refusal := outer.Render(sandboxtest.Parse(t, "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE (a + b) % 7 = 3"), c.e.Dialect())
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -269,7 +274,12 @@ func (c *conforming) end(t *testing.T) {
 	if err := c.e.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.ask(t, "SELECT 1", nil); stateOf(err) != "57P01" {
+	if _, err := c.ask(t, "SELECT 1", nil); sandboxtest.StateOf(err) != "57P01" {
 		t.Errorf("a closed engine: %v", err)
 	}
+}
+
+// codes is the public table of the policy Clinic.
+func codes(rows ...[]policy.Value) sandbox.Table {
+	return sandbox.Table{Schema: "lookup", Name: "codes", Rows: privacy.Published(sandboxtest.Codes(rows...))}
 }

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,16 +9,14 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
-	"github.com/dpproxy/dpproxy/rewrite/outer"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/sandboxtest"
 )
 
 // released are the tables of the differential test: leaves, the SQL that makes them in PostgreSQL, and their rows.
@@ -92,8 +89,8 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 		if query == "" || strings.HasPrefix(query, "--") {
 			continue
 		}
-		want := onPostgreSQL(conn, query)
-		got, refusal := onEngine(t, query, leaves, tables)
+		want := sandboxtest.OnPostgreSQL(conn, query)
+		got, refusal := sandboxtest.Answered(t, sandboxtest.Embedded(t), query, leaves, tables)
 		switch {
 		case refusal != "" && !strings.HasPrefix(want, "error"):
 			refused++
@@ -110,100 +107,61 @@ func TestOuterAgainstPostgreSQL(t *testing.T) {
 	}
 }
 
-// onPostgreSQL writes an answer, or the SQLSTATE of its error, as text.
-func onPostgreSQL(conn *pgx.Conn, query string) string {
-	result := conn.PgConn().ExecParams(context.Background(), query, nil, nil, nil, nil).Read()
-	err := result.Err
-	if err != nil {
-		var fault *pgconn.PgError
-		if errors.As(err, &fault) {
-			return "error " + fault.Code
-		}
-		return "error " + err.Error()
-	}
-	var out strings.Builder
-	fields := result.FieldDescriptions
-	if fields == nil { // no row, and pgconn tells no columns
-		if d, err := conn.PgConn().Prepare(context.Background(), "", query, nil); err == nil {
-			fields = d.Fields
-		}
-	}
-	for _, f := range fields {
-		fmt.Fprintf(&out, "%s:%d ", f.Name, f.DataTypeOID)
-	}
-	for _, row := range result.Rows {
-		out.WriteString("| ")
-		for _, v := range row {
-			if v == nil {
-				out.WriteString("∅ ")
-			} else {
-				out.WriteString(string(v) + " ")
-			}
-		}
-	}
-	return out.String()
-}
-
-func onEngine(t *testing.T, query string, leaves []*planner.Leaf, tables []sandbox.Table) (answer, refusal string) {
-	q, no := outer.Render(parse(t, query, leaves...), dialect.DuckDB)
-	if no != nil && no.SQLState == "DP002" {
-		return "", no.Message
-	}
-	if no != nil {
-		return "error " + no.SQLState, ""
-	}
-	rows, err := engine(t).Query(context.Background(), session, q, tables)
-	var fault *scalar.Error
-	if errors.As(err, &fault) {
-		if fault.SQLState == "DP002" {
-			return "", fault.Message
-		}
-		return "error " + fault.SQLState, ""
-	}
+// TestTwinIsPostgreSQL: over the same released tables the twin gives what a table of PostgreSQL's own gives, byte for byte,
+// with nothing refused.
+func TestTwinIsPostgreSQL(t *testing.T) {
+	leaves, tables, sql := released()
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, database, sql)
+	conn, err := pgx.Connect(context.Background(), server.URLFor("postgres", database))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out strings.Builder
-	for _, c := range rows.Value().Columns {
-		fmt.Fprintf(&out, "%s:%d ", c.Name, c.Type)
-	}
-	for _, row := range rows.Value().Data {
-		out.WriteString("| ")
-		for i, v := range row {
-			out.WriteString(shown(rows.Value().Columns[i].Type, v) + " ")
+	defer conn.Close(context.Background())
+	e, start, n := sandboxtest.Twin(t), time.Now(), 0
+	for _, query := range queriesOf(t, "testdata/outer.sql") {
+		n++
+		want := sandboxtest.OnPostgreSQL(conn, query)
+		got, refusal := sandboxtest.Answered(t, e, query, leaves, tables)
+		if refusal != "" || got != want {
+			t.Errorf("%s\n    got  %s%s\n    want %s", query, got, refusal, want)
 		}
 	}
-	return out.String(), ""
+	t.Logf("%d queries, %v each on both", n, time.Since(start)/time.Duration(n))
 }
 
-// shown writes a value as PostgreSQL sends it.
-func shown(t policy.Type, v policy.Value) string {
-	switch v := v.(type) {
-	case nil:
-		return "∅"
-	case []policy.Value:
-		element, _ := outer.ArrayElement(t)
-		var parts []string
-		for _, one := range v {
-			if one == nil {
-				parts = append(parts, "NULL")
-			} else if text := shown(element, one); text == "" || strings.ContainsAny(text, `{}", `) {
-				parts = append(parts, `"`+strings.ReplaceAll(text, `"`, `\"`)+`"`)
-			} else {
-				parts = append(parts, text)
-			}
-		}
-		if t == 22 || t == 30 { // int2vector, oidvector
-			return strings.Join(parts, " ")
-		}
-		return "{" + strings.Join(parts, ",") + "}"
-	case string:
-		return v
-	case bool:
-		if v {
-			return "t"
-		}
-		return "f"
+// TestTwinAgainstEmbedded runs each query in both sandboxes over the same released tables, and on a plain server over
+// tables of the same rows. The twin equals the server; the embedded engine equals the twin, or refuses.
+func TestTwinAgainstEmbedded(t *testing.T) {
+	leaves, tables, sql := released()
+	server := pgtest.Shared(t)
+	database := server.Database(t)
+	server.Exec(t, database, sql)
+	conn, err := pgx.Connect(context.Background(), server.URLFor("postgres", database))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return scalar.Env{Zone: time.UTC}.FormatText(t, v)
+	defer conn.Close(context.Background())
+	twin, embedded := sandboxtest.Twin(t), sandboxtest.Embedded(t)
+	equal, refused := 0, 0
+	for _, query := range split(t, append(queriesOf(t, "testdata/twin.sql"), queriesOf(t, "testdata/outer.sql")...)) {
+		want := sandboxtest.OnPostgreSQL(conn, query)
+		got, refusal := sandboxtest.Answered(t, twin, query, leaves, tables)
+		if refusal != "" && want != "error 0A000" || refusal == "" && got != want {
+			t.Errorf("twin: %.300s\n    got  %s%s\n    want %s", query, got, refusal, want)
+		}
+		switch small, refusal := sandboxtest.Answered(t, embedded, query, leaves, tables); {
+		case refusal != "" || strings.HasPrefix(small, "error") && small != want: // nothing is answered that PostgreSQL answers otherwise
+			refused++
+			if os.Getenv("DPPROXY_VERBOSE") != "" {
+				t.Logf("embedded refuses: %.200s\n    %s%s", query, refusal, small)
+			}
+		case small != want:
+			t.Errorf("embedded: %.300s\n    got  %s\n    want %s", query, small, want)
+		default:
+			equal++
+		}
+	}
+	t.Logf("embedded: %d equal, %d refused, of %d", equal, refused, equal+refused)
 }

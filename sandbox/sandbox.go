@@ -1,11 +1,16 @@
-// Package sandbox runs outer queries: post-processing of released tables, and catalog queries, in an engine that has
-// never seen private data. The embedded engine is a DuckDB in a locked-down child process; trivial outer queries take a
-// direct path in Go.
+// Package sandbox is the face of what runs outer queries: the SQL above the counts, over released tables, and questions
+// about catalogs, where nobody has ever seen private data. It holds what all sandboxes share (tables, sessions, limits,
+// the interface Engine) and Direct, which needs no engine. The engines are packages below this folder: embedded, a DuckDB
+// in a locked-down child process, and twin, a PostgreSQL server (ADR 15); both show the catalogs that package catalog
+// generates from the policy. Who starts a program chooses one of them.
+//
+// SELECT sex, count(*) FROM people GROUP BY sex ORDER BY 2 has a leaf of rows (sex, noisy count). Its outer query only
+// sorts them, so the planner compiled it and Direct evaluates it in Go. With round(100.0 * count(*) / sum(count(*)) OVER
+// (), 1) in its list it needs an engine: Query is given the leaf as a Table named leaf_1 and the rewritten text over it.
 package sandbox
 
 import (
 	"context"
-	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -32,6 +37,14 @@ type Table struct {
 	Rows         privacy.Released[Rows]
 }
 
+// Qualified is the name by which the SQL of an outer query names a table: schema.name, or the name of a leaf.
+func (t Table) Qualified() string {
+	if t.Schema == "" {
+		return t.Name
+	}
+	return t.Schema + "." + t.Name
+}
+
 // Engine is a sandbox. Query loads the given tables for this query alone and leaves nothing behind.
 type Engine interface {
 	Dialect() dialect.Dialect
@@ -48,16 +61,31 @@ type Engine interface {
 	Close() error
 }
 
-// Session is what an outer query may know of the client: current_user, current_database(), settings.
-type Session struct {
-	User, Database string
-	PID            uint32
-	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
-	Cursors        []Cursor
-	Prepared       []*Prepared
-	Clients        func() []Client // the sessions of the user; nil: this one
+// Size is about how many bytes rows take in memory.
+func (r Rows) Size() (bytes int64) {
+	for _, row := range r.Data {
+		bytes += SizeOf(row)
+	}
+	return bytes
+}
 
-	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
-	OfTime time.Duration       // of so much, which is told where that is over
-	Took   func(time.Duration) // told how much a query took; nil: nobody asks
+// RowSize is about how many bytes a row of so many small values takes: a slice, and an interface and a word a value.
+func RowSize(columns int) int { return 24 + 24*columns }
+
+// SizeOf is about how many bytes one row takes; it counts what the larger values hold too.
+func SizeOf(row []policy.Value) (bytes int64) {
+	bytes = int64(RowSize(len(row)))
+	for _, v := range row {
+		switch v := v.(type) {
+		case string:
+			bytes += int64(len(v))
+		case []policy.Value:
+			bytes += SizeOf(v)
+		case policy.Numeric:
+			if v.Coefficient != nil {
+				bytes += 40 + int64(v.Coefficient.BitLen()/8)
+			}
+		}
+	}
+	return bytes
 }

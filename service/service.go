@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/backend"
@@ -17,6 +18,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
 // Service is a running proxy: what was opened, and the policy in force.
@@ -64,7 +67,7 @@ func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logg
 		s.Close()
 		return nil, err
 	}
-	if s.Engine, err = sandbox.Open(ctx, p.Sandbox.URL, sandbox.Options{Log: log}); err != nil {
+	if s.Engine, err = openSandbox(ctx, p, log); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
@@ -96,6 +99,14 @@ func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog
 		}
 	}
 	return errors.Join(fatal...)
+}
+
+// openSandbox starts the engine that a policy's sandbox URL names. It has no catalog yet.
+func openSandbox(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
+	if strings.HasPrefix(p.Sandbox.URL, "postgres") { // package policy lets through "duckdb:" and URLs of PostgreSQL
+		return twin.Open(p.Sandbox.URL, sandbox.Options{Log: log})
+	}
+	return embedded.Start(ctx, sandbox.Options{Log: log})
 }
 
 // furnish gives the sandbox the catalogs and the public tables of a policy.

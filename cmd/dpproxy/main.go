@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
 
@@ -25,7 +25,7 @@ import (
 var version = "0.1.0"
 
 func main() {
-	sandbox.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
+	embedded.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
 	service.ChildMain()
 	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
 }

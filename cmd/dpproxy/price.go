@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
 	"github.com/dpproxy/dpproxy/service"
 )
 
@@ -256,7 +257,7 @@ func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (san
 	if strings.HasPrefix(p.Sandbox.URL, "postgres") {
 		return nil, nil
 	}
-	engine, err := sandbox.Open(ctx, p.Sandbox.URL, sandbox.Options{Log: log, Children: 1})
+	engine, err := embedded.Start(ctx, sandbox.Options{Log: log, Children: 1})
 	if err == nil {
 		err = engine.Catalog(ctx, p)
 	}

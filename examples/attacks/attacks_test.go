@@ -22,8 +22,7 @@ import (
 )
 
 var (
-	runs  = flag.Int("attack-runs", 0, "runs of each attack, each with secrets and a budget of its own; 0: one, and five of the reconstruction")
-	write = flag.Bool("update", false, "write what was reached into README.md and attacks.svg")
+	runs = flag.Int("attack-runs", 0, "runs of each attack, each with secrets and a budget of its own; 0: one, and five of the reconstruction")
 )
 
 func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
@@ -75,7 +74,7 @@ func TestAttacks(t *testing.T) {
 	judge(t, reached)
 	of := reached["reconstruction"]
 	threats.Reached(t, "T65", "raw %.1f %%; ε 1 a question without an end %.1f %%; ε 1 in all %.3f in the mean of %d runs, at most %.3f", 100*of[0].mean(), 100*of[1].mean(), of[2].mean(), len(of[2].scores), of[2].most())
-	if *write {
+	if *kit.Update {
 		publish(t, reached)
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Update has the documents that hold what the program prints written anew, and golden files.
-var Update = flag.Bool("update", false, "rewrite the tour (README.md, docs/tour.md) and docs/mechanisms.md with real output from a million people")
+var Update = flag.Bool("update", false, "write the documents and golden files that hold what the program prints anew: the tour (README.md, docs/tour.md) and docs/mechanisms.md from a million people")
 
 // Demo starts `dpproxy demo` on a free port.
 func Demo(t *testing.T, dir, rows string) *Program {

@@ -26,6 +26,8 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/twin"
 )
 
 // house is a proxy within this process, so that a fault that is planted in any package is in it. Its ledger is made anew as
@@ -150,7 +152,12 @@ func open(t testing.TB, s *schema, backendText func(dir string) string, sandboxU
 	}
 	t.Cleanup(func() { _ = h.backend.Close() })
 	h.inspect(ctx)
-	if h.engine, err = sandbox.Open(ctx, h.policy.Sandbox.URL, sandbox.Options{Log: h.log}); err != nil {
+	if sandboxURL != "" {
+		h.engine, err = twin.Open(sandboxURL, sandbox.Options{Log: h.log})
+	} else {
+		h.engine, err = embedded.Start(ctx, sandbox.Options{Log: h.log})
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = h.engine.Close() })

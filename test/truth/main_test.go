@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.ChildMain()
+	embedded.ChildMain()
 	os.Exit(pgtest.Main(m))
 }

@@ -83,7 +83,7 @@ func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pai
 		backend = func(string) string { return fmt.Sprintf("{url: %q}", server.URLFor(role, database)) }
 	}
 	if engine == "twin" {
-		sandbox = twin(t, server, s.name)
+		sandbox = twinURL(t, server, s.name)
 	}
 	h := open(t, s, backend, sandbox)
 	p := &pair{schema: s, engine: engine, house: h, proxy: h.connect(), plain: dial(t, server.URLFor("postgres", database)+"&options=-csearch_path%3Dplain", "SELECT 1")}
@@ -91,8 +91,8 @@ func pairOver(t *testing.T, s *schema, engine string, change func(*schema)) *pai
 	return p
 }
 
-// twin is the URL of a twin's database, which the proxy makes.
-func twin(t *testing.T, server *pgtest.Server, schema string) string {
+// twinURL is the URL of a twin's database, which the proxy makes.
+func twinURL(t *testing.T, server *pgtest.Server, schema string) string {
 	t.Helper()
 	server.Exec(t, "postgres", `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'twin_owner') THEN
 		CREATE ROLE twin_owner LOGIN CREATEDB CREATEROLE; END IF; END $$`)

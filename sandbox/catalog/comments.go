@@ -1,0 +1,101 @@
+package catalog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What \d+ and obj_description say of a table or a column: whether it is private, what is protected, which values a column
+// has and how to group by it. All of it is in the policy.
+
+// PublicComment begins the comments of public tables, and of no others.
+const PublicComment = "public table: "
+
+// TableComment says what an analyst needs to know of a table: whether it is private, and what is protected.
+func TableComment(t *policy.Table) string {
+	if t.Public {
+		return PublicComment + "queries over it alone are exact and free"
+	}
+	if t.Analysed() {
+		return "private table: a SELECT over other tables; aggregates are answered with noise"
+	}
+	unit := "each row is protected"
+	if t.Dataset != nil && !t.Dataset.Unit.Row {
+		unit = "each " + t.Dataset.Unit.Name + " is protected, with at most " + itoa(t.MaxRowsPerUnit) + " rows"
+		if t.MaxGroups > 0 {
+			unit += " (in " + itoa(t.MaxGroups) + " groups, " + itoa(t.MaxPerGroup) + " in each)"
+		}
+	}
+	return "private table: " + unit + "; aggregates are answered with noise"
+}
+
+// ColumnComment says what an analyst needs to know of a column: its domain, and how to group by it.
+func ColumnComment(c *policy.Column) string {
+	var parts []string
+	if c.Comment != "" {
+		parts = append(parts, c.Comment)
+	}
+	if c.Domain != nil {
+		parts = append(parts, domainText(c.Domain))
+		if !c.Domain.Ordered() || c.Domain.Single() {
+			parts = append(parts, "GROUP BY "+c.Name)
+		} else {
+			parts = append(parts, "GROUP BY width_bucket or ranges of "+c.Name)
+		}
+		switch c.Outside {
+		case policy.OutsideClamp:
+			parts = append(parts, "values outside count as the nearest end")
+		case policy.OutsideExclude:
+			parts = append(parts, "rows outside are left out")
+		}
+	}
+	return strings.Join(parts, "; ")
+}
+
+// domainText writes a domain in words.
+func domainText(d *policy.Domain) string {
+	if !d.Ordered() && len(d.Values) == 0 {
+		return "open: = and IN count any value; GROUP BY shows the keys that enough units have"
+	}
+	if !d.Ordered() {
+		shown := d.Values
+		more := ""
+		if len(shown) > 20 {
+			shown, more = shown[:20], fmt.Sprintf(", … (%d values)", len(d.Values))
+		}
+		return "one of " + strings.Join(shown, ", ") + more
+	}
+	env := scalar.Env{Zone: time.UTC}
+	text := env.FormatText(d.Type, d.Min) + " to " + env.FormatText(d.Type, d.Max)
+	switch {
+	case d.Type.Integer() && d.Step.Whole != 1:
+		text += ", step " + itoa(d.Step.Whole)
+	case d.Type == policy.DateType && d.Step.Whole != 1:
+		text += ", step " + itoa(d.Step.Whole) + " days"
+	case d.Type == policy.TimestampT || d.Type == policy.TimestampTZ:
+		text += ", step " + spanText(d.Step.Whole)
+	case d.Type == policy.NumericType || d.Type.Floating():
+		text += ", step " + d.Step.Decimal.String()
+	}
+	return text
+}
+
+// spanText writes microseconds as the policy file may: in the largest unit that divides them.
+func spanText(micros int64) string {
+	for _, u := range []struct {
+		name   string
+		micros int64
+	}{{"day", 86_400_000_000}, {"hour", 3_600_000_000}, {"minute", 60_000_000}} {
+		switch n := micros / u.micros; {
+		case micros == u.micros:
+			return "1 " + u.name
+		case micros%u.micros == 0:
+			return itoa(n) + " " + u.name + "s"
+		}
+	}
+	return (time.Duration(micros) * time.Microsecond).String()
+}

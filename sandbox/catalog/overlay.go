@@ -1,0 +1,52 @@
+package catalog
+
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Overlay are the rows of a relation that a PostgreSQL server is not to show as it is: those of the session, of schema dp,
+// and none of what tells of the cluster. A name without a relation of that name has neither columns nor rows.
+func Overlay(p *policy.Policy, s sandbox.Session, name string) sandbox.Rows {
+	if rows, ok := SessionRows(p, s, name); ok {
+		if name == "pg_catalog.pg_prepared_statements" {
+			rows = withResultTypes(s, rows)
+		}
+		return rows
+	}
+	d := datasetOf(p, s.Database)
+	switch {
+	case d == nil:
+	case name == "dp.tables":
+		return dpTables(d).Rows
+	case name == "dp.columns":
+		return dpColumns(d).Rows
+	}
+	schema, relation, _ := strings.Cut(name, ".")
+	if name == "pg_catalog.pg_tablespace" {
+		return newTable(schema, relation, tablespaces()...).Rows
+	}
+	if pgcatalog.Lookup(schema, relation) == nil {
+		return sandbox.Rows{}
+	}
+	return newTable(schema, relation).Rows
+}
+
+// typeRegtypes is regtype[].
+const typeRegtypes policy.Type = 2211
+
+// withResultTypes adds the column that pg_prepared_statements has from version 16 on, for a twin of such a version.
+func withResultTypes(s sandbox.Session, rows sandbox.Rows) sandbox.Rows {
+	rows.Columns = append(rows.Columns, sandbox.Column{Name: "result_types", Type: typeRegtypes, Typmod: -1})
+	for i, p := range s.Prepared {
+		var types policy.Value
+		if p.Results != nil {
+			types = typeList(p.Results)
+		}
+		rows.Data[i] = append(rows.Data[i], types)
+	}
+	return rows
+}

@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What the policy gives the catalogs: schemas, tables and columns, under numbers that stay when the policy grows.
+
+// Dataset are the rows of the catalogs that the policy gives a dataset: its schemas, tables and columns, and dp.tables
+// and dp.columns. Nothing in them comes from the private database.
+func Dataset(p *policy.Policy, dataset string) []Table {
+	d := datasetOf(p, dataset)
+	if d == nil {
+		return nil
+	}
+	oids := numbers{used: map[int64]bool{}}
+	var all description
+	schemas := map[string]int64{"public": oidPublic}
+	all.schema(d.ID, "public", oidPublic)
+	for _, t := range d.Tables {
+		if _, ok := schemas[t.Schema]; !ok {
+			schemas[t.Schema] = oids.of("schema " + d.ID + "." + t.Schema)
+			all.schema(d.ID, t.Schema, schemas[t.Schema])
+		}
+		r := relation{database: d.ID, schema: t.Schema, namespace: schemas[t.Schema], name: t.Name, kind: "r",
+			oid: oids.of("table " + d.ID + "." + t.Schema + "." + t.Name), comment: TableComment(t)}
+		for _, c := range t.Columns {
+			r.columns = append(r.columns, attribute{name: c.Name, oid: c.Type, typmod: c.Typmod, comment: ColumnComment(c),
+				notNull: c.Nulls == policy.NullExclude})
+		}
+		all.add(r)
+	}
+	for name, oid := range schemas {
+		all.put("pg_catalog", "pg_description", record{"objoid": oid, "classoid": int64(2615), "objsubid": int64(0),
+			"description": "tables of dataset " + d.ID + " in schema " + name})
+	}
+	return append(all.tables(), dpTables(d), dpColumns(d))
+}
+
+func datasetOf(p *policy.Policy, id string) *policy.Dataset {
+	if p == nil {
+		return nil
+	}
+	return p.Dataset(id)
+}
+
+// numbers gives objects oids that depend on their names, so that they stay when the policy grows.
+type numbers struct{ used map[int64]bool }
+
+func (n numbers) of(name string) int64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name))
+	oid := firstUserOid + int64(h.Sum32()>>2)
+	for n.used[oid] {
+		oid++
+	}
+	n.used[oid] = true
+	return oid
+}
+
+// Oid is the number by which catalogs know what has no table: a role, a database. It depends on the name alone.
+func Oid(name string) int64 { return numbers{used: map[int64]bool{}}.of(name) }
+
+func roleOid(user string) int64 { return Oid("role " + user) }
+
+func databaseOid(id string) int64 { return Oid("database " + id) }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// What an outer query may know of who asks: her name, her settings, and what her own sessions have opened.
+
+// Session is what an outer query may know of the client: current_user, current_database(), settings.
+type Session struct {
+	User, Database string
+	PID            uint32
+	Settings       map[string]string // for current_setting() and pg_settings, by lower-case name
+	Cursors        []Cursor
+	Prepared       []*Prepared
+	Clients        func() []Client // the sessions of the user; nil: this one
+
+	Time   time.Duration       // of the processor, that is left to the statement; 0: the engine's own deadline
+	OfTime time.Duration       // of so much, which is told where that is over
+	Took   func(time.Duration) // told how much a query took; nil: nobody asks
+}
+
+// Setting is a setting of the session, or what stands for one that it does not have.
+func (s Session) Setting(name, otherwise string) string {
+	if v, ok := s.Settings[name]; ok {
+		return v
+	}
+	return otherwise
+}
+
+// Cursor is an open cursor of a session, for pg_cursors.
+type Cursor struct {
+	Name, Statement      string
+	Hold, Binary, Scroll bool
+	Created              policy.Timestamptz
+}
+
+// Prepared is a prepared statement of a session, for pg_prepared_statements.
+type Prepared struct {
+	Name, Statement string
+	Created         policy.Timestamptz
+	Params, Results []policy.Type // Results is nil for a statement without rows
+	FromSQL         bool
+	Generic, Custom atomic.Int64 // how often it ran, without parameters and with some
+}
+
+// Client is a session of the user who asks, for pg_stat_activity.
+type Client struct {
+	PID                   uint32
+	Database, Application string
+	Started               policy.Timestamptz
+	Active                bool
+}

@@ -1,0 +1,236 @@
+package twin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// Making a twin's database and role, and copying public tables into it, as the role that owns it.
+
+// ownMark is the comment by which a twin database is known. A database that holds tables and lacks it is not touched.
+const ownMark = "dpproxy twin: made from the policy, holds no private rows"
+
+const (
+	leastVersion    = 150000
+	maintainTimeout = time.Minute
+)
+
+// maintain makes the twin database of a dataset, or brings it in step, and returns what its catalogs look like. Several
+// proxies may do so at once; what two of them make at the same moment, a role or a database, is tried again.
+func (t *engine) maintain(ctx context.Context, name string, d *policy.Dataset) (own shapes, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
+	defer cancel()
+	for try := 0; ; try++ {
+		own, err = t.maintainOnce(ctx, name, d)
+		if err == nil || try == 3 || !lacks(err, "42710") && !lacks(err, "23505") && !lacks(err, "55006") && !lacks(err, "XX000") {
+			return own, err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+func (t *engine) maintainOnce(ctx context.Context, name string, d *policy.Dataset) (shapes, error) {
+	conn, err := t.owner(ctx, name)
+	if lacks(err, "3D000") {
+		if err = t.create(ctx, name); err == nil {
+			conn, err = t.owner(ctx, name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	var own shapes
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		// One proxy at a time; the others find all done.
+		if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock(7254201)"); err != nil {
+			return err
+		}
+		if err := t.checkServer(ctx, tx); err != nil {
+			return err
+		}
+		if err := t.ensureRole(ctx, tx); err != nil {
+			return err
+		}
+		if err := checkMark(ctx, tx); err != nil {
+			return err
+		}
+		if err := (&step{tx: tx, session: t.session}).bring(ctx, name, d); err != nil {
+			return err
+		}
+		if err := t.checkRights(ctx, tx); err != nil {
+			return err
+		}
+		own, err = readCatalog(ctx, tx)
+		return err
+	})
+	return own, err
+}
+
+// owner connects the URL's own role, which makes the twin's tables, to a database of the server.
+func (t *engine) owner(ctx context.Context, database string) (*pgx.Conn, error) {
+	config := t.config.ConnConfig.Copy()
+	config.Database = database
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec
+	config.RuntimeParams["application_name"] = "dpproxy sandbox"
+	config.RuntimeParams["client_min_messages"] = "warning"
+	conn, err := pgx.ConnectConfig(ctx, config)
+	if err != nil {
+		return nil, told(err)
+	}
+	_, err = conn.Exec(ctx, `SELECT pg_catalog.set_config('search_path', '', false), pg_catalog.set_config('lock_timeout', '10s', false),
+		pg_catalog.set_config('DateStyle', 'ISO, MDY', false), pg_catalog.set_config('TimeZone', 'UTC', false)`)
+	return conn, err
+}
+
+// told is an error for the operator without the text of a connection string.
+func told(err error) error {
+	var theirs *pgconn.PgError
+	if errors.As(err, &theirs) {
+		return theirs
+	}
+	return errors.New("the server of the sandbox does not answer")
+}
+
+func lacks(err error, state string) bool {
+	var theirs *pgconn.PgError
+	return errors.As(err, &theirs) && theirs.Code == state
+}
+
+// create makes the database, from the one database that every server has.
+func (t *engine) create(ctx context.Context, name string) error {
+	conn, err := t.owner(ctx, "postgres")
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()+" TEMPLATE template0 ENCODING 'UTF8' LC_COLLATE 'C' LC_CTYPE 'C'")
+	switch {
+	case lacks(err, "42P04"), lacks(err, "23505"): // another proxy was faster
+		return nil
+	case lacks(err, "42501"):
+		return fmt.Errorf("it does not exist, and the role may not create it: CREATE DATABASE %s OWNER %s TEMPLATE template0 ENCODING 'UTF8'",
+			pgx.Identifier{name}.Sanitize(), pgx.Identifier{t.config.ConnConfig.User}.Sanitize())
+	case err != nil:
+		return err
+	}
+	// What is new and empty is ours; what was there before is looked at first.
+	_, err = conn.Exec(ctx, "COMMENT ON DATABASE "+pgx.Identifier{name}.Sanitize()+" IS "+literal(ownMark))
+	return err
+}
+
+// ensureRole makes the role that analysts' queries run under, where it is absent and the URL's role may.
+func (t *engine) ensureRole(ctx context.Context, tx pgx.Tx) error {
+	role := pgx.Identifier{t.session}.Sanitize()
+	var exists, member bool
+	err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_catalog.pg_roles r WHERE r.rolname = $1::text),
+		COALESCE((SELECT pg_catalog.pg_has_role(r.oid, 'MEMBER') FROM pg_catalog.pg_roles r WHERE r.rolname = $1::text), false)`, t.session).Scan(&exists, &member)
+	if err != nil {
+		return err
+	}
+	how := fmt.Errorf("role %s, which analysts' queries run under, is not there or not granted: CREATE ROLE %s NOLOGIN; GRANT %s TO %s",
+		t.session, role, role, pgx.Identifier{t.config.ConnConfig.User}.Sanitize())
+	var may bool
+	if err := tx.QueryRow(ctx, "SELECT r.rolcreaterole FROM pg_catalog.pg_roles r WHERE r.rolname = current_user").Scan(&may); err != nil {
+		return err
+	}
+	if !exists {
+		if !may {
+			return how
+		}
+		if _, err := tx.Exec(ctx, "CREATE ROLE "+role+" NOLOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT NOREPLICATION"); err != nil {
+			return err
+		}
+	}
+	if !member {
+		if !may {
+			return how
+		}
+		_, err = tx.Exec(ctx, "GRANT "+role+" TO CURRENT_USER")
+	}
+	return err
+}
+
+// copyIn replaces the rows of a public table in one transaction.
+func (t *engine) copyIn(ctx context.Context, database string, public sandbox.Table) error {
+	ctx, cancel := context.WithTimeout(ctx, maintainTimeout)
+	defer cancel()
+	conn, err := t.owner(ctx, database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	rows, target := public.Rows.Value(), pgx.Identifier{public.Schema, public.Name}.Sanitize()
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+target); err != nil {
+			return told(err)
+		}
+		for from := 0; from < len(rows.Data); from += loadStep {
+			part := sandbox.Rows{Columns: rows.Columns, Data: rows.Data[from:min(from+loadStep, len(rows.Data))]}
+			c := &composer{}
+			c.table("rows", part)
+			result := conn.PgConn().ExecParams(ctx, "WITH "+strings.Join(c.parts, ", ")+" INSERT INTO "+target+columnNames(part)+
+				` SELECT * FROM "rows"`, c.args, nil, nil, nil).Read()
+			if result.Err != nil {
+				return told(result.Err)
+			}
+		}
+		return nil
+	})
+}
+
+// loadStep is how many rows of a public table travel at a time.
+const loadStep = 20_000
+
+func columnNames(r sandbox.Rows) string {
+	if len(r.Columns) == 0 {
+		return ""
+	}
+	names := make([]string, len(r.Columns))
+	for i, c := range r.Columns {
+		names[i] = dialect.QuoteName(c.Name)
+	}
+	return " (" + strings.Join(names, ", ") + ")"
+}
+
+func literal(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "'", "''"), `\`, `\\`)
+	return "E'" + text + "'"
+}
+
+// readCatalog reads the columns of the twin's own catalogs.
+func readCatalog(ctx context.Context, tx pgx.Tx) (shapes, error) {
+	rows, err := tx.Query(ctx, `SELECT n.nspname::text || '.' || c.relname::text, a.attname::text, CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END::int8,
+		pg_catalog.format_type(a.atttypid, NULL)
+		FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+		WHERE n.nspname IN ('pg_catalog', 'information_schema') AND c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+		ORDER BY 1, a.attnum`)
+	if err != nil {
+		return nil, err
+	}
+	own := shapes{}
+	var relation string
+	var col column
+	var oid int64
+	_, err = pgx.ForEachRow(rows, []any{&relation, &col.name, &oid, &col.text}, func() error {
+		col.oid = policy.Type(oid)
+		own[relation] = append(own[relation], col)
+		return nil
+	})
+	return own, err
+}

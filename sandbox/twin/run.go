@@ -1,0 +1,197 @@
+package twin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// One query on a connection: it is bound to the session's search path, zone and time inside a read-only transaction, which is
+// rolled back whatever happened.
+
+// run is one query on a connection.
+type run struct {
+	conn      *pgconn.PgConn
+	mostRows  int
+	mostBytes int
+	time      time.Duration // after which the server itself ends the query
+	zone      *time.Location
+}
+
+// mostMessage bounds one message of the server, and so one row.
+const mostMessage = 64 << 20
+
+func boundedFrontend(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	f := pgproto3.NewFrontend(r, w)
+	f.SetMaxBodyLen(mostMessage)
+	return f
+}
+
+// cancelling has the server told to stop when a query's time is over, and gives up the connection when it does not.
+func cancelling(conn *pgconn.PgConn) ctxwatch.Handler {
+	return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: 2 * time.Second}
+}
+
+const (
+	beginRead = "BEGIN TRANSACTION READ ONLY"
+	endRead   = "ROLLBACK"
+	// What a query might have taken beyond its transaction, if the allow-list of functions had failed, is given back too.
+	giveBack = "SELECT pg_catalog.pg_advisory_unlock_all()"
+	setNames = "SELECT pg_catalog.set_config('search_path', $1, true), pg_catalog.set_config('TimeZone', $2, true), pg_catalog.set_config('statement_timeout', $3, true)"
+)
+
+func (r *run) sessionArgs(s sandbox.Session) [][]byte {
+	return [][]byte{[]byte(searchPath(s.Setting("search_path", "public"))), []byte(r.zone.String()), strconv.AppendInt(nil, max(r.time.Milliseconds(), 1), 10)}
+}
+
+// searchPath is the session's search path with pg_catalog first, as PostgreSQL has it where none names it.
+func searchPath(text string) string {
+	var schemas []string
+	for part := range strings.SplitSeq(text, ",") {
+		name := strings.TrimSpace(part)
+		if n := len(name); n > 1 && name[0] == '"' && name[n-1] == '"' {
+			name = strings.ReplaceAll(name[1:n-1], `""`, `"`)
+		}
+		if name != "" && name != "pg_catalog" && name != "pg_temp" && name != "$user" {
+			schemas = append(schemas, `"`+strings.ReplaceAll(name, `"`, `""`)+`"`)
+		}
+	}
+	return strings.Join(schemas, ", ")
+}
+
+// query runs a SELECT in a read-only transaction that is rolled back: one round trip.
+func (r *run) query(ctx context.Context, s sandbox.Session, text string, args [][]byte) (sandbox.Rows, error) {
+	batch := &pgconn.Batch{}
+	batch.ExecParams(beginRead, nil, nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
+	batch.ExecParams(text, args, nil, nil, nil)
+	batch.ExecParams(endRead, nil, nil, nil, nil)
+	batch.ExecParams(giveBack, nil, nil, nil, nil)
+	results := r.conn.ExecBatch(ctx, batch)
+	rows, err := r.collect(results)
+	if closed := results.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		r.clean()
+	}
+	return rows, err
+}
+
+// clean ends what an error has left of a transaction. A connection that cannot be cleaned is given up.
+func (r *run) clean() {
+	if r.conn.IsClosed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	if _, err := r.conn.Exec(ctx, endRead+"; "+giveBack).ReadAll(); err != nil {
+		_ = r.conn.Close(ctx)
+	}
+}
+
+// collect reads the rows of the third statement of a batch.
+func (r *run) collect(results *pgconn.MultiResultReader) (sandbox.Rows, error) {
+	var out sandbox.Rows
+	for n := 0; results.NextResult(); n++ {
+		reader := results.ResultReader()
+		if n != 2 {
+			if _, err := reader.Close(); err != nil {
+				return sandbox.Rows{}, err
+			}
+			continue
+		}
+		out.Columns = columnsOf(reader.FieldDescriptions())
+		env, size := scalar.Env{Zone: r.zone}, 0
+		for reader.NextRow() {
+			line := reader.Values()
+			row := make([]policy.Value, len(line))
+			for k, v := range line {
+				size += 24 + len(v)
+				if v != nil {
+					row[k] = fromText(env, out.Columns[k].Type, string(v))
+				}
+			}
+			if len(out.Data) >= r.mostRows || size > r.mostBytes {
+				// The rest is not worth reading: the connection goes, and with it the query.
+				ctx, cancel := context.WithTimeout(context.Background(), 0)
+				_ = r.conn.Close(ctx)
+				cancel()
+				return sandbox.Rows{}, sandbox.ErrTooMany
+			}
+			out.Data = append(out.Data, row)
+		}
+		if _, err := reader.Close(); err != nil {
+			return sandbox.Rows{}, err
+		}
+	}
+	return out, nil
+}
+
+// describe has the server bind a query, which it does not run.
+func (r *run) describe(ctx context.Context, s sandbox.Session, text string) ([]sandbox.Column, error) {
+	batch := &pgconn.Batch{}
+	batch.ExecParams(beginRead, nil, nil, nil, nil)
+	batch.ExecParams(setNames, r.sessionArgs(s), nil, nil, nil)
+	if _, err := r.conn.ExecBatch(ctx, batch).ReadAll(); err != nil {
+		r.clean()
+		return nil, err
+	}
+	d, err := r.conn.Prepare(ctx, "", text, nil)
+	r.clean()
+	if err != nil {
+		return nil, err
+	}
+	return columnsOf(d.Fields), nil
+}
+
+func columnsOf(fields []pgconn.FieldDescription) []sandbox.Column {
+	columns := make([]sandbox.Column, len(fields))
+	for i, f := range fields {
+		columns[i] = sandbox.Column{Name: f.Name, Type: policy.Type(f.DataTypeOID), Typmod: f.TypeModifier}
+	}
+	return columns
+}
+
+// fault says what the analyst may know of an error. The server's own text goes to the operator's log, and only where the
+// query should not have failed.
+func (t *engine) fault(ctx context.Context, s sandbox.Session, l sandbox.Limits, err error) error {
+	var ours *scalar.Error
+	var theirs *pgconn.PgError
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &theirs):
+		told, expected := errorOf(theirs)
+		switch told {
+		case errDeadline:
+			return l.Late(s)
+		case sandbox.ErrResources:
+			return l.Large()
+		}
+		if !expected {
+			t.options.Log.Error("twin could not run a query", "sqlstate", theirs.Code, "routine", theirs.Routine)
+		}
+		return told
+	}
+	var tooLong *pgproto3.ExceededMaxBodyLenErr
+	if errors.As(err, &tooLong) {
+		return sandbox.ErrTooMany
+	}
+	t.options.Log.Error("twin could not be asked", "kind", fmt.Sprintf("%T", err))
+	return sandbox.ErrBroken
+}

@@ -1,0 +1,199 @@
+package twin
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
+)
+
+// What the twin should hold and what it holds: tables that the policy no longer lists are dropped, and so are schemas.
+
+// step brings one twin database in step with its dataset, in one transaction.
+type step struct {
+	tx      pgx.Tx
+	session string
+	have    map[string]*table
+}
+
+// table is a table or view as the twin has it.
+type table struct {
+	schema, name, kind, comment string
+	columns                     []field
+}
+
+type field struct {
+	name, text, comment string
+	notNull             bool
+}
+
+func (s *step) exec(ctx context.Context, format string, args ...any) error {
+	sql := fmt.Sprintf(format, args...)
+	if _, err := s.tx.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("%w (%s)", err, strings.SplitN(sql, " (", 2)[0])
+	}
+	return nil
+}
+
+func (s *step) bring(ctx context.Context, database string, d *policy.Dataset) error {
+	name, role := pgx.Identifier{database}.Sanitize(), pgx.Identifier{s.session}.Sanitize()
+	for _, sql := range []string{"REVOKE ALL ON DATABASE " + name + " FROM PUBLIC", "REVOKE ALL ON DATABASE " + name + " FROM " + role,
+		"REVOKE CREATE ON SCHEMA public FROM PUBLIC", "COMMENT ON DATABASE " + name + " IS " + literal(ownMark)} {
+		if err := s.exec(ctx, "%s", sql); err != nil {
+			return err
+		}
+	}
+	if err := s.read(ctx); err != nil {
+		return err
+	}
+	wanted := wantedTables(d)
+	if err := s.dropUnwanted(ctx, wanted); err != nil {
+		return err
+	}
+	schemas := map[string]bool{"dp": true}
+	for _, t := range wanted {
+		schemas[t.schema] = true
+	}
+	for _, schema := range slices.Sorted(maps.Keys(schemas)) {
+		quoted := dialect.QuoteName(schema)
+		if err := s.exec(ctx, "CREATE SCHEMA IF NOT EXISTS %s", quoted); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "GRANT USAGE ON SCHEMA %s TO %s", quoted, role); err != nil {
+			return err
+		}
+	}
+	for _, t := range wanted {
+		if err := s.table(ctx, t); err != nil {
+			return err
+		}
+		if err := s.exec(ctx, "GRANT SELECT ON %s TO %s", t.full(), role); err != nil {
+			return err
+		}
+	}
+	return s.dropSchemas(ctx, schemas)
+}
+
+func (t *table) full() string {
+	return dialect.QuoteName(t.schema) + "." + dialect.QuoteName(t.name)
+}
+
+// wantedTables are those of the policy, and the views of schema dp, whose rows come with each query.
+func wantedTables(d *policy.Dataset) []*table {
+	var wanted []*table
+	for _, t := range d.Tables {
+		w := &table{schema: t.Schema, name: t.Name, kind: "r", comment: catalog.TableComment(t)}
+		for _, c := range t.Columns {
+			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Format(c.Typmod), comment: catalog.ColumnComment(c),
+				notNull: !t.Public && c.Nulls == policy.NullExclude})
+		}
+		wanted = append(wanted, w)
+	}
+	for _, rel := range pgcatalog.Relations() {
+		if rel.Schema != "dp" {
+			continue
+		}
+		w := &table{schema: "dp", name: rel.Name, kind: "v"}
+		for _, c := range rel.Columns {
+			w.columns = append(w.columns, field{name: c.Name, text: c.Type.Name()})
+		}
+		wanted = append(wanted, w)
+	}
+	return wanted
+}
+
+// read reads what the twin has.
+func (s *step) read(ctx context.Context) error {
+	rows, err := s.tx.Query(ctx, `SELECT n.nspname::text, c.relname::text, c.relkind::text, COALESCE(pg_catalog.obj_description(c.oid, 'pg_class'), ''),
+		COALESCE(a.attname::text, ''), COALESCE(pg_catalog.format_type(a.atttypid, a.atttypmod), ''), COALESCE(a.attnotnull, false),
+		COALESCE(pg_catalog.col_description(c.oid, a.attnum), '')
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+		WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1, 2, a.attnum`)
+	if err != nil {
+		return err
+	}
+	s.have = map[string]*table{}
+	var t table
+	var f field
+	_, err = pgx.ForEachRow(rows, []any{&t.schema, &t.name, &t.kind, &t.comment, &f.name, &f.text, &f.notNull, &f.comment}, func() error {
+		here := s.have[t.full()]
+		if here == nil {
+			here = &table{schema: t.schema, name: t.name, kind: t.kind, comment: t.comment}
+			s.have[t.full()] = here
+		}
+		if f.name != "" {
+			here.columns = append(here.columns, f)
+		}
+		return nil
+	})
+	return err
+}
+
+// dropUnwanted drops tables that the policy no longer lists. A table with rows is only dropped or changed where its own
+// comment says that they are public: else somebody has put rows where none belong.
+func (s *step) dropUnwanted(ctx context.Context, wanted []*table) error {
+	keep := map[string]*table{}
+	for _, t := range wanted {
+		keep[t.full()] = t
+	}
+	for full, t := range s.have {
+		if t.kind != "r" && t.kind != "v" {
+			return fmt.Errorf("it holds %s.%s, which is no table of dpproxy's", t.schema, t.name)
+		}
+		want := keep[full]
+		if t.kind == "r" && !strings.HasPrefix(t.comment, catalog.PublicComment) {
+			var filled bool
+			if err := s.tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM "+full+")").Scan(&filled); err != nil {
+				return err
+			}
+			if filled {
+				return fmt.Errorf("its table %s.%s holds rows; the tables of a twin are empty", t.schema, t.name)
+			}
+		}
+		if want != nil && want.kind == t.kind && strings.HasPrefix(want.comment, catalog.PublicComment) == strings.HasPrefix(t.comment, catalog.PublicComment) {
+			continue
+		}
+		if err := s.drop(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *step) drop(ctx context.Context, t *table) error {
+	delete(s.have, t.full())
+	if t.kind == "v" {
+		return s.exec(ctx, "DROP VIEW %s", t.full())
+	}
+	return s.exec(ctx, "DROP TABLE %s", t.full())
+}
+
+// dropSchemas drops the schemas that no table of the policy lies in.
+func (s *step) dropSchemas(ctx context.Context, keep map[string]bool) error {
+	rows, err := s.tx.Query(ctx, `SELECT n.nspname::text FROM pg_catalog.pg_namespace n
+		WHERE n.nspname NOT LIKE 'pg\_%' AND n.nspname NOT IN ('information_schema', 'public')`)
+	if err != nil {
+		return err
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !keep[name] {
+			if err := s.exec(ctx, "DROP SCHEMA %s", dialect.QuoteName(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+// Package twin is the sandbox of a PostgreSQL server (ADR 15): for each dataset a shadow database, which has the tables that
+// the policy describes and none of their rows, public tables excepted. It makes these databases and keeps them in step with
+// the policy (maintain.go, step.go, alter.go), refuses servers, databases and roles that could hold or reach private rows
+// (check.go), and runs outer queries under a role that owns nothing, in transactions that are read-only and rolled back.
+//
+// SELECT k, sum(n) FROM leaf_1 GROUP BY k comes here as PostgreSQL's own text over a released table. compose.go puts table
+// expressions in front, WITH leaf_1 AS (SELECT … FROM ROWS FROM (unnest($1), unnest($2)) …), with a column's values as
+// one array parameter each, and of catalogs what may be shown; run.go sends it in one round trip and reads the rows.
+package twin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/catalog"
+)
+
+// engine is the Engine of a PostgreSQL server: for each dataset an empty database, made from the policy and kept in step
+// with it. Outer queries run there under a role that owns nothing, in read-only transactions that are rolled back;
+// released tables come with the query as array parameters, so nothing is left behind.
+type engine struct {
+	options sandbox.Options
+	config  *pgxpool.Config // of the URL; its database is the name, or the beginning of the names
+	session string          // the role that outer queries run under
+	warned  atomic.Bool     // of unbounded temporary files
+
+	mu        sync.RWMutex
+	limits    sandbox.Limits
+	policy    *policy.Policy
+	databases map[string]*database // by dataset
+	closed    bool
+}
+
+// database is the twin of one dataset.
+type database struct {
+	name    string
+	pool    *pgxpool.Pool
+	catalog shapes
+}
+
+// Open starts the engine of the server that a URL names, with the database that becomes the twin. It has no catalog yet.
+func Open(url string, options sandbox.Options) (sandbox.Engine, error) {
+	config, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, errors.New("the sandbox's url is not one that PostgreSQL's clients read") // its text may hold a password
+	}
+	name := config.ConnConfig.Database
+	if name == "" || name == "postgres" || name == "template1" {
+		return nil, errors.New("the sandbox's url must name a database of its own, such as dpproxy_twin")
+	}
+	options = options.WithDefaults()
+	t := &engine{options: options, limits: options.Limits(nil), config: config, session: shorten(name, "_session"), databases: map[string]*database{}}
+	return t, nil
+}
+
+func (t *engine) Places() int { return connections }
+
+func (t *engine) Dialect() dialect.Dialect { return dialect.PostgreSQL }
+
+// Catalog makes the twin of each dataset, or brings it in step with the policy.
+func (t *engine) Catalog(ctx context.Context, p *policy.Policy) error {
+	made := map[string]*database{}
+	for _, d := range p.Datasets {
+		name := t.config.ConnConfig.Database
+		if len(p.Datasets) > 1 {
+			name = shorten(name, "_"+d.ID)
+		}
+		own, err := t.maintain(ctx, name, d)
+		if err != nil {
+			return fmt.Errorf("twin database %s: %w", name, err)
+		}
+		made[d.ID] = &database{name: name, catalog: own}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return sandbox.ErrClosed
+	}
+	for id, db := range made {
+		if old := t.databases[id]; old != nil && old.name == db.name {
+			db.pool = old.pool
+			delete(t.databases, id)
+			continue
+		}
+		pool, err := t.connect(ctx, db.name)
+		if err != nil {
+			return fmt.Errorf("twin database %s: %w", db.name, err)
+		}
+		db.pool = pool
+	}
+	for _, left := range t.databases {
+		go left.pool.Close() // it waits for the queries that still run there
+	}
+	t.databases, t.policy, t.limits = made, p, t.options.Limits(p)
+	return nil
+}
+
+// shorten joins two parts of a name so that PostgreSQL does not cut it.
+func shorten(name, suffix string) string {
+	const most = 63
+	if len(name)+len(suffix) <= most {
+		return name + suffix
+	}
+	number := "_" + strconv.FormatInt(catalog.Oid(name+suffix), 10)
+	return (name + suffix)[:most-len(number)] + number
+}
+
+// Load replaces the rows of a public table. Queries that run meanwhile see the earlier rows.
+func (t *engine) Load(ctx context.Context, dataset string, public sandbox.Table) error {
+	db, _, _, err := t.database(dataset)
+	if err != nil {
+		return err
+	}
+	if !public.Rows.Valid() {
+		return sandbox.ErrBroken
+	}
+	return t.copyIn(ctx, db.name, public)
+}
+
+func (t *engine) Query(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) (privacy.Released[sandbox.Rows], error) {
+	rows, err := t.ask(ctx, false, s, q, tables)
+	if err != nil {
+		return privacy.Released[sandbox.Rows]{}, err
+	}
+	// The rows were computed in a database that holds public tables alone, from them and from released tables.
+	return privacy.Published(rows), nil
+}
+
+func (t *engine) Describe(ctx context.Context, s sandbox.Session, q outer.Query, tables []sandbox.Table) ([]sandbox.Column, error) {
+	rows, err := t.ask(ctx, true, s, q, tables)
+	return rows.Columns, err
+}
+
+// ask runs or binds one query on a connection of the dataset's twin, at most to the deadline.
+func (t *engine) ask(ctx context.Context, describe bool, s sandbox.Session, q outer.Query, tables []sandbox.Table) (sandbox.Rows, error) {
+	db, p, l, err := t.database(s.Database)
+	if err != nil {
+		return sandbox.Rows{}, err
+	}
+	if s.Time > 0 {
+		l.Time = min(l.Time, s.Time)
+	}
+	var size int64
+	for _, given := range tables {
+		size += given.Rows.Value().Size()
+	}
+	if size > int64(l.Memory/2) {
+		return sandbox.Rows{}, l.Large()
+	}
+	if s.Took != nil {
+		defer func(begun time.Time) { s.Took(time.Since(begun)) }(time.Now())
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, l.Time, l.Late(s)) // its processor may be another machine's
+	defer cancel()
+	c := &composer{session: s, policy: p, catalog: db.catalog, blank: describe}
+	text := c.compose(q, tables)
+	conn, err := db.pool.Acquire(limited)
+	if err != nil {
+		return sandbox.Rows{}, t.fault(limited, s, l, err)
+	}
+	defer conn.Release()
+	r := &run{conn: conn.Conn().PgConn(), mostRows: t.options.MostRows, mostBytes: int(l.Memory / 2), time: l.Time, zone: c.zone()}
+	var rows sandbox.Rows
+	if describe {
+		rows.Columns, err = r.describe(limited, s, text)
+	} else {
+		rows, err = r.query(limited, s, text, c.args)
+	}
+	if err != nil {
+		return sandbox.Rows{}, t.fault(limited, s, l, err)
+	}
+	return rows, nil
+}
+
+func (t *engine) database(dataset string) (*database, *policy.Policy, sandbox.Limits, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return nil, nil, sandbox.Limits{}, sandbox.ErrClosed
+	}
+	db := t.databases[dataset]
+	if db == nil {
+		return nil, nil, sandbox.Limits{}, sandbox.ErrBroken
+	}
+	return db, t.policy, t.limits, nil
+}
+
+// Close ends all connections, after the queries that they run.
+func (t *engine) Close() error {
+	t.mu.Lock()
+	databases := t.databases
+	t.databases, t.closed = nil, true
+	t.mu.Unlock()
+	for _, db := range databases {
+		db.pool.Close()
+	}
+	return nil
+}
+
+// connections is how many queries run at a time in one twin.
+const connections = 4
+
+// connect makes the pool whose connections analysts' queries run on. Each is bound to the session's role and to its
+// limits before the first query; a query's own transaction is rolled back, so none can change that.
+func (t *engine) connect(ctx context.Context, name string) (*pgxpool.Pool, error) {
+	config := t.config.Copy()
+	config.ConnConfig.Database = name
+	config.MaxConns, config.MinConns = connections, 0
+	config.ConnConfig.RuntimeParams["application_name"] = "dpproxy sandbox"
+	config.ConnConfig.BuildFrontend = boundedFrontend
+	config.ConnConfig.BuildContextWatcherHandler = cancelling
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error { return t.bind(ctx, conn) }
+	return pgxpool.NewWithConfig(ctx, config)
+}
+
+// settings are those of every connection for outer queries.
+func (t *engine) settings() [][2]string {
+	return [][2]string{
+		{"default_transaction_read_only", "on"}, {"statement_timeout", strconv.FormatInt(t.options.Deadline.Milliseconds(), 10)},
+		{"lock_timeout", strconv.FormatInt(t.options.Deadline.Milliseconds(), 10)},
+		{"idle_in_transaction_session_timeout", strconv.FormatInt(2*t.options.Deadline.Milliseconds(), 10)},
+		{"work_mem", "16MB"}, {"hash_mem_multiplier", "1"}, {"max_parallel_workers_per_gather", "0"}, {"jit", "off"},
+		{"client_min_messages", "error"}, {"DateStyle", "ISO, MDY"}, {"IntervalStyle", "postgres"}, {"extra_float_digits", "1"},
+		{"bytea_output", "hex"}, {"client_encoding", "UTF8"}, {"standard_conforming_strings", "on"}, {"xmloption", "content"},
+		{"lc_time", "C"}, {"lc_numeric", "C"}, {"lc_monetary", "C"}, {"row_security", "on"}, {"search_path", "public"},
+	}
+}
+
+// bind sets a new connection's limits and then its role.
+func (t *engine) bind(ctx context.Context, conn *pgx.Conn) error {
+	for _, s := range t.settings() {
+		if _, err := conn.Exec(ctx, "SELECT pg_catalog.set_config($1, $2, false)", pgx.QueryExecModeExec, s[0], s[1]); err != nil {
+			return fmt.Errorf("setting %s: %w", s[0], err)
+		}
+	}
+	// Only a superuser, or a role to whom one granted it, may bound the files that sorts spill into.
+	_, _ = conn.Exec(ctx, "SELECT pg_catalog.set_config('temp_file_limit', $1, false)", pgx.QueryExecModeExec, spillLimit)
+	_, err := conn.Exec(ctx, "SET ROLE "+pgx.Identifier{t.session}.Sanitize(), pgx.QueryExecModeExec)
+	return err
+}
+
+const spillLimit = "256MB"
+
+// zone is the session's time zone, UTC where it names none that is known.
+func (c *composer) zone() *time.Location {
+	zone, err := time.LoadLocation(c.session.Setting("timezone", "UTC"))
+	if err != nil {
+		return time.UTC
+	}
+	return zone
+}
