@@ -16,7 +16,7 @@ import (
 )
 
 // shutdownGrace is how long running statements may take to end by themselves after a signal; then their waits end. What does
-// not end for that, such as a query on the private database, has until exitWithin.
+// not end for that, such as a query on the private database, has until exitWithin of cmd/dpproxy.
 const shutdownGrace = 3 * time.Second
 
 // Run serves a policy until ctx ends; listening is told the address once clients can connect.
