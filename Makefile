@@ -23,7 +23,8 @@ lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database ca
 	@./scripts/lint
 
 test: deps lint ## everything that CI runs
-	$(GO) test -timeout 30m ./...
+	$(GO) test -timeout 30m $$($(GO) list ./... | grep -v /test/timing$$)
+	$(GO) test -timeout 30m ./test/timing # beside other work it would see less
 	$(MAKE) --no-print-directory race
 
 race: ## the packages with concurrency, under the race detector

@@ -26,7 +26,7 @@ var ErrorClasses = []ErrorClass{
 		"none: a query is one SELECT of pg_catalog's functions in a transaction of its own. A view may call others", "the functions that a view of the policy calls do not fail; check warns of each view",
 		[]string{"rewrite.TestCatalogue", "backend.TestNamesOfTheDatabaseAreNotUsed", "backend.TestPlanningReadsNoRows"}},
 	{"PostgreSQL", []string{"08", "28", "3D"}, "connection, login, no such database", "none: a message is at most 4 MiB and what a row adds to one is cut; a database that goes away does so for all rows", "the network and the server stay up, or fail for reasons of their own",
-		[]string{"backend.TestHostileDatabase", "test/attacks.TestRule5UnreachableBeforeDispatch", "test/attacks.TestT3AnswersThroughFaults"}},
+		[]string{"backend.TestHostileDatabase", "test/attacks.TestRule5UnreachableBeforeDispatch", "test/timing.TestT3AnswersThroughFaults"}},
 	{"PostgreSQL", []string{"0A", "3F", "42"}, "not supported, no such schema, no such name, no right", "none: the query is planned before its charge, by the same role, with the same settings and arguments, and no row is read for it", "",
 		[]string{"backend.TestQueriesArePlannedBeforeTheCharge", "backend.TestPlanningReadsNoRows", "test/attacks.TestUnplannedIsFree", "backend.TestDriftIsFoundBeforeACharge"}},
 	{"PostgreSQL", []string{"21"}, "a sub-query with two rows", "none: no sub-query stands for a value but aggregates without groups", "", []string{"rewrite.TestCatalogue"}},
@@ -42,7 +42,7 @@ var ErrorClasses = []ErrorClass{
 	{"PostgreSQL", []string{"54"}, "program limits: a statement, a row or a text too large", "the statement's size is public, and it is planned before the charge", "no text of a unit's key is above 500 MB, of which two would not fit one value", []string{"backend.TestQueriesArePlannedBeforeTheCharge", "test/attacks.TestExtremePerson"}},
 	{"PostgreSQL", []string{"55"}, "object in use, lock not available", "none: lock_timeout is 0 in each transaction; who locks a table is not decided by its rows", "", []string{"backend.TestSettingsOfOthersAreNotFollowed"}},
 	{"PostgreSQL", []string{"57"}, "cancelled, shut down, deadline", "the owner's deadline: rows decide how long a query takes", "the deadline is far above what the query takes with any one unit more; the answer of one that reaches it is noise on zero (ADR 45)",
-		[]string{"test/attacks.TestT7DeadlineOnOneSide", "backend.TestResultsAtAPublicMoment"}},
+		[]string{"test/timing.TestT7DeadlineOnOneSide", "backend.TestResultsAtAPublicMoment"}},
 	{"PostgreSQL", []string{"58", "72", "XX"}, "input and output, snapshots too old, internal errors", "a damaged page, a lost file, a bug: whatever reads them", "storage and server are sound", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer"}},
 	{"PostgreSQL", []string{"HV"}, "foreign data", "rows of a foreign table that its wrapper cannot read", "there are none; check warns of each foreign table", []string{"backend.TestInspectRefusesPublicViews"}},
 
@@ -55,7 +55,7 @@ var ErrorClasses = []ErrorClass{
 	{"DuckDB", []string{"Out of Memory"}, "memory", "none within the disk: what is sorted and grouped beyond the memory goes to files", "the disk of TMPDIR holds a sorted copy of the largest table, and one text that is compared fits in memory", []string{"backend.TestSortsGoToFiles"}},
 	{"DuckDB", []string{"IO", "Serialization", "Network", "Connection", "HTTP"}, "files", "none: the file was opened and its catalog read at the start, and no other file can be reached", "storage is sound", []string{"backend.TestLockdown", "backend.TestBrokenFilesAreRefusedWithoutTheirContents"}},
 	{"DuckDB", []string{"INTERRUPT"}, "the owner's deadline", "rows decide how long a query takes", "the deadline is far above it, as of PostgreSQL's class 57", []string{"backend.TestResultsAtAPublicMoment"}},
-	{"DuckDB", []string{"Scheduler", "Executor", "NullPointer", "FATAL", "INTERNAL"}, "faults of the engine", "none that is known; after one the process is to be started again", "the engine is sound", []string{"test/attacks.TestT3AnswersThroughFaults"}},
+	{"DuckDB", []string{"Scheduler", "Executor", "NullPointer", "FATAL", "INTERNAL"}, "faults of the engine", "none that is known; after one the process is to be started again", "the engine is sound", []string{"test/timing.TestT3AnswersThroughFaults"}},
 }
 
 // classesTable is the part of SECURITY.md that lists them.

@@ -96,7 +96,7 @@ func TestT11ChargesArePublic(t *testing.T) {
 	refused := 0
 	for range asked {
 		sql := g.question()
-		if d := sameFrames(sql, unfiltered(p.with.Ask(sql)), unfiltered(p.without.Ask(sql))); d != "" {
+		if d := kit.SameFrames(sql, unfiltered(p.with.Ask(sql)), unfiltered(p.without.Ask(sql))); d != "" {
 			differences++
 			t.Error(d)
 		}

@@ -103,7 +103,7 @@ func TestT17SpecialNumbers(t *testing.T) {
 			p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
 			for _, sql := range specialQuestions {
 				a, b := p.with.Ask(sql), p.without.Ask(sql)
-				if d := sameFrames(sql, paidAlike(a), paidAlike(b)); d != "" {
+				if d := kit.SameFrames(sql, paidAlike(a), paidAlike(b)); d != "" {
 					t.Errorf("%s, %s: %s", engine, special, d)
 				}
 				answers++
@@ -184,7 +184,7 @@ func TestT18TextOfNumbers(t *testing.T) {
 				sql := fmt.Sprintf(form, 2+i)
 				a, b := p.with.Ask(sql), p.without.Ask(sql)
 				compared++
-				d := sameFrames(sql, a, b)
+				d := kit.SameFrames(sql, a, b)
 				for k := 0; d == "" && k < len(a.Rows[0]); k++ {
 					if x, y := shapeOf(a.Rows[0][k]), shapeOf(b.Rows[0][k]); x != y {
 						d = fmt.Sprintf("%s: %s is printed as %s, and as %s", sql, a.Rows[0][k], x, y)

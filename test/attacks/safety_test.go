@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -48,24 +47,12 @@ type pair struct{ with, without *kit.Wire }
 // sameShape is procedure P1: it asks both and returns the first difference but for noised cells. Nothing else may differ:
 // kinds and order of frames, row descriptions, numbers of rows, tags, every field of errors and notices.
 func (p pair) sameShape(sql string) string {
-	return sameFrames(sql, p.with.Ask(sql), p.without.Ask(sql))
+	return kit.SameFrames(sql, p.with.Ask(sql), p.without.Ask(sql))
 }
 
 // sameExtended is sameShape through the extended protocol, with binary results.
 func (p pair) sameExtended(sql string) string {
-	return sameFrames("extended: "+sql, p.with.Extended(sql), p.without.Extended(sql))
-}
-
-func sameFrames(sql string, a, b kit.Answer) string {
-	if slices.Equal(a.Frames, b.Frames) {
-		return ""
-	}
-	for i := range min(len(a.Frames), len(b.Frames)) {
-		if a.Frames[i] != b.Frames[i] {
-			return fmt.Sprintf("%s\n  with:    %s\n  without: %s", sql, a.Frames[i], b.Frames[i])
-		}
-	}
-	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.Frames), len(b.Frames))
+	return kit.SameFrames("extended: "+sql, p.with.Extended(sql), p.without.Extended(sql))
 }
 
 // canaries are cells of person 7, which no answer, error, notice or log may hold.

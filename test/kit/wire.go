@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -142,4 +143,17 @@ func (w *Wire) Spent() string {
 		w.T.Fatal(a.Err)
 	}
 	return a.Rows[0][0]
+}
+
+// SameFrames is the first difference between two answers to a statement, but for noised cells; "" for none.
+func SameFrames(sql string, a, b Answer) string {
+	if slices.Equal(a.Frames, b.Frames) {
+		return ""
+	}
+	for i := range min(len(a.Frames), len(b.Frames)) {
+		if a.Frames[i] != b.Frames[i] {
+			return fmt.Sprintf("%s\n  with:    %s\n  without: %s", sql, a.Frames[i], b.Frames[i])
+		}
+	}
+	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.Frames), len(b.Frames))
 }

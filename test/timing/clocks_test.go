@@ -1,4 +1,4 @@
-package attacks
+package timing
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package attacks
+package timing
 
 import (
 	"fmt"
@@ -24,18 +24,18 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	with, without := kit.Lab{Engine: "postgres", Timing: "{grid: 20ms, fresh: 240ms}",
 		Change: []string{"backend: {url:", "backend: {deadline: 100ms, url:", "    tables:\n", "    buying: {cells: 0}\n    tables:\n"}}.Pair(t)
 	kit.LockPeople(t, with.Server, with.Database)
-	p := pair{with.Connect("alice", "lab"), without.Connect("alice", "lab")}
+	one, other := with.Connect("alice", "lab"), without.Connect("alice", "lab")
 	n := kit.Length(40, 100, 500)
 	var answers [2]kit.Answer
 	differences := 0
 	ask := func(side int, w *kit.Wire) func(i int) error {
 		return func(i int) (err error) {
-			other := answers[1-side]
+			before := answers[1-side]
 			answers[side], err = w.TryAsk(fmt.Sprintf(`SELECT city, count(*) FROM people WHERE age < %d AND income >= %d GROUP BY city ORDER BY city`, 20+i%90, 1000*(i/90)))
-			if other.Frames == nil {
+			if before.Frames == nil {
 				return err
 			}
-			if d := sameFrames("over the deadline", answers[0], answers[1]); d != "" {
+			if d := kit.SameFrames("over the deadline", answers[0], answers[1]); d != "" {
 				differences++
 				t.Error(d)
 			}
@@ -43,7 +43,7 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 			return err
 		}
 	}
-	times, err := interleaved(n, ask(0, p.with), ask(1, p.without))
+	times, err := interleaved(n, ask(0, one), ask(1, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestT7DeadlineOnOneSide(t *testing.T) {
 	if late := strings.Count(without.LogText(), "a paid query failed"); faults != n || late > n/2 {
 		t.Errorf("%d of %d queries ran over the deadline, and %d on the other side: the test tested something else", faults, n, late)
 	}
-	if a, b := p.with.Spent(), p.without.Spent(); a != b {
+	if a, b := one.Spent(), other.Spent(); a != b {
 		t.Errorf("spent %s with number 7, %s without", a, b)
 	}
 	threats.Reached(t, "T7", "%d differences in %d runs; AUC %s from 0.5", differences, n, apart)
