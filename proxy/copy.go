@@ -10,7 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -37,9 +37,9 @@ func (c *session) copyRows(ctx context.Context, k *command, params []policy.Valu
 const copySignature = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
 // sendCopy sends the rows of a result as COPY writes them.
-func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result) error {
+func (c *session) sendCopy(ctx context.Context, how *parse.Copy, result Result) error {
 	formats := []int16{0}
-	if how.Format == planner.CopyBinary {
+	if how.Format == parse.CopyBinary {
 		formats = inBinary
 	}
 	names, err := c.namesFor(ctx, result.Columns, formats)
@@ -92,7 +92,7 @@ func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result Result
 
 // copyWriter writes rows as CopyData messages.
 type copyWriter struct {
-	*planner.Copy
+	*parse.Copy
 	encoder *encoder
 	names   []string
 	forced  []bool // by column: always in quotes
@@ -102,7 +102,7 @@ type copyWriter struct {
 	value   []byte
 }
 
-func newCopyWriter(how *planner.Copy, e *encoder, columns []sandbox.Column) *copyWriter {
+func newCopyWriter(how *parse.Copy, e *encoder, columns []sandbox.Column) *copyWriter {
 	w := &copyWriter{Copy: how, encoder: e, forced: make([]bool, len(columns))}
 	for i, col := range columns {
 		w.names = append(w.names, wire(col.Name))
@@ -120,7 +120,7 @@ func (w *copyWriter) message() {
 }
 
 func (w *copyWriter) sealed() (err error) {
-	if w.Format != planner.CopyBinary {
+	if w.Format != parse.CopyBinary {
 		if w.out, err = w.encoder.charset.rewritten(w.out, w.from+5); err != nil {
 			return err
 		}
@@ -134,14 +134,14 @@ func (w *copyWriter) sealed() (err error) {
 // begin writes what stands before the rows.
 func (w *copyWriter) begin() error {
 	switch {
-	case w.Format == planner.CopyBinary:
+	case w.Format == parse.CopyBinary:
 		w.message()
 		w.out = append(w.out, copySignature...)
 	case w.Header:
 		w.message()
 		for i, name := range w.names {
 			w.part(i)
-			if w.Format == planner.CopyCSV {
+			if w.Format == parse.CopyCSV {
 				w.quoted(name, false)
 			} else {
 				w.escaped(name)
@@ -154,7 +154,7 @@ func (w *copyWriter) begin() error {
 
 // end writes what stands behind them: a binary copy tells that no row follows.
 func (w *copyWriter) end() error {
-	if w.Format != planner.CopyBinary {
+	if w.Format != parse.CopyBinary {
 		return nil
 	}
 	w.message()
@@ -175,7 +175,7 @@ func (w *copyWriter) row(values []policy.Value) error {
 		return errEncode
 	}
 	w.message()
-	if w.Format == planner.CopyBinary {
+	if w.Format == parse.CopyBinary {
 		w.out = binary.BigEndian.AppendUint16(w.out, uint16(len(values)))
 	}
 	for i, v := range values {
@@ -187,7 +187,7 @@ func (w *copyWriter) row(values []policy.Value) error {
 }
 
 func (w *copyWriter) field(i int, v policy.Value) (err error) {
-	if w.Format == planner.CopyBinary {
+	if w.Format == parse.CopyBinary {
 		at := len(w.out)
 		w.out = binary.BigEndian.AppendUint32(w.out, 0xFFFFFFFF)
 		if v != nil {
@@ -204,7 +204,7 @@ func (w *copyWriter) field(i int, v policy.Value) (err error) {
 	if w.value, err = w.encoder.text(w.value[:0], w.encoder.types[i], v); err != nil {
 		return err
 	}
-	if w.Format == planner.CopyCSV {
+	if w.Format == parse.CopyCSV {
 		w.quoted(string(w.value), w.forced[i])
 	} else {
 		w.escaped(string(w.value))

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -28,7 +28,7 @@ const textInternal = "internal error"
 // describe turns any error into what the client may see of it. What is neither a refusal nor a failure becomes one
 // constant text, so that no library's error can carry a value to a client.
 func describe(err error) *Failure {
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	var shown *Failure
 	var end *fatal
 	var computed *scalar.Error

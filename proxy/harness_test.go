@@ -20,6 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -33,7 +35,7 @@ type fixture struct {
 	rows    [][]policy.Value
 	answer  func(ctx context.Context, s *Session, params []policy.Value) ([][]policy.Value, error)
 	notices []Notice
-	refusal *planner.Refusal
+	refusal *refuse.Refusal
 }
 
 // fakePipeline answers statements by their text, spaces and case aside.
@@ -44,15 +46,15 @@ type fakePipeline struct {
 	last     *Session
 }
 
-func (f *fakePipeline) find(stmt planner.Statement) (fixture, *planner.Refusal) {
+func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	x, ok := f.fixtures[normal(stmt.Text)]
 	if !ok {
-		return fixture{}, &planner.Refusal{ID: "unknown-column", SQLState: "42703", Message: `column "nope" does not exist`, Position: 8}
+		return fixture{}, &refuse.Refusal{ID: "unknown-column", SQLState: "42703", Message: `column "nope" does not exist`, Position: 8}
 	}
 	return x, x.refusal
 }
 
-func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	x, refusal := f.find(stmt)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -70,7 +72,7 @@ func (f *fakePipeline) Describe(_ context.Context, s *Session, stmt planner.Stat
 	return d, nil
 }
 
-func (f *fakePipeline) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (f *fakePipeline) Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	f.answers.Add(1)
 	f.mu.Lock()
 	f.last = s
@@ -87,7 +89,7 @@ func (f *fakePipeline) Answer(ctx context.Context, s *Session, stmt planner.Stat
 		}
 	}
 	tag := "SELECT"
-	if stmt.Kind == planner.KindShow {
+	if stmt.Kind == parse.KindShow {
 		tag = "SHOW"
 	}
 	return Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil

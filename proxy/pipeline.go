@@ -9,6 +9,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -18,10 +20,10 @@ import (
 type Pipeline interface {
 	// Describe infers the types of parameters (given ones win; 0: infer) and columns of a Select, Explain or Show. It is
 	// free and buys nothing.
-	Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal)
-	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *planner.Refusal or a
+	Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal)
+	// Answer runs a Select, an Explain, or a Show of a dp.* name that is not a setting. Its error is a *refuse.Refusal or a
 	// *Failure; any other error is shown as one constant text. The notices of a Result are sent with an error too.
-	Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error)
+	Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error)
 }
 
 // Result is the answer to one statement.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -77,7 +77,7 @@ type Server struct {
 	users    *userLimits
 	turns    *turns
 	workers  *Workers
-	parse    func(text string) ([]command, *planner.Refusal)
+	parse    func(text string) ([]command, *refuse.Refusal)
 	listener net.Listener
 	started  chan struct{}
 

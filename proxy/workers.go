@@ -11,7 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/internal/moment"
 	"github.com/dpproxy/dpproxy/internal/processor"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -191,15 +191,15 @@ func onGrid(step time.Duration, done func()) func(last time.Time) {
 }
 
 // worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
-func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *planner.Refusal) *planner.Refusal {
-	var refusal *planner.Refusal
+func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *refuse.Refusal) *refuse.Refusal {
+	var refusal *refuse.Refusal
 	err := a.workers.run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
 		refusal = do(ctx)
 		return nil
 	})
 	if err != nil {
 		f := describe(err)
-		return planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		return refuse.Invalid(f.SQLState, f.Message, f.Hint)
 	}
 	return refusal
 }

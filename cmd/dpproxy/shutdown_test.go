@@ -13,7 +13,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/test/kit"
@@ -22,7 +22,7 @@ import (
 // deaf is a pipeline whose planning sees no context, no signal and no end: the worst that a fault of ours could do.
 type deaf struct{ kit.Undescribed }
 
-func (deaf) Answer(context.Context, *proxy.Session, planner.Statement, []policy.Value) (proxy.Result, error) {
+func (deaf) Answer(context.Context, *proxy.Session, parse.Statement, []policy.Value) (proxy.Result, error) {
 	for n := 0; ; n++ {
 		if n < 0 {
 			return proxy.Result{}, nil

@@ -17,7 +17,7 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -119,7 +119,7 @@ var deepShapes = map[string]func(n int) string{
 
 // TestT49SelfTest: the deepest admitted text is parsed, and what would kill the parser is not admitted.
 func TestT49SelfTest(t *testing.T) {
-	if _, refusal := planner.Parse(deepShapes["plus"](28_000)); refusal == nil {
+	if _, refusal := parse.Parse(deepShapes["plus"](28_000)); refusal == nil {
 		t.Error("28,000 additions were admitted")
 	}
 	if out := kit.Run(t, "", "__parser-self-test"); out.Code != 0 { // what serve begins with, in a child of its own

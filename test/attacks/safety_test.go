@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/test/kit"
@@ -147,7 +147,7 @@ func forwarder(t *testing.T, path string) *kit.Program {
 	return kit.InProcess(t, path, &forwarding{db: db}, proxy.Limits{})
 }
 
-func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
+func (f *forwarding) Answer(ctx context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
 	rows, err := f.db.QueryContext(ctx, s.Text)
 	if err != nil {
 		return proxy.Result{}, &proxy.Failure{SQLState: "58000", Message: err.Error()}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/test/kit"
@@ -185,7 +185,7 @@ func newLateCharge(path string) (*lateCharge, error) {
 	return l, err
 }
 
-func (l *lateCharge) Answer(_ context.Context, _ *proxy.Session, s planner.Statement, _ []policy.Value) (proxy.Result, error) {
+func (l *lateCharge) Answer(_ context.Context, _ *proxy.Session, s parse.Statement, _ []policy.Value) (proxy.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if strings.Contains(s.Text, "dp.charges") {

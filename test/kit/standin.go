@@ -11,6 +11,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -24,7 +26,7 @@ type ReadThenWrite struct {
 }
 
 // Answer answers at 0.1 a statement.
-func (r *ReadThenWrite) Answer(context.Context, *proxy.Session, planner.Statement, []policy.Value) (proxy.Result, error) {
+func (r *ReadThenWrite) Answer(context.Context, *proxy.Session, parse.Statement, []policy.Value) (proxy.Result, error) {
 	const cost = 100_000
 	r.mu.Lock()
 	left := r.Left
@@ -80,8 +82,8 @@ func InProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 type Undescribed struct{}
 
 // Describe refuses.
-func (Undescribed) Describe(context.Context, *proxy.Session, planner.Statement, []policy.Type) (planner.Description, *planner.Refusal) {
-	return planner.Description{}, &planner.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
+func (Undescribed) Describe(context.Context, *proxy.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
+	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
 // TextResult is an answer whose cells are all text.

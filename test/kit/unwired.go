@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/service"
 )
@@ -16,7 +17,7 @@ func Unwired(ctx context.Context, h *service.Service, answers *proxy.Answerer, u
 	data := p.Datasets[0]
 	s := &proxy.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
-	statements, refusal := planner.Parse(statement)
+	statements, refusal := parse.Parse(statement)
 	if refusal != nil {
 		return nil, refusal
 	}
