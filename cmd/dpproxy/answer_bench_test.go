@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // BenchmarkAnswerFromRelease is the way of one prepared range question that a held release answers, without the wire.
@@ -21,13 +22,13 @@ func BenchmarkAnswerFromRelease(b *testing.B) {
 	if err := d.prepare(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	h, err := open(b.Context(), d.dir+"/policy.yaml", ledger.Options{}, slog.New(slog.DiscardHandler))
+	h, err := service.Open(b.Context(), d.dir+"/policy.yaml", ledger.Options{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer h.close()
-	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
-	p := h.policy.Load()
+	defer h.Close()
+	answers := pipeline.NewAnswerer(h.Backend, h.Ledger, h.Engine, rand.Reader, slog.New(slog.DiscardHandler), proxy.NewMetrics())
+	p := h.Policy()
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: "analyst", Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.MaxEpsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}

@@ -5,12 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestBatchesDocument: what docs/batches.md shows is what `dpproxy price` prints of a report and of a dashboard over the
 // demo's tables; -update writes it anew. It charges nothing, opens no database, and says the same each time.
 func TestBatchesDocument(t *testing.T) {
-	beside(t)
+	kit.Beside(t)
 	const document = "../../docs/batches.md"
 	data, err := os.ReadFile(document)
 	if err != nil {
@@ -18,7 +20,7 @@ func TestBatchesDocument(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "policy.yaml")
-	text := demoPolicy("127.0.0.1:0", 1_000_000, verifier(t, "analyst"), verifier(t, "dba"))
+	text := demoPolicy("127.0.0.1:0", 1_000_000, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -35,10 +37,10 @@ func TestBatchesDocument(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, c.file), in, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out := dpproxy(t, "", "price", "--policy", filepath.Join(dir, c.policy), "--fresh", "--user", "analyst", "--epsilon", "1", filepath.Join(dir, c.file))
-		_, batch, ok := strings.Cut(out.stdout, "As a batch:\n")
+		out := kit.Run(t, "", "price", "--policy", filepath.Join(dir, c.policy), "--fresh", "--user", "analyst", "--epsilon", "1", filepath.Join(dir, c.file))
+		_, batch, ok := strings.Cut(out.Stdout, "As a batch:\n")
 		if !ok {
-			t.Fatalf("%s: exit %d\n%s%s", c.name, out.code, out.stdout, out.stderr)
+			t.Fatalf("%s: exit %d\n%s%s", c.name, out.Code, out.Stdout, out.Stderr)
 		}
 		batch = strings.ReplaceAll("As a batch:\n"+batch, dir+"/", "")
 		begin := "<!-- " + c.name + " -->\n```\n"
@@ -49,7 +51,7 @@ func TestBatchesDocument(t *testing.T) {
 		}
 		got = before + begin + batch + "```\n" + after
 	}
-	if *update {
+	if *kit.Update {
 		if err := os.WriteFile(document, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 const postgresPeople = `CREATE TABLE public.people AS SELECT i::int AS person_id, (random() * 105)::int AS age,
@@ -27,15 +28,15 @@ func TestBenchFreshLeafPostgres(t *testing.T) {
 	server := pgtest.Start(t, "max_wal_size=8GB", "shared_buffers=2GB", "synchronous_commit=off")
 	role, database := server.Role(t, ""), server.Database(t)
 	server.Exec(t, database, fmt.Sprintf(postgresPeople, rows), "ALTER TABLE public.people ADD PRIMARY KEY (person_id)", "GRANT SELECT ON public.people TO "+role, "VACUUM ANALYZE public.people")
-	text := demoPolicy("127.0.0.1:0", rows, verifier(t, "analyst"), verifier(t, "dba"))
+	text := demoPolicy("127.0.0.1:0", rows, kit.Verifier(t, "analyst"), kit.Verifier(t, "dba"))
 	text, _, _ = strings.Cut(text, "      - name: visits")
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	text = strings.NewReplacer("duckdb:warehouse.duckdb", server.URLFor(role, database), "main.people", "public.people").Replace(text)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := serveProcess(t, path)
-	w := p.connect("analyst", "demo")
+	p := kit.Serve(t, path)
+	w := p.Connect("analyst", "demo")
 	db, err := pgx.Connect(t.Context(), server.URLFor(role, database))
 	if err != nil {
 		t.Fatal(err)
@@ -56,8 +57,8 @@ func TestBenchFreshLeafPostgres(t *testing.T) {
 			own = append(own, timed(t, func() error { return drainRows(t, db, text) }))
 			direct = append(direct, timed(t, func() error { return drainRows(t, db, regenerated, args...) }))
 			through = append(through, timed(t, func() error {
-				if a := w.ask(text); a.err != nil {
-					return a.err
+				if a := w.Ask(text); a.Err != nil {
+					return a.Err
 				}
 				return nil
 			}))

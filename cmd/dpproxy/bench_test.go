@@ -22,6 +22,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // The benchmarks of speed run both sides in one go, interleaved, and print ratios of medians; they assert nothing.
@@ -43,11 +44,11 @@ func TestBenchAnswersFromRelease(t *testing.T) {
 	if out, err := exec.Command(bench, "-i", "-q", "-s", "10", direct).CombinedOutput(); err != nil {
 		t.Fatalf("pgbench -i: %v\n%s", err, out)
 	}
-	p := demoProcess(t, t.TempDir(), "100000")
-	w := p.connect("analyst", "demo")
-	w.ask(`SET dp.epsilon = 0.5`)
-	if a := w.ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`); a.err != nil {
-		t.Fatal(a.err)
+	p := kit.Demo(t, t.TempDir(), "100000")
+	w := p.Connect("analyst", "demo")
+	w.Ask(`SET dp.epsilon = 0.5`)
+	if a := w.Ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`); a.Err != nil {
+		t.Fatal(a.Err)
 	}
 	script := filepath.Join(t.TempDir(), "range.sql")
 	text := "\\set a random(0, 100)\n\\set b random(:a, 109)\nSELECT count(*) FROM people WHERE age BETWEEN :a AND :b;\n"
@@ -56,19 +57,19 @@ func TestBenchAnswersFromRelease(t *testing.T) {
 	}
 	const grid = "20ms"
 	dir := t.TempDir()
-	padded := demoProcess(t, dir, "100000")
-	padded.stop(syscall.SIGTERM)
-	edit(t, filepath.Join(dir, "policy.yaml"), "server:\n", "server:\n  timing: {grid: "+grid+"}\n")
-	padded.start([]string{"serve", "--policy", filepath.Join(dir, "policy.yaml")})
-	w = padded.connect("analyst", "demo")
-	w.ask(`SET dp.epsilon = 0.5`)
-	w.ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`)
-	held := tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", padded.url("analyst", "demo"))
+	padded := kit.Demo(t, dir, "100000")
+	padded.Stop(syscall.SIGTERM)
+	kit.Edit(t, filepath.Join(dir, "policy.yaml"), "server:\n", "server:\n  timing: {grid: "+grid+"}\n")
+	padded.Start([]string{"serve", "--policy", filepath.Join(dir, "policy.yaml")})
+	w = padded.Connect("analyst", "demo")
+	w.Ask(`SET dp.epsilon = 0.5`)
+	w.Ask(`SELECT count(*) FROM people WHERE age BETWEEN 20 AND 30`)
+	held := tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", padded.URL("analyst", "demo"))
 	fmt.Printf("the same with every answer held to a multiple of %s: %.0f a second (8 clients can have at most 400)\n", grid, held)
 	var ours, postgres []float64
 	for range 5 {
 		postgres = append(postgres, tps(t, bench, "-n", "-S", "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", direct))
-		ours = append(ours, tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", p.url("analyst", "demo")))
+		ours = append(ours, tps(t, bench, "-n", "-f", script, "-M", "prepared", "-c", "8", "-j", "2", "-T", "4", p.URL("analyst", "demo")))
 	}
 	fmt.Printf("answers a second from a saved range release, prepared, 8 clients: ours %.0f / pgbench -S on PostgreSQL %.0f = %.2f (aim: at least 1.5)\n",
 		median(ours), median(postgres), median(ours)/median(postgres))
@@ -103,8 +104,8 @@ func tps(t *testing.T, bench string, args ...string) float64 {
 func TestBenchFreshLeaf(t *testing.T) {
 	benchOnly(t)
 	dir := t.TempDir()
-	p := demoProcess(t, dir, "10000000")
-	conn, err := pgconn.Connect(t.Context(), p.url("analyst", "demo"))
+	p := kit.Demo(t, dir, "10000000")
+	conn, err := pgconn.Connect(t.Context(), p.URL("analyst", "demo"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 func budgetCommand() *cobra.Command {
@@ -37,11 +38,11 @@ func budgetCommand() *cobra.Command {
 
 // withLedger opens a policy's ledger for reading, beside a proxy that may be running.
 func withLedger(ctx context.Context, path string, log *slog.Logger, do func(*policy.Policy, ledger.Ledger) error) error {
-	p, err := readPolicy(path)
+	p, err := service.ReadPolicy(path)
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, p.Ledger.URL, ledgerOptions(p, ledger.Options{ReadOnly: true}, log))
+	l, err := ledger.Open(ctx, p.Ledger.URL, service.LedgerOptions(p, ledger.Options{ReadOnly: true}, log))
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}

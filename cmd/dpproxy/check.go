@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 func checkCommand() *cobra.Command {
@@ -27,7 +28,7 @@ its rows. Exits with 0 when serve would start, with 3 when it would refuse to.`,
 
 func check(cmd *cobra.Command, path string) error {
 	out := cmd.OutOrStdout()
-	p, err := readPolicy(path)
+	p, err := service.ReadPolicy(path)
 	if err != nil {
 		return exitCode{3, err}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // TestBenchConnect prints what a connection with SCRAM-SHA-256 costs, and a SELECT 1 on an open one, beside PostgreSQL
@@ -30,9 +31,9 @@ func TestBenchConnect(t *testing.T) {
 	} else {
 		fmt.Println("pgbouncer is not installed: left out")
 	}
-	path, _ := pgFixtureIn(t, t.TempDir(), server, budgets{"1000", "1000"}, 0)
-	p := serveProcess(t, path)
-	sides = append(sides, benchSide{name: "dpproxy", url: p.url("alice", "lab")})
+	path, _ := kit.PostgresIn(t, t.TempDir(), server, kit.Budgets{User: "1000", Cap: "1000"}, 0)
+	p := kit.Serve(t, path)
+	sides = append(sides, benchSide{name: "dpproxy", url: p.URL("alice", "lab")})
 	for i := range sides {
 		conn, err := pgconn.Connect(t.Context(), sides[i].url)
 		if err != nil {

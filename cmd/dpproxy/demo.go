@@ -18,6 +18,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // demo is what `dpproxy demo` was asked for.
@@ -69,7 +70,7 @@ func (d *demo) run(ctx context.Context, log *slog.Logger) error {
 	if d.quiet {
 		served = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	return serve(ctx, filepath.Join(d.dir, "policy.yaml"), serving{}, served, func(address string) {
+	return service.Run(ctx, filepath.Join(d.dir, "policy.yaml"), ledger.Options{}, served, func(address string) {
 		log.Info("listening", "address", address)
 		d.welcome(address)
 	})

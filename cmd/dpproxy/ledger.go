@@ -8,15 +8,14 @@ import (
 	"log/slog"
 	"net/url"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 func ledgerCommand() *cobra.Command {
@@ -70,7 +69,7 @@ func restoreCommand(path *string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "restore FILE", Short: "Put a backup in the ledger's place; refused where the witness has seen more", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := readPolicy(*path)
+			p, err := service.ReadPolicy(*path)
 			if err != nil {
 				return err
 			}
@@ -78,7 +77,7 @@ func restoreCommand(path *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, ledgerOptions(p, trust, log)); err != nil {
+			if err := ledger.Restore(cmd.Context(), args[0], p.Ledger.URL, service.LedgerOptions(p, trust, log)); err != nil {
 				return exitCode{3, err}
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s stands in the place of %s\n", args[0], ledgerName(p))
@@ -87,20 +86,6 @@ func restoreCommand(path *string) *cobra.Command {
 	}
 	rollbackFlags(cmd, &trust)
 	return cmd
-}
-
-// ledgerOptions are those that the policy says.
-func ledgerOptions(p *policy.Policy, o ledger.Options, log *slog.Logger) ledger.Options {
-	o.Log, o.Witness, o.DataRoles = log, p.Ledger.Witness, nil
-	for _, url := range []string{p.Backend.URL, p.Sandbox.URL} {
-		if !strings.HasPrefix(url, "postgres") {
-			continue
-		}
-		if config, err := pgx.ParseConfig(url); err == nil {
-			o.DataRoles = append(o.DataRoles, config.User)
-		}
-	}
-	return o
 }
 
 // ledgerName is the ledger's URL without what is secret in it.
@@ -142,7 +127,7 @@ serves one program at a time: stop the proxy first. Proxies on a shared ledger f
 			if err != nil {
 				return exitCode{2, fmt.Errorf("%s is not the number of a release", args[0])}
 			}
-			p, err := readPolicy(*path)
+			p, err := service.ReadPolicy(*path)
 			if err != nil {
 				return err
 			}
@@ -150,7 +135,7 @@ serves one program at a time: stop the proxy first. Proxies on a shared ledger f
 			if err != nil {
 				return err
 			}
-			l, err := ledger.Open(cmd.Context(), p.Ledger.URL, ledgerOptions(p, trust, log))
+			l, err := ledger.Open(cmd.Context(), p.Ledger.URL, service.LedgerOptions(p, trust, log))
 			if err != nil {
 				return fmt.Errorf("ledger: %w", err)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // version is what `dpproxy --version` prints; a release build sets it.
@@ -25,7 +26,7 @@ var version = "0.1.0"
 
 func main() {
 	embedded.ChildMain() // the sandbox's child and the parser's self-test are this program, run again
-	parserChild()
+	service.ChildMain()
 	os.Exit(process(os.Args[1:], os.Interrupt, syscall.SIGTERM))
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // pricing is what the command line asks of `dpproxy price`.
@@ -73,7 +74,7 @@ type pricedScript struct {
 }
 
 func price(ctx context.Context, o pricing, files []string, in io.Reader, out io.Writer, log *slog.Logger) error {
-	p, err := readPolicy(o.path)
+	p, err := service.ReadPolicy(o.path)
 	if err != nil {
 		return err
 	}
@@ -237,7 +238,7 @@ func (o pricing) datasetOfAll(p *policy.Policy) (*policy.Dataset, error) {
 
 // remember reads the user's own releases and balance. A ledger that cannot be read is told, and priced without.
 func (o pricing) remember(ctx context.Context, pricer *proxy.Pricer, log *slog.Logger) {
-	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, ledgerOptions(pricer.Policy, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler)))
+	l, err := ledger.Open(ctx, pricer.Policy.Ledger.URL, service.LedgerOptions(pricer.Policy, ledger.Options{ReadOnly: true}, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		log.Info("no ledger is read: priced without a history and with the whole budget", "reason", err)
 		return
@@ -263,7 +264,7 @@ func pricingEngine(ctx context.Context, p *policy.Policy, log *slog.Logger) (san
 	for _, d := range p.Datasets {
 		for _, t := range d.Tables {
 			if t.Public && err == nil {
-				err = engine.Load(ctx, d.ID, publicTable(t, privacy.Published([][]policy.Value{})))
+				err = engine.Load(ctx, d.ID, service.PublicTable(t, privacy.Published([][]policy.Value{})))
 			}
 		}
 	}

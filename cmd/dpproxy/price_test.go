@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 func writeScript(t *testing.T, text string) string {
@@ -21,10 +23,10 @@ func writeScript(t *testing.T, text string) string {
 // priced runs `dpproxy price --json`.
 func priced(t *testing.T, want int, args ...string) pricedReport {
 	t.Helper()
-	out := dpproxy(t, "", append([]string{"price", "--json"}, args...)...)
+	out := kit.Run(t, "", append([]string{"price", "--json"}, args...)...)
 	var r pricedReport
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != want {
-		t.Fatalf("%v: exit %d, want %d: %v\n%s%s", args, out.code, want, err, out.stdout, out.stderr)
+	if err := json.Unmarshal([]byte(out.Stdout), &r); err != nil || out.Code != want {
+		t.Fatalf("%v: exit %d, want %d: %v\n%s%s", args, out.Code, want, err, out.Stdout, out.Stderr)
 	}
 	return r
 }
@@ -59,8 +61,8 @@ SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM peo
 // TestPrice: what a report would cost without a database that could be reached, with nothing charged: statements follow
 // each other or stand alone, refusals have their place, and a proxy charges just what was said.
 func TestPrice(t *testing.T) {
-	beside(t)
-	path := duckFixture(t, budgets{"1", "2"}, 0)
+	kit.Beside(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "1", Cap: "2"}, 0)
 	dir := filepath.Dir(path)
 	if err := os.Rename(filepath.Join(dir, "lab.duckdb"), filepath.Join(dir, "away")); err != nil {
 		t.Fatal(err)
@@ -89,20 +91,20 @@ func TestPrice(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "away"), filepath.Join(dir, "lab.duckdb")); err != nil {
 		t.Fatal(err)
 	}
-	p := serveProcess(t, path)
-	w := p.connect("alice", "lab")
+	p := kit.Serve(t, path)
+	w := p.Connect("alice", "lab")
 	for _, sql := range []string{"SELECT city, count(*) FROM people GROUP BY city", "SET dp.epsilon = 0.3", "SELECT count(*) FROM people WHERE hiv",
 		"SELECT c.city, n * 100.0 / sum(n) OVER () FROM (SELECT city, count(*) n FROM people GROUP BY city) c"} {
-		if a := w.ask(sql); a.err != nil {
-			t.Fatal(a.err)
+		if a := w.Ask(sql); a.Err != nil {
+			t.Fatal(a.Err)
 		}
 	}
-	if got := w.spent(); got != r.Total.Cost {
+	if got := w.Spent(); got != r.Total.Cost {
 		t.Errorf("the proxy charged %s, and %s was said", got, r.Total.Cost)
 	}
 	held := priced(t, 0, "--policy", path, "--user", "alice", writeScript(t, "SELECT city, count(*) FROM people GROUP BY city"))
-	if held.outcomes() != "1 answered 0" || held.Left != "ε 0.4" || w.spent() != "0.6" {
-		t.Errorf("with the ledger: %s, %s left; spent %s", held.outcomes(), held.Left, w.spent())
+	if held.outcomes() != "1 answered 0" || held.Left != "ε 0.4" || w.Spent() != "0.6" {
+		t.Errorf("with the ledger: %s, %s left; spent %s", held.outcomes(), held.Left, w.Spent())
 	}
 	other := priced(t, 0, "--policy", path, "--user", "bob", writeScript(t, "SELECT city, count(*) FROM people GROUP BY city"))
 	if other.outcomes() != "1 answered 0.1" || other.Left != "ε 1" {
@@ -112,7 +114,7 @@ func TestPrice(t *testing.T) {
 
 // TestPriceDialects: reports for MySQL, by flag, by SET within the file, and by the user's setting.
 func TestPriceDialects(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "20"}, 0)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	mysql := writeScript(t, "SELECT `city`, COUNT(*) FROM people GROUP BY `city`; # all\nSELECT COUNT(*) / 2 FROM people WHERE city = 'C1';\nSELECT GROUP_CONCAT(city) FROM people")
 	r := priced(t, 3, "--policy", path, "--user", "alice", "--dialect", "mysql", mysql)
 	if got := r.outcomes(); got != "1 answered 0.1, 2 answered 0, 3 refused mysql-construct@0:0" {
@@ -125,7 +127,7 @@ func TestPriceDialects(t *testing.T) {
 	if got := both.outcomes(); got != "1 answered 0.1, 1 session, 1 answered 0, 1 session, 1 answered 0" {
 		t.Error(got)
 	}
-	edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
+	kit.Edit(t, path, "- {name: bob, ", "- {name: bob, settings: {dialect: mysql}, ")
 	if r := priced(t, 0, "--policy", path, "--user", "bob", writeScript(t, "SELECT COUNT(*) FROM `people`")); r.outcomes() != "1 answered 0.1" {
 		t.Error(r.outcomes())
 	}
@@ -133,7 +135,7 @@ func TestPriceDialects(t *testing.T) {
 
 // TestPriceUsage: exit codes and words of wrong usage, standard input, and the text form.
 func TestPriceUsage(t *testing.T) {
-	path := duckFixture(t, budgets{"10", "20"}, 0)
+	path := kit.DuckDB(t, kit.Budgets{User: "10", Cap: "20"}, 0)
 	file := writeScript(t, "SELECT count(*) FROM people")
 	for _, c := range []struct {
 		code int
@@ -149,18 +151,18 @@ func TestPriceUsage(t *testing.T) {
 		{1, "no such file", []string{"--policy", path, "--user", "alice", file + "x"}},
 		{1, "no policy", []string{"--policy", path + "x", "--user", "alice", file}},
 	} {
-		if out := dpproxy(t, "", append([]string{"price"}, c.args...)...); out.code != c.code || !strings.Contains(out.stderr, c.say) {
-			t.Errorf("%v: exit %d: %s", c.args, out.code, out.stderr)
+		if out := kit.Run(t, "", append([]string{"price"}, c.args...)...); out.Code != c.code || !strings.Contains(out.Stderr, c.say) {
+			t.Errorf("%v: exit %d: %s", c.args, out.Code, out.Stderr)
 		}
 	}
-	out := dpproxy(t, "SELECT count(*) FROM people; SELECT * FROM people", "price", "--policy", path, "--user", "alice", "-")
+	out := kit.Run(t, "SELECT count(*) FROM people; SELECT * FROM people", "price", "--policy", path, "--user", "alice", "-")
 	for _, say := range []string{"standard input:1: SELECT count(*) FROM people", "answered, ε 0.1 (1 % of the budget); error ±30 a value at 95 %", "42501 raw-rows", "hint: ",
 		"2 statements: 1 answered (0 of them free), 1 refused, 0 over budget.", "Nothing was charged."} {
-		if !strings.Contains(out.stdout, say) {
-			t.Errorf("not said: %s\n%s", say, out.stdout)
+		if !strings.Contains(out.Stdout, say) {
+			t.Errorf("not said: %s\n%s", say, out.Stdout)
 		}
 	}
-	if out.code != 3 {
-		t.Errorf("exit %d", out.code)
+	if out.Code != 3 {
+		t.Errorf("exit %d", out.Code)
 	}
 }

@@ -74,6 +74,7 @@ var allowed = map[string]string{
 	"mechanisms/synthetic.Small.Release sealed.Release":       "the candidate that was chosen",
 	"mechanisms/synthetic.Weights.Release sealed.Open":        "to choose queries and add noise to their answers",
 	"mechanisms/synthetic.Weights.Release sealed.Release":     "a hypothesis, which is a function of released answers",
+	"test/kit.TextResult privacy.Published":                   "what a stand-in answers, in tests",
 	"cmd/dpproxy.pricingEngine privacy.Published":             "no rows, in the place of a public table's",
 	"ledger.decodeStored privacy.Published":                   "what Save took as Released, read back and compared with its digest",
 	"backend.copyTable privacy.Published":                     "a table that the policy declares public",

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/service"
 )
 
 // releasing is what the command line asks of `dpproxy release`.
@@ -80,7 +81,7 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 			return err
 		}
 	}
-	p, err := readPolicy(o.path)
+	p, err := service.ReadPolicy(o.path)
 	if err != nil {
 		return err
 	}
@@ -93,16 +94,16 @@ func release(ctx context.Context, o releasing, files []string, in io.Reader, out
 			return err
 		}
 	}
-	h, err := open(ctx, o.path, o.trust, log)
+	opened, err := service.Open(ctx, o.path, o.trust, log)
 	if err != nil {
 		return err
 	}
-	defer h.close()
-	answers := pipeline.NewAnswerer(h.backend, h.ledger, h.engine, rand.Reader, log, proxy.NewMetrics())
-	answers.UsePublic(&h.public)
+	defer opened.Close()
+	answers := pipeline.NewAnswerer(opened.Backend, opened.Ledger, opened.Engine, rand.Reader, log, proxy.NewMetrics())
+	answers.UsePublic(&opened.Public)
 	defer answers.Drain()
-	b := &builder{o: o, house: h, answers: answers, out: out}
-	b.policy = h.policy.Load()
+	b := &builder{o: o, service: opened, answers: answers, out: out}
+	b.policy = opened.Policy()
 	if b.dataset, err = o.datasetOfAll(b.policy); err != nil {
 		return err
 	}
@@ -153,10 +154,10 @@ func (o releasing) plan(ctx context.Context, p *policy.Policy, d *policy.Dataset
 	return then(r)
 }
 
-// builder buys releases in an open house.
+// builder buys releases in an opened service.
 type builder struct {
 	o       releasing
-	house   *house
+	service *service.Service
 	answers *pipeline.Answerer
 	policy  *policy.Policy
 	dataset *policy.Dataset
@@ -249,7 +250,7 @@ func (b *builder) buy(ctx context.Context, user string, plan *planner.Plan) bool
 // should not be chosen for all.
 func (b *builder) reports(ctx context.Context, r *batchReport) error {
 	for _, user := range b.o.users {
-		balance, err := b.house.ledger.Balance(ctx, user, b.dataset.ID)
+		balance, err := b.service.Ledger.Balance(ctx, user, b.dataset.ID)
 		if err != nil {
 			return fmt.Errorf("ledger: %w", err)
 		}

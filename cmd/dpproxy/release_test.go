@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 const releaseReport = `-- a dashboard
@@ -23,10 +25,10 @@ SELECT nosuch FROM people;
 // released runs `dpproxy release --json`.
 func released(t *testing.T, want int, args ...string) batchReport {
 	t.Helper()
-	out := dpproxy(t, "", append([]string{"release", "--json"}, args...)...)
+	out := kit.Run(t, "", append([]string{"release", "--json"}, args...)...)
 	var r batchReport
-	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != want {
-		t.Fatalf("%v: exit %d, want %d: %v\n%s%s", args, out.code, want, err, out.stdout, out.stderr)
+	if err := json.Unmarshal([]byte(out.Stdout), &r); err != nil || out.Code != want {
+		t.Fatalf("%v: exit %d, want %d: %v\n%s%s", args, out.Code, want, err, out.Stdout, out.Stderr)
 	}
 	return r
 }
@@ -34,18 +36,18 @@ func released(t *testing.T, want int, args ...string) batchReport {
 // TestReleaseReport: a report is bought once for two users; its statements are free for both from then on, over the wire,
 // the same numbers, and for nobody else; the cap pays once.
 func TestReleaseReport(t *testing.T) {
-	beside(t)
-	path := duckFixture(t, budgets{"3", "5"}, 0)
+	kit.Beside(t)
+	path := kit.DuckDB(t, kit.Budgets{User: "3", Cap: "5"}, 0)
 	file := writeScript(t, releaseReport)
 	r := released(t, 0, "--policy", path, "--user", "alice", "--user", "bob", "--epsilon", "1.5", file)
 	if r.Answered != 8 || r.Saving <= 1 || r.Unit != "epsilon" {
 		t.Errorf("%d statements answered, saving %g: %+v", r.Answered, r.Saving, r)
 	}
-	p := serveProcess(t, path)
-	alice, bob, dba := p.connect("alice", "lab"), p.connect("bob", "lab"), p.connect("dba", "lab")
+	p := kit.Serve(t, path)
+	alice, bob, dba := p.Connect("alice", "lab"), p.Connect("bob", "lab"), p.Connect("dba", "lab")
 	cost := r.Cost
-	for _, w := range []*wire{alice, bob} {
-		if got := w.spent(); got != cost {
+	for _, w := range []*kit.Wire{alice, bob} {
+		if got := w.Spent(); got != cost {
 			t.Errorf("spent %s, the batch costs %s", got, cost)
 		}
 	}
@@ -53,26 +55,26 @@ func TestReleaseReport(t *testing.T) {
 		if s.Refusal != "" {
 			continue
 		}
-		a, b := alice.ask(s.Text), bob.ask(s.Text)
-		if a.err != nil || b.err != nil {
-			t.Fatalf("%s: %v %v", s.Text, a.err, b.err)
+		a, b := alice.Ask(s.Text), bob.Ask(s.Text)
+		if a.Err != nil || b.Err != nil {
+			t.Fatalf("%s: %v %v", s.Text, a.Err, b.Err)
 		}
-		if !slices.EqualFunc(a.rows, b.rows, slices.Equal) || len(a.rows) == 0 {
-			t.Errorf("%s: alice is told\n%v\nbob\n%v", s.Text, a.rows, b.rows)
+		if !slices.EqualFunc(a.Rows, b.Rows, slices.Equal) || len(a.Rows) == 0 {
+			t.Errorf("%s: alice is told\n%v\nbob\n%v", s.Text, a.Rows, b.Rows)
 		}
 	}
-	if a, b := alice.spent(), bob.spent(); a != cost || b != cost {
+	if a, b := alice.Spent(), bob.Spent(); a != cost || b != cost {
 		t.Errorf("after asking, alice has spent %s and bob %s, want %s", a, b, cost)
 	}
-	if a := dba.ask(r.Statements[0].Text); a.err != nil || dba.spent() == "0" {
-		t.Errorf("a third user got it for nothing: %v, spent %s", a.err, dba.spent())
+	if a := dba.Ask(r.Statements[0].Text); a.Err != nil || dba.Spent() == "0" {
+		t.Errorf("a third user got it for nothing: %v, spent %s", a.Err, dba.Spent())
 	}
-	p.stop(syscall.SIGTERM)
-	again := dpproxy(t, "", "release", "--policy", path, "--user", "alice", "--user", "bob", "--epsilon", "1.5", file)
-	if again.code != 0 || strings.Count(again.stdout, "has paid for it already") != 2 {
-		t.Errorf("bought again: %d\n%s%s", again.code, again.stdout, again.stderr)
+	p.Stop(syscall.SIGTERM)
+	again := kit.Run(t, "", "release", "--policy", path, "--user", "alice", "--user", "bob", "--epsilon", "1.5", file)
+	if again.Code != 0 || strings.Count(again.Stdout, "has paid for it already") != 2 {
+		t.Errorf("bought again: %d\n%s%s", again.Code, again.Stdout, again.Stderr)
 	}
-	if out := dpproxy(t, "", "budget", "--policy", path); !strings.Contains(out.stdout, cost) {
-		t.Errorf("budget: %s", out.stdout)
+	if out := kit.Run(t, "", "budget", "--policy", path); !strings.Contains(out.Stdout, cost) {
+		t.Errorf("budget: %s", out.Stdout)
 	}
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var (
-	runs  = flag.Int("attack-runs", 0, "runs of each attack, each with secrets and a budget of its own; 0: one, and five of the reconstruction")
-	write = flag.Bool("update", false, "write what was reached into README.md and attacks.svg")
+	runs = flag.Int("attack-runs", 0, "runs of each attack, each with secrets and a budget of its own; 0: one, and five of the reconstruction")
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(kit.Main(m, nil)) }
 
 // targets are whom the attacks are tried on. Of careless there is a ledger that never says no, at ε = 1 a question.
 var targets = []string{"PostgreSQL itself", "dpproxy, ε = 1 a question, no end", "dpproxy, ε = 1 in all"}
@@ -74,7 +74,7 @@ func TestAttacks(t *testing.T) {
 	judge(t, reached)
 	of := reached["reconstruction"]
 	threats.Reached(t, "T65", "raw %.1f %%; ε 1 a question without an end %.1f %%; ε 1 in all %.3f in the mean of %d runs, at most %.3f", 100*of[0].mean(), 100*of[1].mean(), of[2].mean(), len(of[2].scores), of[2].most())
-	if *write {
+	if *kit.Update {
 		publish(t, reached)
 	}
 }
@@ -182,7 +182,7 @@ func open(t *testing.T) *ward {
 
 var listening = regexp.MustCompile(`msg=listening address=(\S+)`)
 
-// serve builds dpproxy and starts it on the ward's policy, in which mallory and careless are many.
+// serve starts dpproxy on the ward's policy, in which mallory and careless are many.
 func serve(t *testing.T, backend string) (address string) {
 	t.Helper()
 	dir := memory.Dir(t)
@@ -201,9 +201,9 @@ func serve(t *testing.T, backend string) (address string) {
 	if err := os.WriteFile(path, []byte(replaced), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "dpproxy")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/dpproxy").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := kit.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(context.Background(), program, "serve", "--policy", path)
 	stderr, err := cmd.StderrPipe()

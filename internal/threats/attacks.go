@@ -2,11 +2,11 @@ package threats
 
 // attacks: many answers put together.
 var attacks = []Row{
-	{"T64", "differencing", "2,000 pairs at ε each: right at most e^(2ε)/(1+e^(2ε)) of the time; raw: always", []string{"cmd/dpproxy.TestT64Differencing"}, ""},
+	{"T64", "differencing", "2,000 pairs at ε each: right at most e^(2ε)/(1+e^(2ε)) of the time; raw: always", []string{"test/attacks.TestT64Differencing"}, ""},
 	{"T65", "linear reconstruction", "raw at least 99 %; at ε 1 in all at most 0.60 in the mean of 5 runs", []string{"examples/attacks.TestAttacks"}, ""},
-	{"T66", "noise that depends on the question", "cloned queries at ε 1 in all: right at most 0.73", []string{"cmd/dpproxy.TestT66Clones"}, "0.73 and three standard errors of the run"},
-	{"T67", "attacks found by search", "the best of a search: no better than the total ε allows", []string{"cmd/dpproxy.TestT67AttackSearch"}, ""},
-	{"T68", "data that change", "one more person between two queries: both charged, the pair within its ε", []string{"cmd/dpproxy.TestT68DataThatChange"}, ""},
+	{"T66", "noise that depends on the question", "cloned queries at ε 1 in all: right at most 0.73", []string{"test/attacks.TestT66Clones"}, "0.73 and three standard errors of the run"},
+	{"T67", "attacks found by search", "the best of a search: no better than the total ε allows", []string{"test/attacks.TestT67AttackSearch"}, ""},
+	{"T68", "data that change", "one more person between two queries: both charged, the pair within its ε", []string{"test/attacks.TestT68DataThatChange"}, ""},
 	{"T69", "statements chosen for what they cost", "an hour of 50 sessions with the dearest that a search finds: 0 crashes, memory below the policy's limit, another's slowest answer at most 3 times her quiet one", []string{"test/hostile.TestHostileAnalyst"}, "the last figure is printed in tests, and asserted by make hostile: it is of a machine that does nothing else"},
 	{"T70", "one statement or user that takes all", "a sandbox child takes statement_memory beside what it holds at rest; one user never has all places", []string{"sandbox/embedded.TestMemoryOfAQuery", "sandbox/embedded.TestProcessorTimeOfAQuery", "proxy/admission.TestNobodyHoldsAllPlaces", "proxy/admission.TestEveryUserHasAPlace", "proxy/admission.TestStatementEndsAtItsLimits", "proxy.TestKeptIsBounded", "proxy.TestLostClient"}, ""},
 	{"T71", "a process that cannot be stopped", "ended within 5 s of SIGTERM whatever it does; what was saved is there afterwards", []string{"cmd/dpproxy.TestShutdownWithinFiveSeconds"}, ""},

@@ -16,7 +16,7 @@ type ErrorClass struct {
 	Tests   []string // "package.Test"
 }
 
-var total = []string{"rewrite.TestCatalogue", "rewrite.TestCatalogueIsTotal", "rewrite.TestHostileRowsFailNoStatement", "cmd/dpproxy.TestExtremePerson"}
+var total = []string{"rewrite.TestCatalogue", "rewrite.TestCatalogueIsTotal", "rewrite.TestHostileRowsFailNoStatement", "test/attacks.TestExtremePerson"}
 
 // ErrorClasses are all of them. The two lists of testdata say what all is.
 var ErrorClasses = []ErrorClass{
@@ -26,24 +26,24 @@ var ErrorClasses = []ErrorClass{
 		"none: a query is one SELECT of pg_catalog's functions in a transaction of its own. A view may call others", "the functions that a view of the policy calls do not fail; check warns of each view",
 		[]string{"rewrite.TestCatalogue", "backend.TestNamesOfTheDatabaseAreNotUsed", "backend.TestPlanningReadsNoRows"}},
 	{"PostgreSQL", []string{"08", "28", "3D"}, "connection, login, no such database", "none: a message is at most 4 MiB and what a row adds to one is cut; a database that goes away does so for all rows", "the network and the server stay up, or fail for reasons of their own",
-		[]string{"backend.TestHostileDatabase", "cmd/dpproxy.TestRule5UnreachableBeforeDispatch", "cmd/dpproxy.TestT3AnswersThroughFaults"}},
+		[]string{"backend.TestHostileDatabase", "test/attacks.TestRule5UnreachableBeforeDispatch", "test/timing.TestT3AnswersThroughFaults"}},
 	{"PostgreSQL", []string{"0A", "3F", "42"}, "not supported, no such schema, no such name, no right", "none: the query is planned before its charge, by the same role, with the same settings and arguments, and no row is read for it", "",
-		[]string{"backend.TestQueriesArePlannedBeforeTheCharge", "backend.TestPlanningReadsNoRows", "cmd/dpproxy.TestUnplannedIsFree", "backend.TestDriftIsFoundBeforeACharge"}},
+		[]string{"backend.TestQueriesArePlannedBeforeTheCharge", "backend.TestPlanningReadsNoRows", "test/attacks.TestUnplannedIsFree", "backend.TestDriftIsFoundBeforeACharge"}},
 	{"PostgreSQL", []string{"21"}, "a sub-query with two rows", "none: no sub-query stands for a value but aggregates without groups", "", []string{"rewrite.TestCatalogue"}},
 	{"PostgreSQL", []string{"22"}, "data exceptions: conversion, overflow, division by zero, dates and texts out of range, an encoding without a counterpart",
 		"none: every function and operator is total over its type (NaN, infinities, year 5874897, BC and 1 MB of text among what is tried), text is UTF-8 on both sides, and constants come checked", "",
-		append([]string{"cmd/dpproxy.TestBitOfAnEncoding", "backend.TestOtherEncodingsAreRefused", "cmd/dpproxy.TestT1ErrorOracle"}, total...)},
-	{"PostgreSQL", []string{"23"}, "constraints", "none: nothing is written", "", []string{"cmd/dpproxy.TestWritingIsRefused", "backend.TestRolesThatAreTooStrong"}},
+		append([]string{"test/attacks.TestBitOfAnEncoding", "backend.TestOtherEncodingsAreRefused", "test/attacks.TestT1ErrorOracle"}, total...)},
+	{"PostgreSQL", []string{"23"}, "constraints", "none: nothing is written", "", []string{"test/attacks.TestWritingIsRefused", "backend.TestRolesThatAreTooStrong"}},
 	{"PostgreSQL", []string{"25"}, "transaction state", "none: read-only is what a query needs, and no limit on idle or long transactions is followed", "", []string{"backend.TestSettingsOfOthersAreNotFollowed", "backend.TestEverySettingHasItsPlace"}},
 	{"PostgreSQL", []string{"2F"}, "SQL routines", "none: no routine of the database is called; a view may call one, and check warns of views", "", []string{"rewrite.TestCatalogue"}},
-	{"PostgreSQL", []string{"40"}, "serialization failure, deadlock", "none of a primary: REPEATABLE READ that only reads takes no lock that conflicts with rows being written. A hot standby cancels queries that hold back its replay: check warns of one", "a hot standby that is served waits for the queries", []string{"cmd/dpproxy.TestT10NothingIsLeftBehind"}},
+	{"PostgreSQL", []string{"40"}, "serialization failure, deadlock", "none of a primary: REPEATABLE READ that only reads takes no lock that conflicts with rows being written. A hot standby cancels queries that hold back its replay: check warns of one", "a hot standby that is served waits for the queries", []string{"test/attacks.TestT10NothingIsLeftBehind"}},
 	{"PostgreSQL", []string{"53"}, "out of resources: disk, memory, connections", "none of a limit: temp_file_limit must be -1, connection limits above dpproxy's pools, work_mem is at most 1 GB, and no hash table and no bitmap of a scan lies in shared memory: what parallel workers share is sized by the plan", "the disk holds a sorted copy of the largest table, whoever else fills it, and the machine has the memory, and the shared memory, that its settings promise",
-		[]string{"cmd/dpproxy.TestBitOfTemporaryFiles", "backend.TestWordsForSettings", "backend.TestLimitsThatComeLater", "backend.TestNoSharedBitmaps"}},
-	{"PostgreSQL", []string{"54"}, "program limits: a statement, a row or a text too large", "the statement's size is public, and it is planned before the charge", "no text of a unit's key is above 500 MB, of which two would not fit one value", []string{"backend.TestQueriesArePlannedBeforeTheCharge", "cmd/dpproxy.TestExtremePerson"}},
+		[]string{"test/attacks.TestBitOfTemporaryFiles", "backend.TestWordsForSettings", "backend.TestLimitsThatComeLater", "backend.TestNoSharedBitmaps"}},
+	{"PostgreSQL", []string{"54"}, "program limits: a statement, a row or a text too large", "the statement's size is public, and it is planned before the charge", "no text of a unit's key is above 500 MB, of which two would not fit one value", []string{"backend.TestQueriesArePlannedBeforeTheCharge", "test/attacks.TestExtremePerson"}},
 	{"PostgreSQL", []string{"55"}, "object in use, lock not available", "none: lock_timeout is 0 in each transaction; who locks a table is not decided by its rows", "", []string{"backend.TestSettingsOfOthersAreNotFollowed"}},
 	{"PostgreSQL", []string{"57"}, "cancelled, shut down, deadline", "the owner's deadline: rows decide how long a query takes", "the deadline is far above what the query takes with any one unit more; the answer of one that reaches it is noise on zero (ADR 45)",
-		[]string{"cmd/dpproxy.TestT7DeadlineOnOneSide", "backend.TestResultsAtAPublicMoment"}},
-	{"PostgreSQL", []string{"58", "72", "XX"}, "input and output, snapshots too old, internal errors", "a damaged page, a lost file, a bug: whatever reads them", "storage and server are sound", []string{"cmd/dpproxy.TestRule5AfterTheChargeOnlyAnAnswer"}},
+		[]string{"test/timing.TestT7DeadlineOnOneSide", "backend.TestResultsAtAPublicMoment"}},
+	{"PostgreSQL", []string{"58", "72", "XX"}, "input and output, snapshots too old, internal errors", "a damaged page, a lost file, a bug: whatever reads them", "storage and server are sound", []string{"test/attacks.TestRule5AfterTheChargeOnlyAnAnswer"}},
 	{"PostgreSQL", []string{"HV"}, "foreign data", "rows of a foreign table that its wrapper cannot read", "there are none; check warns of each foreign table", []string{"backend.TestInspectRefusesPublicViews"}},
 
 	{"DuckDB", []string{"Out of Range", "Conversion", "Decimal", "Divide by Zero", "Object Size", "Invalid Input", "Mismatch Type", "Invalid type"}, "values that do not fit",
@@ -55,7 +55,7 @@ var ErrorClasses = []ErrorClass{
 	{"DuckDB", []string{"Out of Memory"}, "memory", "none within the disk: what is sorted and grouped beyond the memory goes to files", "the disk of TMPDIR holds a sorted copy of the largest table, and one text that is compared fits in memory", []string{"backend.TestSortsGoToFiles"}},
 	{"DuckDB", []string{"IO", "Serialization", "Network", "Connection", "HTTP"}, "files", "none: the file was opened and its catalog read at the start, and no other file can be reached", "storage is sound", []string{"backend.TestLockdown", "backend.TestBrokenFilesAreRefusedWithoutTheirContents"}},
 	{"DuckDB", []string{"INTERRUPT"}, "the owner's deadline", "rows decide how long a query takes", "the deadline is far above it, as of PostgreSQL's class 57", []string{"backend.TestResultsAtAPublicMoment"}},
-	{"DuckDB", []string{"Scheduler", "Executor", "NullPointer", "FATAL", "INTERNAL"}, "faults of the engine", "none that is known; after one the process is to be started again", "the engine is sound", []string{"cmd/dpproxy.TestT3AnswersThroughFaults"}},
+	{"DuckDB", []string{"Scheduler", "Executor", "NullPointer", "FATAL", "INTERNAL"}, "faults of the engine", "none that is known; after one the process is to be started again", "the engine is sound", []string{"test/timing.TestT3AnswersThroughFaults"}},
 }
 
 // classesTable is the part of SECURITY.md that lists them.

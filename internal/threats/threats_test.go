@@ -199,9 +199,10 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	// -vet=off: the fault may leave a variable unread in a way that vet minds; only the test is to judge.
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", file, "-run", "^"+test+"$", "./"+pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-run", "^"+test+"$", "./"+pkg)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "DPPROXY_SAFETY=", "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's, and the short length must find it
+	// The overlay goes by the environment: tests that run dpproxy build it, with the fault, themselves.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -overlay="+file), "DPPROXY_SAFETY=", "DPPROXY_SAFETY_LENGTH=") // its figures are a fault's, and the short length must find it
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:

@@ -18,8 +18,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 var (
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	if plan := os.Getenv(stormVariable); plan != "" {
 		os.Exit(storm(plan))
 	}
-	os.Exit(pgtest.Main(m))
+	os.Exit(kit.Main(m, nil))
 }
 
 func connect(t *testing.T, s *shop, user string) *pgconn.PgConn {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/test/kit"
 )
 
 // shopSQL is an order shop as people have them: customers, their orders and the lines of these are private, products and
@@ -87,13 +88,13 @@ type shop struct {
 
 var listeningLine = regexp.MustCompile(`msg=listening address=(\S+)`)
 
-// open builds dpproxy and serves the shop.
+// open serves the shop.
 func open(t *testing.T, cpu, memory string) *shop {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "dpproxy")
-	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/dpproxy").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	program, err := kit.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	server := pgtest.Start(t)
 	role, database := server.Role(t, ""), server.Database(t)

@@ -1,0 +1,114 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"reflect"
+	"syscall"
+	"time"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy"
+	"github.com/dpproxy/dpproxy/proxy/admission"
+)
+
+// renew has the certificate read again on SIGHUP, whatever becomes of the policy.
+func (s *Service) renew(ctx context.Context, server *proxy.Server) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hup:
+		}
+		if err := server.Renew(); err != nil {
+			s.log.Error("certificate not reloaded; the old one stays in force", "error", err)
+		}
+	}
+}
+
+// watch follows the policy file and SIGHUP. A policy that cannot be adopted leaves the old one in force.
+func (s *Service) watch(ctx context.Context, path string, workers *admission.Workers) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
+	err := policy.Watch(ctx, path, hup, func(p *policy.Policy) error {
+		if err := s.adopt(ctx, p); err != nil {
+			return err
+		}
+		s.bound(p, workers)
+		return nil
+	}, func(err error) {
+		s.log.Error("policy not reloaded; the old one stays in force", "error", err)
+	})
+	if err != nil && ctx.Err() == nil {
+		s.log.Error("policy file is not watched", "error", err)
+	}
+}
+
+// adopt puts a new policy in force: the ledger's consent first, then the sandbox, then the swap that sessions see.
+func (s *Service) adopt(ctx context.Context, p *policy.Policy) error {
+	old := s.current.Load()
+	if p.Digest == old.Digest {
+		return nil
+	}
+	if !sameHouse(old, p) {
+		return errors.New("a change of listen, tls, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
+	}
+	if err := planner.CheckViews(p); err != nil {
+		return err
+	}
+	if err := inspect(ctx, s.Backend, p, s.log); err != nil {
+		return err
+	}
+	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
+		return err
+	}
+	if err := s.furnish(ctx, p); err != nil {
+		return err
+	}
+	s.current.Store(p)
+	s.log.Info("policy reloaded", "path", p.Path)
+	return nil
+}
+
+// sameHouse tells whether two policies can be served by the same open connections.
+func sameHouse(a, b *policy.Policy) bool {
+	return a.Server.Listen == b.Server.Listen && a.Server.Admin == b.Server.Admin && reflect.DeepEqual(a.Server.TLS, b.Server.TLS) &&
+		reflect.DeepEqual(a.Backend, b.Backend) && a.Sandbox == b.Sandbox && a.Ledger == b.Ledger
+}
+
+// refresh copies the public tables anew every freshness of their dataset, until ctx ends.
+func (s *Service) refresh(ctx context.Context) {
+	copied := map[string]time.Time{}
+	tick := time.NewTicker(refreshStep)
+	defer tick.Stop()
+	for start := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			for _, d := range s.current.Load().Datasets {
+				last, ok := copied[d.ID]
+				if !ok {
+					last = start
+				}
+				if d.Defaults.Freshness <= 0 || now.Sub(last) < d.Defaults.Freshness {
+					continue
+				}
+				copied[d.ID] = now
+				if err := s.loadAllPublic(ctx, d); err != nil {
+					s.log.Error("public tables not refreshed; the earlier copies stay", "dataset", d.ID, "error", err)
+				}
+			}
+		}
+	}
+}
+
+// refreshStep is how often the ages of the public copies are looked at.
+const refreshStep = time.Minute

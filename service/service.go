@@ -1,0 +1,169 @@
+// Package service is one running dpproxy: it opens what a policy names (the ledger, the database with the private rows, the
+// sandbox, the public tables), serves it, follows the policy file and the certificate, and keeps the process to its memory.
+// cmd/dpproxy's serve, demo and release stand on it, and tests that run a proxy within their own process.
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/backend"
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/sandbox"
+	"github.com/dpproxy/dpproxy/sandbox/embedded"
+	"github.com/dpproxy/dpproxy/sandbox/twin"
+)
+
+// Service is a running proxy: what was opened, and the policy in force.
+type Service struct {
+	Ledger  ledger.Ledger
+	Backend backend.Backend
+	Engine  sandbox.Engine
+	Public  pipeline.PublicRows
+
+	log     *slog.Logger
+	current atomic.Pointer[policy.Policy]
+}
+
+// Policy is the one in force.
+func (s *Service) Policy() *policy.Policy { return s.current.Load() }
+
+// Open reads the policy and opens all that it names. Nothing is served yet.
+func Open(ctx context.Context, path string, trust ledger.Options, log *slog.Logger) (*Service, error) {
+	p, err := ReadPolicy(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range p.Warnings() {
+		log.Warn("policy: " + w)
+	}
+	for _, n := range append(p.Notes(), planner.LevelNotes(p)...) {
+		log.Info("policy: " + n)
+	}
+	s := &Service{log: log}
+	s.current.Store(p)
+	if s.Ledger, err = ledger.Open(ctx, p.Ledger.URL, LedgerOptions(p, trust, log)); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	if err := s.Ledger.Adopt(ctx, terms(p)); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	database, err := backend.Open(ctx, p, log)
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	s.Backend = database
+	if err := inspect(ctx, s.Backend, p, log); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if s.Engine, err = openSandbox(ctx, p, log); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if err := s.furnish(ctx, p); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// inspect refuses to serve over a database that is not as the policy says.
+func inspect(ctx context.Context, b backend.Backend, p *policy.Policy, log *slog.Logger) error {
+	var fatal []error
+	for _, d := range p.Datasets {
+		findings, err := b.Inspect(ctx, p, d)
+		if err != nil {
+			return fmt.Errorf("database: %w", err)
+		}
+		for _, f := range findings {
+			if f.Fatal {
+				fatal = append(fatal, errors.New(f.Text))
+				continue
+			}
+			level := slog.LevelWarn
+			if f.Note {
+				level = slog.LevelInfo
+			}
+			log.Log(ctx, level, "database: "+f.Text, "dataset", d.ID)
+		}
+	}
+	return errors.Join(fatal...)
+}
+
+// openSandbox starts the engine that a policy's sandbox URL names. It has no catalog yet.
+func openSandbox(ctx context.Context, p *policy.Policy, log *slog.Logger) (sandbox.Engine, error) {
+	if strings.HasPrefix(p.Sandbox.URL, "postgres") { // package policy lets through "duckdb:" and URLs of PostgreSQL
+		return twin.Open(p.Sandbox.URL, sandbox.Options{Log: log})
+	}
+	return embedded.Start(ctx, sandbox.Options{Log: log})
+}
+
+// furnish gives the sandbox the catalogs and the public tables of a policy.
+func (s *Service) furnish(ctx context.Context, p *policy.Policy) error {
+	if err := s.Engine.Catalog(ctx, p); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	for _, d := range p.Datasets {
+		if err := s.loadAllPublic(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Service) loadPublic(ctx context.Context, d *policy.Dataset, t *policy.Table) error {
+	rows, err := s.Backend.ReadPublic(ctx, t)
+	if err != nil {
+		return err
+	}
+	s.Public.Set(t, rows)
+	return s.Engine.Load(ctx, d.ID, PublicTable(t, rows))
+}
+
+// PublicTable gives the rows of a public table their columns.
+func PublicTable(t *policy.Table, rows privacy.Released[[][]policy.Value]) sandbox.Table {
+	return sandbox.Table{Schema: t.Schema, Name: t.Name, Rows: privacy.PostProcess(rows, func(data [][]policy.Value) sandbox.Rows {
+		columns := make([]sandbox.Column, len(t.Columns))
+		for i, c := range t.Columns {
+			columns[i] = sandbox.Column{Name: c.Name, Type: c.Type, Typmod: c.Typmod}
+		}
+		return sandbox.Rows{Columns: columns, Data: data}
+	})}
+}
+
+func (s *Service) loadAllPublic(ctx context.Context, d *policy.Dataset) error {
+	for _, t := range d.Tables {
+		if t.Public {
+			if err := s.loadPublic(ctx, d, t); err != nil {
+				return fmt.Errorf("public table %s: %w", t.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Close closes what was opened.
+func (s *Service) Close() {
+	if s.Engine != nil {
+		s.Engine.Close()
+	}
+	if s.Backend != nil {
+		s.Backend.Close()
+	}
+	if s.Ledger != nil {
+		if err := s.Ledger.Close(); err != nil {
+			s.log.Error("ledger did not close cleanly", "error", err)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package service
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// terms says in the ledger's words what a policy grants.
+func terms(p *policy.Policy) ledger.Terms {
+	t := ledger.Terms{PolicyDigest: p.Digest}
+	for _, d := range p.Datasets {
+		t.Datasets = append(t.Datasets, datasetTerms(p, d))
+	}
+	return t
+}
+
+func datasetTerms(p *policy.Policy, d *policy.Dataset) ledger.DatasetTerms {
+	t := ledger.DatasetTerms{ID: d.ID, RenamedFrom: d.RenamedFrom, Accountant: d.Accountant, Neighbors: d.Neighbors, Unit: unitText(d),
+		Cap: d.Cap.Cost, Budgets: map[string]ledger.BudgetTerms{}}
+	for _, table := range d.Tables {
+		if !table.Public {
+			t.Relations = append(t.Relations, relations(p, table)...)
+		}
+	}
+	for user, b := range d.Budgets {
+		limits := ledger.BudgetTerms{Limit: b.Cost, Refresh: b.Refresh, Lifetime: privacy.Cost{}}
+		if b.Lifetime != nil {
+			limits.Lifetime = b.Lifetime.Cost
+		}
+		t.Budgets[user] = limits
+	}
+	return t
+}
+
+func unitText(d *policy.Dataset) string {
+	if d.Unit.Row {
+		return "row"
+	}
+	return d.Unit.Name + " " + d.Unit.Table + "." + d.Unit.Column
+}
+
+// relations names all that a table reads: those of a trusted SELECT are in its text, and what an analysed one reads are
+// tables of the dataset. A relation that is a file goes by the file.
+func relations(p *policy.Policy, t *policy.Table) []string {
+	switch {
+	case t.Analysed():
+		return nil
+	case t.View.Text == "":
+		return []string{relation(p, t)}
+	}
+	var names []string
+	for _, s := range planner.ViewSources(p, t) {
+		name := relation(p, &policy.Table{Source: s})
+		for _, d := range p.Datasets {
+			for _, other := range d.Tables {
+				if other.File != "" && strings.EqualFold(other.Source.Schema+"."+other.Source.Name, s.Schema+"."+s.Name) {
+					name = relation(p, other)
+				}
+			}
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// relation names what a table reads, by one name for however it is spelled, so that two datasets cannot give two budgets
+// over the same rows: DuckDB does not tell capitals apart, and a link leads to the file that is read.
+func relation(p *policy.Policy, t *policy.Table) string {
+	if t.File != "" {
+		if real, err := filepath.EvalSymlinks(t.File); err == nil {
+			return "file " + real
+		}
+		return "file " + t.File
+	}
+	name := t.Source.Schema + "." + t.Source.Name
+	if strings.HasPrefix(p.Backend.URL, "duckdb:") {
+		return strings.ToLower(name)
+	}
+	return name
+}

@@ -1,0 +1,187 @@
+package answers
+
+import (
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dpproxy/dpproxy/internal/memory"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+var dashboardRefreshes = flag.Int("dashboard-refreshes", 3, "how often each analyst of TestDashboardRefreshed looks at her dashboard")
+
+const dashboardAnalysts = 20
+
+// shopSQL has 2,000 users and 10,000 orders; a user has three to seven, of which five count.
+const shopSQL = `CREATE TABLE users AS SELECT i::INTEGER AS id, (18 + i % 70)::INTEGER AS age, i % 3 > 0 AS active FROM generate_series(1, 2000) AS s(i);
+CREATE TABLE orders AS SELECT i AS id, CAST(1 + (i * 7919 + i // 2000) % 2000 AS INTEGER) AS user_id, CAST(((i * 37) % 900000) / 100.0 AS DECIMAL(10, 2)) AS amount,
+  TIMESTAMPTZ '2025-01-01 00:00:00Z' + INTERVAL 1 MINUTE * ((i * 7907) % 1040000) AS placed_at,
+  CASE i % 4 WHEN 0 THEN 'new' WHEN 1 THEN 'shipped' ELSE 'paid' END AS status, CAST(1 + i % 9 AS INTEGER) AS qty FROM generate_series(1, 10000) AS s(i)`
+
+// shopFixture writes the database and the policy of the dashboard, with its analysts and an administrator.
+func shopFixture(t *testing.T) (path string) {
+	t.Helper()
+	dir := memory.Dir(t)
+	db, err := sql.Open("duckdb", filepath.Join(dir, "shop.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(shopSQL); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../planner/testdata/dashboard.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	users := fmt.Sprintf("users:\n  - {name: dba, password: %q, admin: true}\n", kit.Verifier(t, "dba"))
+	for i := range dashboardAnalysts {
+		name := analystNamed(i)
+		users += fmt.Sprintf("  - {name: %s, password: %q}\n", name, kit.Verifier(t, name))
+	}
+	path = filepath.Join(dir, "policy.yaml")
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "users:\n", users, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func analystNamed(i int) string { return fmt.Sprintf("analyst%02d", i) }
+
+// dashboardCharts are the statements of the dashboard, each with its comments.
+func dashboardCharts(t *testing.T) (list []string) {
+	t.Helper()
+	text, err := os.ReadFile("../../planner/testdata/dashboard.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n;;")[1:] {
+		if block = strings.TrimSpace(block); block != "" {
+			list = append(list, block)
+		}
+	}
+	return list
+}
+
+// TestDashboardRefreshed: twenty analysts refresh a dashboard of thirty charts, each as a business intelligence tool writes
+// it, at the same time over the wire, with a restart of the proxy between. All refreshes cost each of them what the first one
+// cost; the cap pays once for each release that the policy declares, and once for what each has bought of her own.
+// `make dashboard` does it a thousand times.
+func TestDashboardRefreshed(t *testing.T) {
+	kit.Beside(t)
+	path, charts := shopFixture(t), dashboardCharts(t)
+	if len(charts) != 30 {
+		t.Fatalf("%d charts", len(charts))
+	}
+	p := kit.Serve(t, path)
+	refresh := func(times int) (spent [dashboardAnalysts]string) {
+		t.Helper()
+		var running sync.WaitGroup
+		for i := range dashboardAnalysts {
+			w := p.Connect(analystNamed(i), "shop")
+			running.Go(func() {
+				for range times {
+					for n, sql := range charts {
+						ask := w.TryAsk
+						if (i+n)%2 == 1 {
+							ask = w.TryExtended
+						}
+						if a, err := ask(sql); err != nil || a.Err != nil {
+							t.Errorf("%s: %.80s: %v %v", analystNamed(i), sql, err, a.Err)
+							return
+						}
+					}
+				}
+				a, err := w.TryAsk(`SELECT spent FROM dp.budget WHERE user_name = current_user`)
+				if err != nil || len(a.Rows) != 1 {
+					t.Errorf("%s: no balance: %v %v", analystNamed(i), err, a.Err)
+					return
+				}
+				spent[i] = a.Rows[0][0]
+			})
+		}
+		running.Wait()
+		if t.Failed() {
+			t.FailNow()
+		}
+		return spent
+	}
+	pool := func() string { return capSpent(t, p.Connect("dba", "shop")) }
+
+	first, cap := refresh(1), pool()
+	for i, s := range first {
+		if s != first[0] {
+			t.Errorf("the first refresh costs %s ε %s and %s ε %s", analystNamed(0), first[0], analystNamed(i), s)
+		}
+	}
+	begun := time.Now()
+	half := (*dashboardRefreshes - 1) / 2
+	refresh(half)
+	p.Stop(syscall.SIGTERM)
+	p.Restart()
+	after, later := refresh(*dashboardRefreshes-1-half), pool()
+	took := time.Since(begun)
+	if after != first || later != cap {
+		t.Errorf("after one refresh: spent %v, cap %s; after %d: %v, %s", first, cap, *dashboardRefreshes, after, later)
+	}
+	own, shared := chargesOf(t, p.Connect(analystNamed(0), "shop"))
+	if got := fmt.Sprintf("%.1f", own+shared); got != decimal(first[0]) {
+		t.Errorf("%s was charged %s, and has spent %s", analystNamed(0), got, first[0])
+	}
+	if want := fmt.Sprintf("%.1f", shared+dashboardAnalysts*own); want != decimal(cap) {
+		t.Errorf("the cap has spent %s, must be %s: ε %.1f of declared releases once, ε %.1f of her own for each", cap, want, shared, own)
+	}
+	asked := dashboardAnalysts * (*dashboardRefreshes - 1) * len(charts)
+	t.Logf("%d analysts, %d refreshes each of %d charts: each has spent ε %s, of which ε %.1f for declared releases; the cap ε %s, of which the same ε %.1f once. "+
+		"%d free answers in %s, %.0f a second", dashboardAnalysts, *dashboardRefreshes, len(charts), first[0], shared, cap, shared, asked, took.Round(time.Second), float64(asked)/took.Seconds())
+}
+
+// decimal writes a number of a balance with one digit.
+func decimal(text string) string {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%.1f", f)
+}
+
+// capSpent is what has been taken from the cap.
+func capSpent(t *testing.T, dba *kit.Wire) string {
+	t.Helper()
+	a := dba.Ask(`SELECT spent FROM dp.budget WHERE user_name = '(cap)'`)
+	if a.Err != nil || len(a.Rows) != 1 {
+		t.Fatalf("no cap: %v %v", a.Err, a.Rows)
+	}
+	return a.Rows[0][0]
+}
+
+// chargesOf adds an analyst's charges up: of releases of her own, and of declared ones.
+func chargesOf(t *testing.T, w *kit.Wire) (own, shared float64) {
+	t.Helper()
+	declared := map[string]bool{"orders_placed_at": true, "orders_status_qty": true, "orders_amount": true, "users_age": true}
+	a := w.Ask(`SELECT name, cost FROM dp.charges`)
+	if a.Err != nil || len(a.Rows) == 0 {
+		t.Fatalf("no charges: %v", a.Err)
+	}
+	for _, row := range a.Rows {
+		cost, err := strconv.ParseFloat(strings.TrimPrefix(row[1], "ε "), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declared[row[0]] {
+			shared += cost
+		} else {
+			own += cost
+		}
+	}
+	return own, shared
+}

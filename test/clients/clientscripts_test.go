@@ -1,0 +1,209 @@
+package clients
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/test/kit"
+)
+
+// demoInPostgres moves the demo's data from its DuckDB file to a PostgreSQL server, and the sandbox of its policy to another.
+func demoInPostgres(t *testing.T, policyPath string) {
+	t.Helper()
+	server, twin := pgtest.Shared(t), pgtest.Start(t)
+	role, database := server.Role(t, ""), server.Database(t)
+	from, err := sql.Open("duckdb", filepath.Join(filepath.Dir(policyPath), "warehouse.duckdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := pgx.Connect(t.Context(), server.URLFor("postgres", database))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close(t.Context())
+	tables, err := from.Query(`SELECT table_name, string_agg(column_name || ' ' || CASE data_type WHEN 'DOUBLE' THEN 'double precision' ELSE data_type END,
+		', ' ORDER BY ordinal_position) FROM information_schema.columns WHERE table_schema = 'main' GROUP BY table_name`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tables.Close()
+	for tables.Next() {
+		var table, columns string
+		if err := tables.Scan(&table, &columns); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), table+".csv")
+		if _, err := from.Exec(fmt.Sprintf("COPY %s TO '%s' (HEADER false)", table, file)); err != nil {
+			t.Fatal(err)
+		}
+		server.Exec(t, database, fmt.Sprintf("CREATE TABLE %s (%s)", table, columns))
+		text, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := to.PgConn().CopyFrom(t.Context(), text, "COPY "+table+" FROM STDIN CSV"); err != nil {
+			t.Fatal(err)
+		}
+		text.Close()
+	}
+	server.Exec(t, database, `ALTER TABLE people ADD PRIMARY KEY (person_id)`, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)
+	rewritePolicy(t, policyPath, "url: duckdb:warehouse.duckdb", fmt.Sprintf("url: %q", server.URLFor(role, database)))
+	rewritePolicy(t, policyPath, "\nsandbox: {url: \"duckdb:\"}", "")
+	twinPolicy(t, policyPath, twin, "clients_twin")
+	text, err := os.ReadFile(policyPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(policyPath, []byte(strings.ReplaceAll(string(text), "source: main.", "source: public.")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// script is one client: the command that runs it, and a command that fails where it is not installed.
+type script struct {
+	name       string
+	run, probe []string
+}
+
+const jdbcJar = "/usr/share/java/postgresql.jar"
+
+// clientsDir is where scripts/clients installs what comes from PyPI and npm; empty outside `make clients`.
+var clientsDir = os.Getenv("DPPROXY_CLIENTS")
+
+// pythonScripts are run by each Python that has their modules.
+var pythonScripts = []struct{ name, file, modules string }{
+	{"psql", "psql_client.py", "shutil; assert shutil.which('psql')"},
+	{"psycopg2", "psycopg2_client.py", "psycopg2"},
+	{"psycopg", "psycopg_client.py", "psycopg"},
+	{"asyncpg", "asyncpg_client.py", "asyncpg"},
+	{"sqlalchemy", "sqlalchemy_client.py", "sqlalchemy, psycopg2"},
+	{"pyodbc", "odbc_client.py", "pyodbc; assert 'PostgreSQL Unicode' in pyodbc.drivers()"},
+}
+
+// clientScripts run in testdata/clients. The Debian packages are for the interpreter in /usr/bin.
+func clientScripts() []script {
+	var all []script
+	python := func(path, where string) {
+		for _, s := range pythonScripts {
+			if s.name != "psql" || where == "" {
+				all = append(all, script{s.name + where, []string{path, s.file}, []string{path, "-c", "import " + s.modules}})
+			}
+		}
+	}
+	python("/usr/bin/python3", "")
+	if clientsDir != "" {
+		python(filepath.Join(clientsDir, "python", "bin", "python"), " of PyPI")
+	}
+	all = append(all,
+		script{"isql", []string{"sh", "isql_client.sh"}, []string{"sh", "-c", "command -v isql && grep -q '^\\[PostgreSQL Unicode' /etc/odbcinst.ini"}},
+		script{"node-postgres", []string{"node", "node_client.js"}, []string{"node", "-e", "require('pg')"}},
+		script{"postgres.js", []string{"node", "postgresjs_client.js"}, []string{"node", "-e", "require('postgres')"}},
+		script{"pgjdbc", []string{"java", "-cp", jdbcJar, "JdbcClient.java"}, []string{"sh", "-c", "java --version && test -r " + jdbcJar}})
+	if clientsDir != "" {
+		superset := filepath.Join(clientsDir, "superset", "bin", "python")
+		all = append(all,
+			script{"lib/pq", []string{filepath.Join(clientsDir, "libpq")}, []string{"test", "-x", filepath.Join(clientsDir, "libpq")}},
+			script{"superset", []string{superset, "superset_client.py"}, []string{superset, "-c",
+				"import superset, selenium, shutil, os; assert shutil.which('chromedriver') and os.path.exists(os.environ['SUPERSET_TEMPLATE'])"}})
+	}
+	return all
+}
+
+// clientAspects are the columns of the table that `make clients` prints; a script writes "did" and one of them.
+var clientAspects = []string{"connects", "browses", "queries", "parameters", "cancels", "charts"}
+
+// TestClients drives one proxy with each client that is installed: log-in by SCRAM over TLS, questions with parameters,
+// results in text and binary, prepared statements, cursors, COPY, notices, errors, cancelling, transactions, resets, and
+// browsing, which leaves the balance as it was. `make clients` runs it with more clients, and with PostgreSQL behind the proxy too.
+func TestClients(t *testing.T) {
+	kit.Beside(t)
+	if testing.Short() {
+		t.Skip("starts other programs")
+	}
+	sides := []string{"demo"}
+	if clientsDir != "" {
+		sides = append(sides, "postgres")
+	}
+	var table []string
+	for _, side := range sides {
+		p, env := clientsProxy(t, side == "postgres")
+		env = append(env, "CLIENTS_SIDE="+side)
+		for _, mode := range []string{"verify-full", "disable"} {
+			if t.Run(side+"/pgx "+mode, func(t *testing.T) { pgxModes(t, env, mode) }) && mode == "disable" {
+				table = append(table, fmt.Sprintf("| %s | pgx | of go.mod | yes | yes | yes | yes | yes | – |", side))
+			}
+		}
+		for i, s := range clientScripts() {
+			mine := append(slices.Clone(env), fmt.Sprintf("CLIENTS_RUN=%d", i)) // for questions that nobody has asked
+			t.Run(side+"/"+s.name, func(t *testing.T) { runScript(t, mine, side, s, &table) })
+		}
+		if t.Failed() {
+			t.Log(p.LogText())
+		}
+		p.Stop(syscall.SIGTERM)
+	}
+	if clientsDir != "" {
+		t.Logf("\n| behind | client | version | %s |\n|---|---|---|%s\n%s", strings.Join(clientAspects, " | "),
+			strings.Repeat("---|", len(clientAspects)), strings.Join(table, "\n"))
+	}
+}
+
+// runScript runs one client and adds its line to the table.
+func runScript(t *testing.T, env []string, side string, s script, table *[]string) {
+	cell := func(text string) { *table = append(*table, fmt.Sprintf("| %s | %s | %s |", side, s.name, text)) }
+	if out, err := command(t, env, s.probe).CombinedOutput(); err != nil {
+		why := strings.Split(strings.TrimSpace(string(out)), "\n")
+		cell("not installed")
+		t.Skip(why[len(why)-1])
+	}
+	out, err := command(t, env, s.run).CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	var version string
+	var did []string
+	for _, line := range strings.Split(string(out), "\n") {
+		if v, found := strings.CutPrefix(line, "version "); found {
+			version = v
+		}
+		if aspect, found := strings.CutPrefix(line, "did "); found {
+			did = append(did, aspect)
+			if !slices.Contains(clientAspects, aspect) {
+				t.Errorf("unknown aspect %s", aspect)
+			}
+		}
+	}
+	t.Logf("%d checks", strings.Count("\n"+string(out), "\nok"))
+	for _, aspect := range clientAspects {
+		if version += " |"; slices.Contains(did, aspect) {
+			version += " yes"
+		} else {
+			version += " –"
+		}
+	}
+	cell(version)
+}
+
+// command runs a program among the scripts.
+func command(t *testing.T, env, line []string) *exec.Cmd {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Dir = filepath.Join("testdata", "clients")
+	cmd.Env = append(os.Environ(), env...)
+	return cmd
+}

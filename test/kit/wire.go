@@ -1,0 +1,159 @@
+package kit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// Wire is a logged-in connection of which every frame is seen.
+type Wire struct {
+	T    *testing.T
+	Conn net.Conn
+	*pgproto3.Frontend
+}
+
+// Answer is what one simple query brought.
+type Answer struct {
+	Frames []string   // every frame in order, noised cells masked
+	Rows   [][]string // text rows
+	Err    *pgconn.PgError
+	Notes  []string
+}
+
+// Ask sends one simple query and reads to ReadyForQuery.
+func (w *Wire) Ask(sql string) Answer {
+	w.T.Helper()
+	a, err := w.TryAsk(sql)
+	if err != nil {
+		w.T.Fatalf("%.200s: %v", sql, err)
+	}
+	return a
+}
+
+// TryAsk does it where the connection may be lost.
+func (w *Wire) TryAsk(sql string) (Answer, error) {
+	w.Send(&pgproto3.Query{String: sql})
+	return w.Hear()
+}
+
+// Extended asks by the extended protocol, with binary results.
+func (w *Wire) Extended(sql string) Answer {
+	w.T.Helper()
+	a, err := w.TryExtended(sql)
+	if err != nil {
+		w.T.Fatalf("%.200s: %v", sql, err)
+	}
+	return a
+}
+
+// TryExtended does it where the connection may be lost.
+func (w *Wire) TryExtended(sql string) (Answer, error) {
+	w.Send(&pgproto3.Parse{Query: sql})
+	w.Send(&pgproto3.Describe{ObjectType: 'S'})
+	w.Send(&pgproto3.Bind{ResultFormatCodes: []int16{1}})
+	w.Send(&pgproto3.Describe{ObjectType: 'P'})
+	w.Send(&pgproto3.Execute{})
+	w.Send(&pgproto3.Sync{})
+	return w.Hear()
+}
+
+// Hear sends what is waiting and reads to ReadyForQuery.
+func (w *Wire) Hear() (Answer, error) {
+	var a Answer
+	_ = w.Conn.SetDeadline(time.Now().Add(60 * time.Second))
+	if err := w.Flush(); err != nil {
+		return a, err
+	}
+	for {
+		m, err := w.Receive()
+		if err != nil {
+			return a, err
+		}
+		a.Frames = append(a.Frames, frameText(m))
+		switch m := m.(type) {
+		case *pgproto3.DataRow:
+			row := make([]string, len(m.Values))
+			for i, v := range m.Values {
+				if row[i] = string(v); v == nil {
+					row[i] = "NULL"
+				}
+			}
+			a.Rows = append(a.Rows, row)
+		case *pgproto3.ErrorResponse:
+			a.Err = pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.NoticeResponse:
+			a.Notes = append(a.Notes, m.Message+"\n"+m.Detail)
+		case *pgproto3.ReadyForQuery:
+			return a, nil
+		}
+	}
+}
+
+// frameText writes a frame for comparison: all of it, but the cells of data rows.
+func frameText(m pgproto3.BackendMessage) string {
+	if row, ok := m.(*pgproto3.DataRow); ok {
+		return fmt.Sprintf("DataRow of %d", len(row.Values))
+	}
+	return fmt.Sprintf("%T %+v", m, m)
+}
+
+// Bare is a connection of alice's that sends what it is told to, and can be cut off.
+func Bare(t *testing.T, p *Program) *pgconn.PgConn {
+	t.Helper()
+	c, err := pgconn.Connect(t.Context(), p.URL("alice", "lab"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(context.Background()) })
+	return c
+}
+
+// Charges is how many charges a user has, by another connection of hers.
+func (w *Wire) Charges() int {
+	w.T.Helper()
+	return Count(w.T, w.Ask(`SELECT count(*) FROM dp.charges`))
+}
+
+// Count is the answer of a count.
+func Count(t *testing.T, a Answer) int {
+	t.Helper()
+	if a.Err != nil {
+		t.Fatalf("no answer: %s %s", a.Err.Code, a.Err.Message)
+	}
+	n, err := strconv.Atoi(a.Rows[0][0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Spent is what a user has spent, as dp.budget says.
+func (w *Wire) Spent() string {
+	w.T.Helper()
+	a := w.Ask(`SELECT spent FROM dp.budget WHERE user_name = current_user`)
+	if a.Err != nil {
+		w.T.Fatal(a.Err)
+	}
+	return a.Rows[0][0]
+}
+
+// SameFrames is the first difference between two answers to a statement, but for noised cells; "" for none.
+func SameFrames(sql string, a, b Answer) string {
+	if slices.Equal(a.Frames, b.Frames) {
+		return ""
+	}
+	for i := range min(len(a.Frames), len(b.Frames)) {
+		if a.Frames[i] != b.Frames[i] {
+			return fmt.Sprintf("%s\n  with:    %s\n  without: %s", sql, a.Frames[i], b.Frames[i])
+		}
+	}
+	return fmt.Sprintf("%s: %d frames against %d", sql, len(a.Frames), len(b.Frames))
+}
