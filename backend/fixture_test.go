@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -138,7 +139,7 @@ func testColumn(t testing.TB, name, kind string, outside policy.OutsideRule, dom
 
 // measure counts a table's rows by the cells of the named columns.
 func measure(t testing.TB, p *policy.Policy, table string, grain ...string) *planner.Measure {
-	m := &planner.Measure{Table: p.Datasets[0].Table("", table), Counters: []planner.Pred{nil}, Kind: "count"}
+	m := &planner.Measure{Table: p.Datasets[0].Table("", table), Counters: []predicate.Pred{nil}, Kind: "count"}
 	for _, g := range grain {
 		m.Grain = append(m.Grain, m.Table.Column(g))
 	}

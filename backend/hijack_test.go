@@ -8,7 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // hijacks are functions, operators, casts and relations that would take the place of PostgreSQL's own if names were
@@ -42,7 +42,7 @@ CREATE TABLE evil.pg_index (indrelid oid); GRANT USAGE ON SCHEMA evil TO PUBLIC;
 func TestNamesOfTheDatabaseAreNotUsed(t *testing.T) {
 	h := postgresHouse(t)
 	m := measure(t, h.policy, "people", "sex", "income")
-	m.Where = planner.InCells{Column: m.Table.Column("age"), Spans: []mechanisms.Span{{From: 10, To: 100}}}
+	m.Where = predicate.InCells{Column: m.Table.Column("age"), Spans: []mechanisms.Span{{From: 10, To: 100}}}
 	q := render(t, m, h)
 	want := counts(t, h, q)
 	h.change(hijacks)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // SET dp.max_error = e: each count and sum that the answer is made of is to be off by e at most, at dp.confidence, at the
@@ -22,13 +23,13 @@ type untold struct {
 }
 
 // tellable refuses what dp.max_error cannot bound beforehand.
-func (ch *chooser) tellable(questions []*question) *Refusal {
+func (ch *chooser) tellable(questions []*question) *refuse.Refusal {
 	if ch.c.Settings.MaxError == 0 {
 		return nil
 	}
 	for _, q := range questions {
 		if q.untold != nil {
-			return errorUntold.at(q.untold.pos, q.untold.name)
+			return errorUntold.At(q.untold.pos, q.untold.name)
 		}
 	}
 	if ch.open == nil {
@@ -36,7 +37,7 @@ func (ch *chooser) tellable(questions []*question) *Refusal {
 	}
 	for _, c := range ch.open.wanted {
 		if f := ch.open.found[c]; f != nil && f.measure != nil {
-			return errorKeys.at(-1, c.Name)
+			return errorKeys.At(-1, c.Name)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
 // accuracyQuestions are over tables and columns without a declared release that is cheap enough.
@@ -58,7 +59,7 @@ func TestLeastCost(t *testing.T) {
 		for _, sql := range accuracyQuestions {
 			most := float64(2 + random.IntN(200))
 			c := accuracyContext(t, a, most)
-			statements, refusal := Parse(sql)
+			statements, refusal := parse.Parse(sql)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}
@@ -106,7 +107,7 @@ func TestLeastCost(t *testing.T) {
 // TestLeastCostOfSums: two counters with bounds of their own; one unit less of either share is not enough.
 func TestLeastCostOfSums(t *testing.T) {
 	c := accuracyContext(t, privacy.Pure, 30)
-	statements, _ := Parse(`SELECT sum(kids), count(*) FROM people`)
+	statements, _ := parse.Parse(`SELECT sum(kids), count(*) FROM people`)
 	p, refusal := Build(statements[0], nil, c)
 	if refusal != nil {
 		t.Fatal(refusal)
@@ -147,7 +148,7 @@ func TestAccuracyBuysTheCheapest(t *testing.T) {
 		for i := range n {
 			sql += fmt.Sprintf(", (SELECT count(*) FROM people WHERE age < %d)", 10+i)
 		}
-		statements, _ := Parse(sql)
+		statements, _ := parse.Parse(sql)
 		plan, refusal := Build(statements[0], nil, c)
 		if refusal != nil {
 			t.Fatal(n, refusal.Message)
@@ -174,7 +175,7 @@ func BenchmarkAccuracy(b *testing.B) {
 	p := testPolicy(b)
 	c := testContext(b, p)
 	c.Settings.MaxError = 50
-	statements, _ := Parse(`SELECT kids, count(*) FROM people GROUP BY kids`)
+	statements, _ := parse.Parse(`SELECT kids, count(*) FROM people GROUP BY kids`)
 	for b.Loop() {
 		if _, refusal := Build(statements[0], nil, c); refusal != nil {
 			b.Fatal(refusal)

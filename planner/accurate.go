@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,7 +21,7 @@ type purchase struct {
 
 // accurate picks the ways of all sheets at the least cost for dp.max_error: what she holds where that is exact enough, and
 // of what is to be bought the cheapest together.
-func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
+func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *refuse.Refusal) {
 	ways := make([][]*way, len(sheets))
 	var open []*purchase
 	for _, n := range needs(sheets, ways) {
@@ -44,7 +45,7 @@ func (ch *chooser) accurate(sheets []*sheet) ([][]*way, *Refusal) {
 			p.fresh = w
 		}
 		if p.fresh == nil && len(p.declared) == 0 && stale == nil {
-			return nil, noMechanism.at(-1, "at no cost is it as exact as dp.max_error asks")
+			return nil, noMechanism.At(-1, "at no cost is it as exact as dp.max_error asks")
 		}
 		open = append(open, p)
 	}
@@ -63,7 +64,7 @@ func (n *need) take(w *way) {
 
 // settle buys the cheapest that is exact enough, all questions together. Where that is dearer than dp.epsilon lets a
 // statement be, what she holds of an epoch gone by answers.
-func (ch *chooser) settle(open []*purchase) *Refusal {
+func (ch *chooser) settle(open []*purchase) *refuse.Refusal {
 	ways, cost := ch.cheapest(open)
 	if !cost.Fits(ch.share(1)) {
 		rest := slices.Clone(open)
@@ -175,13 +176,13 @@ func (p *purchase) alone() int64 {
 func sizeOf(c privacy.Cost) int64 { return c.Epsilon.Micro() + c.Rho.Pico() }
 
 // dear refuses what costs more than dp.epsilon allows, with what it would cost.
-func (ch *chooser) dear(cost privacy.Cost) *Refusal {
+func (ch *chooser) dear(cost privacy.Cost) *refuse.Refusal {
 	needed := cost.Epsilon
 	if cost.Rho.Pico() > 0 {
 		needed = epsilonFor(cost.Rho)
 	}
 	most := ch.c.Dataset.Defaults.MaxEpsilon
-	refusal := errorDear.at(-1, ch.aim(), cost.String(), ch.share(1).String())
+	refusal := errorDear.At(-1, ch.aim(), cost.String(), ch.share(1).String())
 	refusal.Hint = "SET dp.epsilon = " + needed.String() + ", or dp.max_error to more."
 	if needed.Micro() > most.Micro() {
 		refusal.Hint = "The policy lets a statement cost ε " + most.String() + " at most: SET dp.max_error to more, or dp.confidence to less."

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -106,7 +107,7 @@ func constantAffine(e *expr) *affine {
 		f.plus.SetInt(days.Mul(days, big.NewInt(microsOfDay)).Add(days, big.NewInt(v.Micros)))
 		f.days, f.month = v.Days != 0, v.Months != 0
 	default:
-		x, ok := ratOf(v)
+		x, ok := derived.RatOf(v)
 		if !ok {
 			return nil
 		}
@@ -176,18 +177,18 @@ func (r affineReader) within(f *affine, t policy.Type) bool {
 	case isInstant(t) || t == policy.IntervalT:
 		most = big.NewInt(mostDays * microsOfDay)
 	default:
-		most = big.NewInt(mostTermMagnitude)
+		most = big.NewInt(derived.MaxMagnitude)
 	}
 	size := new(big.Rat).Abs(f.plus)
 	for _, term := range f.terms {
 		d := r.table.Columns[term.column].Domain
-		digits := domainDigits(d)
-		least, ok := unitsOf(d.Min, digits)
-		last, also := unitsOf(d.Max, digits)
+		digits := derived.DomainDigits(d)
+		least, ok := derived.UnitsOf(d.Min, digits)
+		last, also := derived.UnitsOf(d.Max, digits)
 		if !ok || !also {
 			return false
 		}
-		own := new(big.Rat).SetFrac(maxAbs(least, last), tens(digits))
+		own := new(big.Rat).SetFrac(derived.MaxAbs(least, last), derived.Tens(digits))
 		size.Add(size, own.Mul(own, new(big.Rat).Abs(term.times)))
 	}
 	return size.Cmp(new(big.Rat).SetInt(most)) <= 0
@@ -221,7 +222,7 @@ func (f *affine) plusOf(g *affine) *affine {
 // columns' names, is above 0: so that a - b, b - a + 3 and 2 * a - 2 * b are of one column. Of columns with steps a sum and its
 // negative have other cells, each with its least value and without the one after its largest: there times is above 0, or
 // below where that is turned. It is not ok where the numbers are too large.
-func (f *affine) whole(t *policy.Table, turned bool) (sum ComputedColumn, times *big.Rat, ok bool) {
+func (f *affine) whole(t *policy.Table, turned bool) (sum derived.ComputedColumn, times *big.Rat, ok bool) {
 	terms := slices.Clone(f.terms)
 	slices.SortFunc(terms, func(a, b affineTerm) int { return compareNames(t.Columns[a.column], t.Columns[b.column]) })
 	denominator, divisor := big.NewInt(1), new(big.Int)
@@ -240,10 +241,10 @@ func (f *affine) whole(t *policy.Table, turned bool) (sum ComputedColumn, times 
 	}
 	for i, x := range terms {
 		n := new(big.Int).Quo(numbers[i], divisor)
-		if n.CmpAbs(big.NewInt(mostTermMagnitude)) > 0 {
+		if n.CmpAbs(big.NewInt(derived.MaxMagnitude)) > 0 {
 			return nil, nil, false
 		}
-		sum = append(sum, ComputedTerm{n.Int64(), t.Columns[x.column]})
+		sum = append(sum, derived.ComputedTerm{Times: n.Int64(), Column: t.Columns[x.column]})
 	}
 	return sum, new(big.Rat).SetFrac(divisor, denominator), true
 }
@@ -274,7 +275,7 @@ func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
 		}
 		return policy.Numeric{Coefficient: n, Scale: k.scale}, nil
 	}
-	x, ok := ratOf(row[k.at])
+	x, ok := derived.RatOf(row[k.at])
 	if !ok {
 		return nil, nil
 	}
@@ -287,7 +288,7 @@ func (k ofSum) Eval(row scalar.Row) (policy.Value, error) {
 		}
 	}
 	if k.typ == policy.NumericType {
-		x.Mul(x, new(big.Rat).SetInt(tens(scale)))
+		x.Mul(x, new(big.Rat).SetInt(derived.Tens(scale)))
 	}
 	n := new(big.Int).Quo(x.Num(), x.Denom()) // whole, as the types of the parts have it
 	switch k.typ {

@@ -9,6 +9,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -36,9 +38,9 @@ var moments = wordSet("avg stddev stddev_samp stddev_pop variance var_samp var_p
 var pairs = wordSet("corr covar_pop covar_samp regr_slope regr_intercept regr_r2 regr_count regr_avgx regr_avgy regr_sxx regr_syy regr_sxy")
 
 // moment binds sum, avg, variance and stddev of an argument.
-func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*found, *Refusal) {
+func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*found, *refuse.Refusal) {
 	if !numeric(arg) {
-		return nil, unknownFunction.at(pos, name+"("+arg.Type().Name()+")")
+		return nil, refuse.UnknownFunction.At(pos, name+"("+arg.Type().Name()+")")
 	}
 	present, refusal := g.present(arg, where)
 	if refusal != nil {
@@ -114,7 +116,7 @@ func (g *grouping) moment(name string, arg *expr, where []*expr, pos int) (*foun
 
 // ofConstant binds an aggregate of an argument that is the same number c in each of n rows: sum(c) is c times count(*),
 // avg(c) is c, and there is no variance. The sensitivity is a count's, and so is the noise, times c.
-func (g *grouping) ofConstant(name string, x *value, w *formula, present []*expr, typ policy.Type) (*found, *Refusal) {
+func (g *grouping) ofConstant(name string, x *value, w *formula, present []*expr, typ policy.Type) (*found, *refuse.Refusal) {
 	if name == "sum" {
 		rows := g.q.add(counter{where: present, worth: new(big.Rat).Abs(x.most)})
 		n, c := w.counter(rows), w.written(x)
@@ -131,10 +133,10 @@ func (g *grouping) ofConstant(name string, x *value, w *formula, present []*expr
 }
 
 // pair binds corr, covar_* and regr_* of y and x.
-func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found, *Refusal) {
+func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found, *refuse.Refusal) {
 	for _, e := range []*expr{y, x} {
 		if !numeric(e) || e.form != formColumn {
-			return nil, noAggregate.at(pos, name+" of these arguments")
+			return nil, noAggregate.At(pos, name+" of these arguments")
 		}
 	}
 	present, refusal := g.present(y, where)
@@ -204,13 +206,13 @@ func (g *grouping) pair(name string, y, x *expr, where []*expr, pos int) (*found
 }
 
 // present adds the condition that an argument is not NULL.
-func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *Refusal) {
+func (g *grouping) present(arg *expr, where []*expr) ([]*expr, *refuse.Refusal) {
 	if arg.isConstant() && arg.parameter == 0 && mustConstant(arg) != nil {
 		return where, nil
 	}
 	if len(arg.cols) > 1 && linearOf(arg) != nil { // NULL where one of its columns is
 		for _, at := range arg.cols {
-			var refusal *Refusal
+			var refusal *refuse.Refusal
 			c := g.rows.table.Columns[at]
 			if where, refusal = g.present(columnExpr(at, c.Type, c.Typmod, arg.pos), where); refusal != nil {
 				return nil, refusal
@@ -317,13 +319,13 @@ func (w *formula) constant(x *big.Rat) string {
 }
 
 // found parses the formula.
-func (w *formula) found(text string, typ policy.Type) (*found, *Refusal) {
+func (w *formula) found(text string, typ policy.Type) (*found, *refuse.Refusal) {
 	if w.g.b.params != nil && text != "" {
-		text = "(" + text + ")::" + internalNames[typ]
+		text = "(" + text + ")::" + ast.InternalNames[typ]
 	}
 	tree, err := pg.Parse("SELECT " + text)
 	if err != nil {
-		return nil, unsupported.at(-1, "this aggregate cannot be written")
+		return nil, unsupported.At(-1, "this aggregate cannot be written")
 	}
 	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
 }

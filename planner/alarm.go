@@ -10,6 +10,10 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -64,17 +68,17 @@ func (g *grouping) findAlarms() {
 
 // alarmsIn collects the comparisons of an expression; false: it reads its rows otherwise too.
 func (g *grouping) alarmsIn(n *pg.Node, into map[*pg.Node]*found) bool {
-	if n.GetNode() == nil || !hasAggregate(n) {
+	if n.GetNode() == nil || !ast.HasAggregate(n) {
 		return true
 	}
 	if f := g.alarm(n); f != nil {
 		into[n] = f
 		return true
 	}
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) || hasWindow(n) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) || ast.HasWindow(n) {
 		return false
 	}
-	for _, c := range childrenOf(n) {
+	for _, c := range ast.Children(n) {
 		if !g.alarmsIn(c, into) {
 			return false
 		}
@@ -91,14 +95,14 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || len(e.Name) != 1 {
 		return nil
 	}
-	call, constant, op := e.Lexpr.GetFuncCall(), e.Rexpr, stringsOf(e.Name)[0]
-	if call == nil || !isAggregate(call) {
-		call, constant, op = e.Rexpr.GetFuncCall(), e.Lexpr, mirrored[op]
+	call, constant, op := e.Lexpr.GetFuncCall(), e.Rexpr, ast.Strings(e.Name)[0]
+	if call == nil || !ast.IsAggregate(call) {
+		call, constant, op = e.Rexpr.GetFuncCall(), e.Lexpr, predicate.Mirrored[op]
 	}
-	if call == nil || !isAggregate(call) || call.Over != nil || call.AggDistinct {
+	if call == nil || !ast.IsAggregate(call) || call.Over != nil || call.AggDistinct {
 		return nil
 	}
-	if name, refusal := functionName(call); refusal != nil || name != "count" {
+	if name, refusal := ast.FunctionName(call); refusal != nil || name != "count" {
 		return nil
 	}
 	c, refusal := (&translator{env: g.b.env, params: g.b.params, place: "a comparison"}).expr(constant)
@@ -109,7 +113,7 @@ func (g *grouping) alarm(n *pg.Node) *found {
 	if refusal != nil {
 		return nil
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok || x.Cmp(big.NewRat(mostThreshold, 1)) > 0 || x.Cmp(big.NewRat(-mostThreshold, 1)) < 0 {
 		return nil
 	}
@@ -144,7 +148,7 @@ func (g *grouping) countedWhere(call *pg.FuncCall) ([]*expr, bool) {
 
 // boolAlarm is bool_or: whether a row has it; bool_and and every: whether none has the opposite.
 func (g *grouping) boolAlarm(f *pg.FuncCall) *found {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || !boolAggregates[name] || len(f.Args) != 1 || f.Over != nil || f.AggWithinGroup {
 		return nil
 	}
@@ -173,7 +177,7 @@ var boolAggregates = wordSet("bool_or bool_and every")
 
 // alarmFor is the leaf's column of an alarm, added at first use; not: the opposite is shown.
 func (g *grouping) alarmFor(a alarmed, not bool) *found {
-	canon := "at least " + textOf(a.least) + " where " + whereText(a.where)
+	canon := "at least " + predicate.Text(a.least) + " where " + whereText(a.where)
 	if a.any {
 		canon = "any of " + canon
 	}
@@ -193,7 +197,7 @@ func (g *grouping) alarmFor(a alarmed, not bool) *found {
 }
 
 // alarms makes a sheet for each alarm of each leaf.
-func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
+func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *refuse.Refusal) {
 	for i, sh := range sheets {
 		for n, c := range sh.counters {
 			if c.alarm == nil {
@@ -222,16 +226,16 @@ func (v *sheeter) alarms(sheets []*sheet) (out []*sheet, refusal *Refusal) {
 
 // oneAlarm finds the run that is asked: one of hers on the table that is as exact as asked now and has a yes left, else a new
 // one, which is bought.
-func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	each := s.table.ContributionTo(1)
 	spec, err := mechanisms.NewAlarm(mechanisms.AlarmFor(ch.c.Settings.Alarms, each, share))
 	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
+		return nil, noMechanism.At(-1, err.Error())
 	}
 	question := s.measure("alarm", s.table.Name+s.about())
-	run := &Measure{Kind: "alarms", Name: s.table.Name + "_alarms", Table: s.table, Counters: []Pred{nil}, Spec: spec, Cost: share}
+	run := &Measure{Kind: "alarms", Name: s.table.Name + "_alarms", Table: s.table, Counters: []predicate.Pred{nil}, Spec: spec, Cost: share}
 	for n := 0; ; n++ {
-		b := encodeText(encodeText(nil, "run of alarms"), knownOf(s.table).fingerprint)
+		b := predicate.EncodeText(predicate.EncodeText(nil, "run of alarms"), knownOf(s.table).fingerprint)
 		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, each.Rows), int64(each.Neighbors)), int64(n))
 		run.described, run.Digest = b, sha256.Sum256(b)
 		if ch.c.Holdings == nil {
@@ -244,7 +248,7 @@ func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *Refusal) {
 		h := held[0]
 		if h.Spec.Alarm != nil && spec.Alarm.Cost.Fits(h.Spec.Alarm.Cost) && ch.c.AlarmsLeft != nil && ch.c.AlarmsLeft(h.ID) > 0 {
 			w := &way{measure: run}
-			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+textOf(int64(ch.c.AlarmsLeft(h.ID)))+" of "+textOf(int64(h.Spec.Alarm.Positives))+" yes answers are left")
+			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.c.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(h.Spec.Alarm.Positives))+" yes answers are left")
 			question.Spec = h.Spec
 			w.alarm = &AlarmQuestion{question, s.alarm.threshold(h.Spec, ch.c.Settings.Confidence)}
 			return w, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -87,11 +88,11 @@ type asked struct {
 // questions were answered, with the number of releases bought.
 func spend(t *testing.T, c Context, workload []asked, budget privacy.Cost) (spent privacy.Cost, answered, bought int) {
 	t.Helper()
-	parsed := map[string]Statement{}
+	parsed := map[string]parse.Statement{}
 	for _, q := range workload {
 		s, known := parsed[q.sql]
 		if !known {
-			list, refusal := Parse(q.sql)
+			list, refusal := parse.Parse(q.sql)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}

@@ -5,6 +5,8 @@ import (
 	"math/big"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // value is an argument on its grid.
@@ -33,7 +35,7 @@ func (v *value) isConstant() bool { return v.least.Cmp(v.most) == 0 }
 
 // value puts an argument on its grid: a bare column on one that the database computes, an expression on that of its cells.
 // What is averaged is added up from its middle, be it a column, a product or a sum: avg(2 * a + 3) errs by twice what avg(a) does.
-func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refusal) {
+func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *refuse.Refusal) {
 	largest := u.largest(g.rows.table)
 	key := fmt.Sprint(centred, u, largest, arg.canon)
 	if v := g.values[key]; v != nil {
@@ -44,11 +46,11 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 		c := g.rows.table.Columns[arg.cols[0]]
 		f, ok := factorOf(c, centred, largest)
 		if !ok {
-			return nil, domainMissing.at(pos, c.Name)
+			return nil, domainMissing.At(pos, c.Name)
 		}
 		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
-		v.least, _ = ratOf(c.Domain.Min)
-		v.most, _ = ratOf(c.Domain.Max)
+		v.least, _ = derived.RatOf(c.Domain.Min)
+		v.most, _ = derived.RatOf(c.Domain.Max)
 	} else if t := g.rows.table; !(v.centred && v.linear(t) || v.multiply(t) || !v.centred && v.linear(t)) {
 		if refusal := g.weigh(v); refusal != nil {
 			return nil, refusal
@@ -63,7 +65,7 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *Refu
 }
 
 // weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
-func (g *grouping) weigh(v *value) *Refusal {
+func (g *grouping) weigh(v *value) *refuse.Refusal {
 	t, combinations := g.rows.table, 1
 	if refusal := closed(t, v.arg); refusal != nil {
 		return refusal
@@ -71,7 +73,7 @@ func (g *grouping) weigh(v *value) *Refusal {
 	box, between := newBox(t, g.b.env), false
 	pieces := box.cutFor(v.arg)
 	if pieces == nil {
-		return tooManyCells.at(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
+		return tooManyCells.At(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
 	}
 	sizes := pieces.sizes
 	for _, size := range sizes {
@@ -87,7 +89,7 @@ func (g *grouping) weigh(v *value) *Refusal {
 		}
 		between = between || box.isWide(v.arg)
 		box.env.Work.Step(max(v.arg.nodes, 1))
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if values[at], refusal = box.middle(v.arg); refusal != nil {
 			return refusal
 		}

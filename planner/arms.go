@@ -5,6 +5,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -32,7 +34,7 @@ func (b *binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
 	}
 	names := make([]string, len(arms[0].sel.TargetList))
 	for i, n := range arms[0].sel.TargetList {
-		if names[i] = columnLabel(n.GetResTarget()); i < len(columns) {
+		if names[i] = ast.Label(n.GetResTarget()); i < len(columns) {
 			names[i] = columns[i]
 		}
 	}
@@ -48,7 +50,7 @@ func (b *binder) readArms(sel *pg.SelectStmt) *pg.SelectStmt {
 	inner := contestOf(arms, names, count, sel.LimitCount)
 	b.top = inner
 	return &pg.SelectStmt{TargetList: sel.TargetList, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, FromClause: []*pg.Node{
-		{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: selectNode(inner), Alias: &pg.Alias{Aliasname: alias}}}}}}
+		{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Subquery: ast.Select(inner), Alias: &pg.Alias{Aliasname: alias}}}}}}
 }
 
 // armsOf finds the UNION ALL that a SELECT reads: a sub-query, or its only WITH query.
@@ -57,7 +59,7 @@ func armsOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns []s
 		return nil, "", nil
 	}
 	if sub := sel.FromClause[0].GetRangeSubselect(); sub != nil && sub.Alias != nil && sel.WithClause == nil {
-		return unionAll(sub.Subquery.GetSelectStmt()), sub.Alias.Aliasname, stringsOf(sub.Alias.Colnames)
+		return unionAll(sub.Subquery.GetSelectStmt()), sub.Alias.Aliasname, ast.Strings(sub.Alias.Colnames)
 	}
 	v, w := sel.FromClause[0].GetRangeVar(), sel.WithClause
 	if v == nil || w == nil || w.Recursive || len(w.Ctes) != 1 || v.Schemaname != "" || w.Ctes[0].GetCommonTableExpr().Ctename != v.Relname || len(v.Alias.GetColnames()) > 0 {
@@ -67,7 +69,7 @@ func armsOf(sel *pg.SelectStmt) (union *pg.SelectStmt, alias string, columns []s
 	if alias = v.Relname; v.Alias != nil {
 		alias = v.Alias.Aliasname
 	}
-	return unionAll(c.Ctequery.GetSelectStmt()), alias, stringsOf(c.Aliascolnames)
+	return unionAll(c.Ctequery.GetSelectStmt()), alias, ast.Strings(c.Aliascolnames)
 }
 
 // unionAll returns a UNION ALL that nothing else is done to.
@@ -97,12 +99,12 @@ func readAll(sel *pg.SelectStmt, arms []*arm) ([]*arm, int) {
 	return append(arms, a), at
 }
 
-func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, SameTree) }
+func equalTrees(a, b []*pg.Node) bool { return slices.EqualFunc(a, b, ast.SameTree) }
 
 // readArm reads SELECT constants, count FROM … WHERE …
 func readArm(sel *pg.SelectStmt) (a *arm, count int) {
 	if sel.Op != pg.SetOperation_SETOP_NONE || len(sel.ValuesLists) > 0 || len(sel.GroupClause) > 0 || sel.HavingClause != nil || len(sel.DistinctClause) > 0 ||
-		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || holds(sel.WhereClause, isSubLink) {
+		len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil || sel.WithClause != nil || len(sel.FromClause) == 0 || ast.Holds(sel.WhereClause, isSubLink) {
 		return nil, 0
 	}
 	a, count = &arm{sel: sel, names: make([]*pg.Node, len(sel.TargetList))}, -1
@@ -111,9 +113,9 @@ func readArm(sel *pg.SelectStmt) (a *arm, count int) {
 	}
 	for i, n := range sel.TargetList {
 		val := n.GetResTarget().Val
-		if f := val.GetFuncCall(); f != nil && isAggregate(f) {
-			name, refusal := functionName(f)
-			if count >= 0 || refusal != nil || name != "count" || f.AggDistinct || f.Over != nil || !f.AggStar && len(f.Args) != 1 || holds(val, isSubLink) {
+		if f := val.GetFuncCall(); f != nil && ast.IsAggregate(f) {
+			name, refusal := ast.FunctionName(f)
+			if count >= 0 || refusal != nil || name != "count" || f.AggDistinct || f.Over != nil || !f.AggStar && len(f.Args) != 1 || ast.Holds(val, isSubLink) {
 				return nil, 0
 			}
 			if count = i; f.AggFilter != nil {
@@ -124,7 +126,7 @@ func readArm(sel *pg.SelectStmt) (a *arm, count int) {
 			}
 			continue
 		}
-		if holds(val, func(n *pg.Node) bool { return n.GetColumnRef() != nil || isSubLink(n) || n.GetFuncCall() != nil }) {
+		if ast.Holds(val, func(n *pg.Node) bool { return n.GetColumnRef() != nil || isSubLink(n) || n.GetFuncCall() != nil }) {
 			return nil, 0
 		}
 		a.names[i] = val
@@ -137,13 +139,13 @@ func readArm(sel *pg.SelectStmt) (a *arm, count int) {
 
 // refersTo tells a reference to a column of the sub-query.
 func refersTo(n *pg.Node, name string) bool {
-	fields := stringsOf(n.GetColumnRef().GetFields())
+	fields := ast.Strings(n.GetColumnRef().GetFields())
 	return len(fields) > 0 && len(fields) == len(n.GetColumnRef().Fields) && fields[len(fields)-1] == name
 }
 
 // readsColumn tells whether an expression reads a column of the sub-query, or all of them.
 func readsColumn(n *pg.Node, name string) bool {
-	return holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || isSubLink(n) })
+	return ast.Holds(n, func(n *pg.Node) bool { return isStar(n) || refersTo(n, name) || isSubLink(n) })
 }
 
 // The names of the list that arms become, which no column of a policy has.
@@ -186,17 +188,17 @@ func contestOf(arms []*arm, names []string, count int, limit *pg.Node) *pg.Selec
 	columns = append(columns, pg.MakeStrNode(armPlace), pg.MakeStrNode(armMet))
 	out.GroupClause = append(out.GroupClause, column(armPlace))
 	out.FromClause = append(slices.Clone(arms[0].sel.FromClause), &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: true,
-		Subquery: selectNode(list), Alias: &pg.Alias{Aliasname: armList, Colnames: columns}}}})
+		Subquery: ast.Select(list), Alias: &pg.Alias{Aliasname: armList, Colnames: columns}}}})
 	by := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, Funcformat: pg.CoercionForm_COERCE_EXPLICIT_CALL, Location: -1}}}
 	out.SortClause = []*pg.Node{pg.MakeSortByNode(by, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)}
 	return out
 }
 
 // rowArms are the private rows of a UNION ALL of rows of one table: each row once for each arm that passes it on.
-func (b *binder) rowArms(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+func (b *binder) rowArms(sel *pg.SelectStmt, scope *cte) (*rows, *refuse.Refusal) {
 	var arms []*rows
-	var read func(sel *pg.SelectStmt) (bool, *Refusal)
-	read = func(sel *pg.SelectStmt) (bool, *Refusal) {
+	var read func(sel *pg.SelectStmt) (bool, *refuse.Refusal)
+	read = func(sel *pg.SelectStmt) (bool, *refuse.Refusal) {
 		if union := unionAll(sel); union != nil {
 			if ok, refusal := read(union.Larg); !ok || refusal != nil {
 				return false, refusal

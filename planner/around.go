@@ -3,12 +3,15 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // around says of a name that is not found whether the query around has it: the sub-query is then counted for each row of
 // that query, which is no single question, and what is wrong is not the name.
-func (b *binder) around(refusal *Refusal) *Refusal {
-	if refusal != nil && refusal.ID == unknownFunction.ID && refusal.Hint == unknownFunction.Hint {
+func (b *binder) around(refusal *refuse.Refusal) *refuse.Refusal {
+	if refusal != nil && refusal.ID == refuse.UnknownFunction.ID && refusal.Hint == refuse.UnknownFunction.Hint {
 		return b.otherwiseNamed(refusal)
 	}
 	if refusal == nil || refusal.Position == 0 || refusal.ID != unknownAlias.ID && refusal.ID != unknownColumn.ID {
@@ -17,7 +20,7 @@ func (b *binder) around(refusal *Refusal) *Refusal {
 	words, enclosing := reference(b.top.ProtoReflect(), int32(refusal.Position-1))
 	for _, sel := range enclosing[:max(len(enclosing)-1, 0)] {
 		if len(words) > 0 && b.shows(sel, words, int32(refusal.Position-1)) {
-			return countedAround.at(refusal.Position-1, words[len(words)-1])
+			return countedAround.At(refusal.Position-1, words[len(words)-1])
 		}
 	}
 	return refusal
@@ -25,11 +28,11 @@ func (b *binder) around(refusal *Refusal) *Refusal {
 
 // reference is the column reference at a place, and the SELECTs that it stands in, the outermost first.
 func reference(m protoreflect.Message, place int32) (words []string, enclosing []*pg.SelectStmt) {
-	eachMessage(m, func(m protoreflect.Message) {
+	ast.Each(m, func(m protoreflect.Message) {
 		switch v := m.Interface().(type) {
 		case *pg.ColumnRef:
 			if v.Location == place && len(v.Fields) > 0 && v.Fields[len(v.Fields)-1].GetAStar() == nil {
-				words = stringsOf(v.Fields)
+				words = ast.Strings(v.Fields)
 			}
 		case *pg.SelectStmt:
 			if holdsPlace(v, place) {
@@ -41,7 +44,7 @@ func reference(m protoreflect.Message, place int32) (words []string, enclosing [
 }
 
 func holdsPlace(sel *pg.SelectStmt, place int32) (held bool) {
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*pg.ColumnRef); ok {
 			held = held || c.Location == place
 		}
@@ -78,7 +81,7 @@ func (b *binder) shows(sel *pg.SelectStmt, words []string, place int32) (shown b
 			shown = shown || t != nil && t.Column(column) != nil
 		}
 		for _, target := range sub.GetSubquery().GetSelectStmt().GetTargetList() {
-			shown = shown || columnLabel(target.GetResTarget()) == column
+			shown = shown || ast.Label(target.GetResTarget()) == column
 		}
 	}
 	for _, n := range sel.FromClause {
@@ -99,8 +102,8 @@ var otherNames = map[string]string{
 }
 
 // otherwiseNamed says what PostgreSQL calls a function that it does not know by the name of another database.
-func (b *binder) otherwiseNamed(refusal *Refusal) *Refusal {
-	eachMessage(b.top.ProtoReflect(), func(m protoreflect.Message) {
+func (b *binder) otherwiseNamed(refusal *refuse.Refusal) *refuse.Refusal {
+	ast.Each(b.top.ProtoReflect(), func(m protoreflect.Message) {
 		f, ok := m.Interface().(*pg.FuncCall)
 		if !ok || int(f.Location) != refusal.Position-1 || len(f.Funcname) != 1 {
 			return

@@ -1,6 +1,10 @@
 package planner
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/parse"
+)
 
 // TestNamesOfTheQueryAround: a sub-query that is counted for each row of the query around it is refused for that, not for
 // an unknown name; names that are nowhere stay unknown.
@@ -23,7 +27,7 @@ func TestNamesOfTheQueryAround(t *testing.T) {
 		{"SELECT count(*) FROM visits WHERE ward < ANY (SELECT code FROM regions)", "subquery-on-rows"},
 		{"SELECT count(*) FROM visits WHERE ward = ALL (SELECT code FROM regions)", "subquery-on-rows"},
 	} {
-		statements, refusal := Parse(q.sql)
+		statements, refusal := parse.Parse(q.sql)
 		if refusal != nil {
 			t.Fatalf("%s: %v", q.sql, refusal)
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -92,7 +93,7 @@ type axes struct {
 }
 
 // newAxes makes the axes for conditions and for the parts of releases; nil: there would be too many runs or atoms.
-func newAxes(t *policy.Table, conditions []Pred, parts []*ofPart) *axes {
+func newAxes(t *policy.Table, conditions []predicate.Pred, parts []*ofPart) *axes {
 	x := &axes{table: t, byColumn: map[*policy.Column]int{}}
 	for _, p := range conditions {
 		if !x.constants(p) {
@@ -146,39 +147,39 @@ func (x *axes) of(c *policy.Column) *axis {
 }
 
 // constants collects the constants of a condition; false: it compares columns with each other, or too many constants.
-func (x *axes) constants(p Pred) bool {
+func (x *axes) constants(p predicate.Pred) bool {
 	switch p := p.(type) {
-	case AllOf:
-		return !slices.ContainsFunc(p, func(q Pred) bool { return !x.constants(q) })
-	case AnyOf:
-		return !slices.ContainsFunc(p, func(q Pred) bool { return !x.constants(q) })
-	case InCells:
+	case predicate.AllOf:
+		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
+	case predicate.AnyOf:
+		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !x.constants(q) })
+	case predicate.InCells:
 		x.of(p.Column)
-	case Compare:
+	case predicate.Compare:
 		a := x.of(p.Column)
 		i, known := slices.BinarySearchFunc(a.constants, p.Value, func(v, w policy.Value) int { return scalar.Compare(p.Column.Type, v, w) })
 		if !known {
 			a.constants = slices.Insert(a.constants, i, p.Value)
 		}
 		return len(a.constants) <= mostConstants
-	case Between:
+	case predicate.Between:
 		return false
 	}
 	return true
 }
 
 // eachCells visits the spans of all InCells of a condition.
-func (x *axes) eachCells(p Pred, visit func(*axis, mechanisms.Span)) {
+func (x *axes) eachCells(p predicate.Pred, visit func(*axis, mechanisms.Span)) {
 	switch p := p.(type) {
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			x.eachCells(q, visit)
 		}
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			x.eachCells(q, visit)
 		}
-	case InCells:
+	case predicate.InCells:
 		for _, s := range p.Spans {
 			visit(x.of(p.Column), s)
 		}
@@ -186,7 +187,7 @@ func (x *axes) eachCells(p Pred, visit func(*axis, mechanisms.Span)) {
 }
 
 // blocked puts the runs into blocks.
-func (x *axes) blocked(conditions []Pred, parts []*ofPart) *axes {
+func (x *axes) blocked(conditions []predicate.Pred, parts []*ofPart) *axes {
 	for _, a := range x.list {
 		if len(a.cuts) > mostCuts {
 			return nil
@@ -218,50 +219,50 @@ func (x *axes) blocked(conditions []Pred, parts []*ofPart) *axes {
 }
 
 // splitBy splits blocks where some part of a condition changes.
-func (x *axes) splitBy(p Pred) {
+func (x *axes) splitBy(p predicate.Pred) {
 	switch p := p.(type) {
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			x.splitBy(q)
 		}
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			x.splitBy(q)
 		}
-	case InCells, Compare:
+	case predicate.InCells, predicate.Compare:
 		var a *axis
-		if in, ok := p.(InCells); ok {
+		if in, ok := p.(predicate.InCells); ok {
 			a = x.of(in.Column)
 		} else {
-			a = x.of(p.(Compare).Column)
+			a = x.of(p.(predicate.Compare).Column)
 		}
 		a.split(func(run int) bool { return x.holds(p, func(*axis) int { return a.cuts[run] }) })
 	}
 }
 
 // holds evaluates a condition at a place of each axis.
-func (x *axes) holds(p Pred, place func(*axis) int) bool {
+func (x *axes) holds(p predicate.Pred, place func(*axis) int) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			if !x.holds(q, place) {
 				return false
 			}
 		}
 		return true
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			if x.holds(q, place) {
 				return true
 			}
 		}
 		return false
-	case InCells:
+	case predicate.InCells:
 		a := x.of(p.Column)
-		return inSpans(p.Spans, place(a)/a.per)
-	case Compare:
+		return predicate.Contains(p.Spans, place(a)/a.per)
+	case predicate.Compare:
 		a := x.of(p.Column)
 		at, _ := a.place(p.Value)
 		d := place(a) - at

@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // additive asks for counts and sums: for counters side by side, or by combination of their conditions; and for each
 // grouping set by itself, or for some whose cells others add up. What has the least expected error is taken.
-func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
-	form := func(keys set) (*ask, *Refusal) { return v.plain(sh.question, keys, counters) }
+func (v *sheeter) additive(sh *sheet, counters []int) *refuse.Refusal {
+	form := func(keys set) (*ask, *refuse.Refusal) { return v.plain(sh.question, keys, counters) }
 	best, refusal := v.based(sh, form)
 	if refusal != nil {
 		return refusal
@@ -23,11 +24,11 @@ func (v *sheeter) additive(sh *sheet, counters []int) *Refusal {
 		return nil
 	}
 	if conditional(sh.question, counters) {
-		form = func(keys set) (*ask, *Refusal) {
+		form = func(keys set) (*ask, *refuse.Refusal) {
 			if a := v.split(sh.question, keys, counters); a != nil {
 				return a, nil
 			}
-			return nil, noMechanism.at(-1, "conditions")
+			return nil, noMechanism.At(-1, "conditions")
 		}
 		if other, refusal := v.based(sh, form); refusal == nil && v.preferred(other, best) {
 			best = other
@@ -57,7 +58,7 @@ const sumsClearlyWorse = 1.25
 
 // based chooses the sets that are asked for; the others are read from the one of these with the fewest cells. The sets
 // that no other contains are asked for; then, one by one, the one that lowers the error most.
-func (v *sheeter) based(sh *sheet, form func(set) (*ask, *Refusal)) ([]*ask, *Refusal) {
+func (v *sheeter) based(sh *sheet, form func(set) (*ask, *refuse.Refusal)) ([]*ask, *refuse.Refusal) {
 	made := map[int]*ask{}
 	var bases, rest []int
 	for s, keys := range sh.sets {
@@ -69,7 +70,7 @@ func (v *sheeter) based(sh *sheet, form func(set) (*ask, *Refusal)) ([]*ask, *Re
 			}
 			continue
 		}
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if made[s], refusal = form(keys); refusal != nil {
 			return nil, refusal
 		}
@@ -80,7 +81,7 @@ func (v *sheeter) based(sh *sheet, form func(set) (*ask, *Refusal)) ([]*ask, *Re
 		next, found := -1, best
 		for i, s := range rest {
 			if made[s] == nil {
-				var refusal *Refusal
+				var refusal *refuse.Refusal
 				if made[s], refusal = form(sh.sets[s]); refusal != nil {
 					return nil, refusal
 				}

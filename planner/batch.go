@@ -9,6 +9,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -26,8 +29,8 @@ type Batch struct {
 
 // BatchStatement is what becomes of one statement of a batch.
 type BatchStatement struct {
-	Refusal   *Refusal // why it is not part of the batch
-	Measures  []int    // that its counts are read from
+	Refusal   *refuse.Refusal // why it is not part of the batch
+	Measures  []int           // that its counts are read from
 	Values    int
 	Sums      bool    // sums besides, of which nothing is told
 	RMSE      float64 // of its values; of a choice nothing is known before the data
@@ -45,7 +48,7 @@ type BatchStrategy struct {
 
 // BatchItem is a statement of a batch, with the settings of the session that asks it.
 type BatchItem struct {
-	Statement Statement
+	Statement parse.Statement
 	Settings  Settings
 }
 
@@ -94,7 +97,7 @@ func (b *Batch) readColumns(a *workAsk) {
 		columns, _ := a.columns()
 		for _, c := range columns {
 			if c.Table == t && c.Domain != nil && c.Domain.Ordered() {
-				b.Columns = with(b.Columns, c)
+				b.Columns = predicate.WithColumn(b.Columns, c)
 			}
 		}
 	}

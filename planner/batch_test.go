@@ -8,13 +8,14 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 func parsedAll(t testing.TB, c Context, text string) (items []BatchItem) {
 	t.Helper()
-	list, refusal := Parse(text)
+	list, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

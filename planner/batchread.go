@@ -6,6 +6,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -37,23 +40,23 @@ func (a *workAsk) wholly() bool {
 }
 
 // asksOf lists what a statement asks for, or why it cannot be part of a workload.
-func asksOf(s Statement, at int, c Context) (asks []*workAsk, refusal *Refusal) {
+func asksOf(s parse.Statement, at int, c Context) (asks []*workAsk, refusal *refuse.Refusal) {
 	c.Work = nil // of the statement alone
 	c = c.limited()
 	defer c.stopped(&refusal)
-	if s.Kind != KindSelect {
-		return nil, otherKind.at(-1, verbOf(s.Text))
+	if s.Kind != parse.KindSelect {
+		return nil, s.NotSelect()
 	}
 	b := newBinder(c, &parameters{values: []policy.Value{}, types: s.ParamTypes})
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}, tables: map[*policy.Table]*policy.Table{}}
-	b.open, b.text, b.top = o, s.Text, s.node.GetSelectStmt()
+	b.open, b.text, b.top = o, s.Text, s.Select()
 	if _, _, refusal = b.bind(b.top); refusal != nil {
-		return nil, s.placed(refusal)
+		return nil, s.Placed(refusal)
 	}
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	sheets, chosen, refusal := (&sheeter{b: b, notes: new(notes), ch: ch, setBySet: true}).sheets()
 	if refusal != nil {
-		return nil, s.placed(refusal)
+		return nil, s.Placed(refusal)
 	}
 	for _, sh := range sheets {
 		for _, a := range sh.asks {
@@ -106,7 +109,7 @@ func (a *workAsk) errorAlone(r workRow, variances []float64) float64 {
 func variances(spec mechanisms.Spec, confidence mechanisms.Confidence) []float64 {
 	list := make([]float64, spec.Counters)
 	for c := range list {
-		list[c] = spec.Only(c).Errors(confidence).Variance(span(0))
+		list[c] = spec.Only(c).Errors(confidence).Variance(predicate.One(0))
 	}
 	return list
 }

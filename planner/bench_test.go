@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 func BenchmarkBuildHeld(b *testing.B) {
 	c := testContext(b, testPolicy(b))
 	c.Settings.Epsilon = epsilon(b, "0.5")
-	statements, refusal := Parse("SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2")
+	statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE age BETWEEN $1 AND $2")
 	if refusal != nil {
 		b.Fatal(refusal)
 	}
@@ -36,7 +37,7 @@ func BenchmarkBuildHeld(b *testing.B) {
 
 func BenchmarkBuildFresh(b *testing.B) {
 	c := testContext(b, testPolicy(b))
-	statements, _ := Parse("SELECT sex, count(*) FROM people WHERE hired >= '2020-01-01' GROUP BY sex")
+	statements, _ := parse.Parse("SELECT sex, count(*) FROM people WHERE hired >= '2020-01-01' GROUP BY sex")
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, refusal := Build(statements[0], nil, c); refusal != nil {
@@ -47,7 +48,7 @@ func BenchmarkBuildFresh(b *testing.B) {
 
 func BenchmarkParse(b *testing.B) {
 	for b.Loop() {
-		if _, refusal := Parse("SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40"); refusal != nil {
+		if _, refusal := parse.Parse("SELECT count(*) FROM people WHERE age BETWEEN 30 AND 40"); refusal != nil {
 			b.Fatal(refusal)
 		}
 	}
@@ -76,7 +77,7 @@ func manyHeld(b testing.TB, static bool, most int) Context {
 		case 1:
 			sql = fmt.Sprintf("SELECT kids, active, count(*) FROM people WHERE age >= %d AND hired < date '2000-01-01' + %d GROUP BY kids, active", r.Intn(100), from)
 		}
-		statements, refusal := Parse(sql)
+		statements, refusal := parse.Parse(sql)
 		if refusal != nil {
 			b.Fatal(refusal)
 		}
@@ -131,9 +132,9 @@ func BenchmarkTenThousandHeld(b *testing.B) {
 				buyOne(b, c, "SELECT kids, count(*) FROM people GROUP BY kids")
 				c.Settings.Epsilon = epsilon(b, "0.01")
 			}
-			parsed := make([]Statement, 4096) // more than are planned: nothing is remembered
+			parsed := make([]parse.Statement, 4096) // more than are planned: nothing is remembered
 			for i := range parsed {
-				statements, refusal := Parse(of.sql(i))
+				statements, refusal := parse.Parse(of.sql(i))
 				if refusal != nil {
 					b.Fatal(refusal)
 				}
@@ -167,7 +168,7 @@ func processorTime() time.Duration {
 
 func buyOne(b *testing.B, c Context, sql string) {
 	b.Helper()
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		b.Fatal(refusal)
 	}

@@ -61,7 +61,7 @@ func TestBenchPlanning(t *testing.T) {
 
 // planningOf is the median time to plan a statement, and what it allocates. The first plan reads what is held.
 func planningOf(t *testing.T, c Context, sql string) string {
-	s := parse(t, sql)[0]
+	s := parsedText(t, sql)[0]
 	var times []time.Duration
 	var before, after runtime.MemStats
 	for n := range 12 {

@@ -5,6 +5,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -47,7 +49,7 @@ func (s *cte) find(name string) *cte {
 }
 
 // with adds the WITH queries of a SELECT to those in sight.
-func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
+func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *refuse.Refusal) {
 	w := sel.WithClause
 	if w == nil {
 		return scope, nil
@@ -61,10 +63,10 @@ func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
 		c := n.GetCommonTableExpr()
 		query := c.Ctequery.GetSelectStmt()
 		if isLeafName(c.Ctename) {
-			return nil, construct.at(int(c.Location), "a WITH query of the name "+c.Ctename)
+			return nil, refuse.Construct.At(int(c.Location), "a WITH query of the name "+c.Ctename)
 		}
 		if query == nil {
-			return nil, writes.at(int(c.Location), "a statement in WITH that changes data")
+			return nil, refuse.Writes.At(int(c.Location), "a statement in WITH that changes data")
 		}
 		r, refusal := b.selectRows(query, scope)
 		if refusal != nil {
@@ -81,7 +83,7 @@ func (b *binder) with(sel *pg.SelectStmt, scope *cte) (*cte, *Refusal) {
 }
 
 // fromRows returns the private rows that a FROM clause is, or nil when it reads released tables alone.
-func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *refuse.Refusal) {
 	var found *rows
 	var others []*pg.Node
 	for _, n := range sel.FromClause {
@@ -103,7 +105,7 @@ func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 		return nil, nil
 	}
 	for _, n := range others {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if found, refusal = b.lookUp(found, n, scope, joining{quals: joinNodes(sel.WhereClause), fromWhere: true, pos: found.pos}); refusal != nil {
 			return nil, refusal
 		}
@@ -113,14 +115,14 @@ func (b *binder) fromRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 	return &out, nil
 }
 
-func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *Refusal) {
+func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *refuse.Refusal) {
 	switch v := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
 		return b.namedRows(v.RangeVar, scope)
 	case *pg.Node_RangeSubselect:
 		query := v.RangeSubselect.Subquery.GetSelectStmt()
 		if query == nil {
-			return nil, construct.at(-1, "this sub-query")
+			return nil, refuse.Construct.At(-1, "this sub-query")
 		}
 		r, refusal := b.selectRows(query, scope)
 		if r == nil || refusal != nil {
@@ -132,14 +134,14 @@ func (b *binder) itemRows(n *pg.Node, scope *cte) (*rows, *Refusal) {
 	case *pg.Node_RangeTableSample:
 		r, refusal := b.itemRows(v.RangeTableSample.Relation, scope)
 		if r != nil && refusal == nil {
-			refusal = limitedRows.at(r.pos, "TABLESAMPLE")
+			refusal = limitedRows.At(r.pos, "TABLESAMPLE")
 		}
 		return nil, refusal
 	}
 	return nil, nil
 }
 
-func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
+func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *refuse.Refusal) {
 	if v.Schemaname == "" {
 		if c := scope.find(v.Relname); c != nil {
 			if c.rows == nil {
@@ -165,7 +167,7 @@ func (b *binder) namedRows(v *pg.RangeVar, scope *cte) (*rows, *Refusal) {
 }
 
 // selectRows returns the private rows that a SELECT without aggregation passes on, nil when it does not pass on any.
-func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
+func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *refuse.Refusal) {
 	scope, refusal := b.with(sel, scope)
 	if refusal != nil {
 		return nil, refusal
@@ -180,7 +182,7 @@ func (b *binder) selectRows(sel *pg.SelectStmt, scope *cte) (*rows, *Refusal) {
 				return nil, refusal
 			}
 			if r != nil {
-				return nil, rowsCombined.at(r.pos, setOperation(sel.Op))
+				return nil, rowsCombined.At(r.pos, setOperation(sel.Op))
 			}
 		}
 		return nil, nil
@@ -211,7 +213,7 @@ func isGrouped(sel *pg.SelectStmt) bool {
 		return true
 	}
 	for _, t := range append(append([]*pg.Node{}, sel.TargetList...), sel.SortClause...) {
-		if hasAggregate(t) {
+		if ast.HasAggregate(t) {
 			return true
 		}
 	}
@@ -229,7 +231,7 @@ func isDistinctOn(sel *pg.SelectStmt) bool {
 
 // project narrows and renames rows as a SELECT without aggregation does. What would pick rows by order, number or chance
 // has no place below a leaf (privacy rule 15).
-func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Refusal) {
+func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *refuse.Refusal) {
 	if refusal := b.rowPickers(sel, below); refusal != nil {
 		return nil, refusal
 	}
@@ -267,22 +269,22 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 		if parts != nil {
 			continue
 		}
-		if hasWindow(target.Val) {
-			return nil, windowOnRows.at(locationOf(target.Val))
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
 		}
 		k, refusal := source.keyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if k != nil {
-			out.keys = append(out.keys, key{columnLabel(target), k.column, k.present})
+			out.keys = append(out.keys, key{ast.Label(target), k.column, k.present})
 		}
 		e, refusal := t.expr(target.Val)
 		if refusal != nil && (k == nil || refusal.ID != keyOnly.ID) {
 			return nil, refusal
 		}
 		if refusal == nil {
-			out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+			out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 		}
 	}
 	out.table, out.where, out.equal, out.kept = source.table, where, source.equal, source.kept
@@ -294,10 +296,10 @@ func (b *binder) project(sel *pg.SelectStmt, from *rows, below bool) (*rows, *Re
 // further column.
 func (b *binder) overRows(r *rows, place string) *translator {
 	t := b.settles(b.overKeys(r, place), r)
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			if r.fan != nil || r.met {
-				return nil, candidateRows.at(int(s.Location), "asked for what their unit has elsewhere")
+				return nil, candidateRows.At(int(s.Location), "asked for what their unit has elsewhere")
 			}
 			if e, refusal := b.listed(r, s); e != nil || refusal != nil {
 				return e, refusal
@@ -315,20 +317,20 @@ func (b *binder) overKeys(r *rows, place string) *translator {
 }
 
 // rowPickers refuses clauses that choose among private rows.
-func (b *binder) rowPickers(sel *pg.SelectStmt, below bool) *Refusal {
+func (b *binder) rowPickers(sel *pg.SelectStmt, below bool) *refuse.Refusal {
 	switch {
 	case sel.IntoClause != nil:
-		return intoTable.at(-1)
+		return refuse.IntoTable.At(-1)
 	case len(sel.LockingClause) > 0:
-		return rowLocks.at(-1, lockName(sel.LockingClause[0]))
+		return refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
 	case !below:
 		return nil
 	case isDistinctOn(sel):
-		return limitedRows.at(locationOf(sel.DistinctClause[0]), "DISTINCT ON")
+		return limitedRows.At(ast.Location(sel.DistinctClause[0]), "DISTINCT ON")
 	case sel.LimitCount != nil && !isZero(sel.LimitCount) && !isNoLimit(sel.LimitCount):
-		return limitedRows.at(locationOf(sel.LimitCount), "LIMIT")
+		return limitedRows.At(ast.Location(sel.LimitCount), "LIMIT")
 	case sel.LimitOffset != nil && !isZero(sel.LimitOffset) && !isNoLimit(sel.LimitOffset):
-		return limitedRows.at(locationOf(sel.LimitOffset), "OFFSET")
+		return limitedRows.At(ast.Location(sel.LimitOffset), "OFFSET")
 	}
 	return nil
 }
@@ -354,15 +356,15 @@ func isZero(n *pg.Node) bool {
 func isNoLimit(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
 
 // star tells the relations that * and alias.* stand for; nil for any other target.
-func (r *rows) star(target *pg.ResTarget) ([]relation, *Refusal) {
+func (r *rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 	ref := target.Val.GetColumnRef()
 	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
 		return nil, nil
 	}
-	words := stringsOf(ref.Fields)
+	words := ast.Strings(ref.Fields)
 	parts := r.named(words)
 	if len(parts) == 0 {
-		return nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
+		return nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
 	}
 	return parts, nil
 }

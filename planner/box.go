@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -89,7 +92,7 @@ func innerOf(d *policy.Domain, cell int, last policy.Value) policy.Value {
 }
 
 // value evaluates e on the box; steady is false when e is not constant on it, as far as the planner can tell.
-func (b *box) value(e *expr) (v policy.Value, steady bool, refusal *Refusal) {
+func (b *box) value(e *expr) (v policy.Value, steady bool, refusal *refuse.Refusal) {
 	b.env.Work.Step(max(e.nodes, 1))
 	if refusal = b.unknown(e); refusal != nil {
 		return nil, false, refusal
@@ -112,7 +115,7 @@ func (b *box) isWide(e *expr) bool {
 
 // steady tells whether e is constant on the box: it reads only columns of single values, or is monotone and equal at both
 // ends, or is made of steady parts, or is a field of a date, or several as text, whose unit is steady.
-func (b *box) steady(e *expr) (bool, *Refusal) {
+func (b *box) steady(e *expr) (bool, *refuse.Refusal) {
 	if !b.isWide(e) {
 		return true, nil
 	}
@@ -148,7 +151,7 @@ func (b *box) steady(e *expr) (bool, *Refusal) {
 	return b.allSteady(e.args)
 }
 
-func (b *box) allSteady(list []*expr) (bool, *Refusal) {
+func (b *box) allSteady(list []*expr) (bool, *refuse.Refusal) {
 	for _, a := range list {
 		if ok, refusal := b.steady(a); !ok || refusal != nil {
 			return false, refusal
@@ -210,19 +213,19 @@ func same(t policy.Type, a, b policy.Value) bool {
 }
 
 // unsteady refuses an expression that varies within the steps of a column.
-func (b *box) unsteady(e *expr) *Refusal {
+func (b *box) unsteady(e *expr) *refuse.Refusal {
 	for _, c := range e.cols {
 		if column := b.table.Columns[c]; !column.Domain.Single() {
-			return offGrid.at(e.pos, column.Name, stepOf(column))
+			return offGrid.At(e.pos, column.Name, stepOf(column))
 		}
 	}
-	return offGrid.at(e.pos, "?", "?")
+	return offGrid.At(e.pos, "?", "?")
 }
 
 // stepOf writes the step of a column for people.
 func stepOf(c *policy.Column) string {
 	d := c.Domain
-	if step, ok := d.Min.(int64); ok && len(operandsOf(c)) > 0 && isInstant(operandsOf(c)[0].Type) { // of microseconds
+	if step, ok := d.Min.(int64); ok && len(derived.OperandsOf(c)) > 0 && isInstant(derived.OperandsOf(c)[0].Type) { // of microseconds
 		return stepText(&policy.Domain{Type: policy.TimestampT, Min: policy.Timestamp(step), Max: policy.Timestamp(d.Max.(int64)), Step: d.Step})
 	}
 	return stepText(d)
@@ -243,16 +246,16 @@ func stepText(d *policy.Domain) string {
 			}
 		}
 	case int64:
-		return textOf(d.Step.Whole)
+		return predicate.Text(d.Step.Whole)
 	}
-	return textOf(canonicalValue(d.Step.Decimal))
+	return predicate.Text(predicate.CanonicalValue(d.Step.Decimal))
 }
 
 func plural(n int64, unit string) string {
 	if n == 1 {
 		return "1 " + unit
 	}
-	return textOf(n) + " " + unit + "s"
+	return predicate.Text(n) + " " + unit + "s"
 }
 
 // spansOf collects cells that come in order into spans.

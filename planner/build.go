@@ -3,8 +3,6 @@ package planner
 import (
 	"time"
 
-	pg "github.com/pganalyze/pg_query_go/v6"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -70,94 +68,6 @@ type Holding struct {
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
 }
-
-// Statement is one parsed statement of a message. The zero value is invalid.
-type Statement struct {
-	Kind StatementKind
-	Text string // as written, without the separating semicolon
-	From int    // where the statement begins in the text of the message, in bytes
-
-	Name      string   // Set, Show, Reset: the variable in lower case, "all"; "transaction", "session characteristics"; Discard: what; Close: empty is ALL
-	Values    []string // Set: its values; Begin, and Set of a transaction's modes: name, value, name, value, …
-	Default   bool     // Set … TO DEFAULT
-	Local     bool     // Set LOCAL
-	Prepared  string   // Deallocate: empty is ALL; Prepare, Execute
-	Savepoint string   // Savepoint, ReleaseSavepoint, RollbackTo
-	Chain     bool     // Commit and Rollback AND CHAIN
-	Explain   *Explain // Explain: what is explained, and how
-
-	Inner         *Statement // Copy, Declare, Prepare: the Select that it holds
-	Copy          *Copy      // Copy: how its rows are written
-	Cursor        *Cursor    // Declare
-	Fetch         *Fetch     // Fetch
-	ArgumentCount int        // Execute
-
-	Assignments []Assignment // Select: what it sets
-	Acts        []Act        // Select: what it does besides
-
-	// ParamTypes are the types of the parameters as the client gave them or Describe told them; may be nil, 0 is unknown.
-	ParamTypes []policy.Type
-
-	source  string   // the text of the whole message: locations in node count its bytes
-	written string   // as the analyst wrote it, where Text is a translation; else empty
-	node    *pg.Node // shared between plans, never changed
-	refusal *Refusal // Other: why
-}
-
-// Explain is an EXPLAIN: ANALYZE is accepted and changes nothing, since EXPLAIN never runs anything.
-type Explain struct {
-	Statement Statement // a Select, or an Execute, which stands for one
-	JSON      bool
-	Analyze   bool
-
-	Alternatives bool // show every way that was weighed
-	NoSQL        bool // leave out the SQL that would run, which is long
-}
-
-// Refuse is why a statement of KindOther is not run.
-func Refuse(s Statement) *Refusal { return s.refusal }
-
-// StatementKind says what a session must do with a statement.
-type StatementKind uint8
-
-// The statement kinds. The zero value is invalid.
-const (
-	KindSelect StatementKind = 1 + iota
-	KindExplain
-	KindSet
-	KindShow
-	KindReset
-	KindDiscard
-	KindDeallocate
-	KindBegin
-	KindCommit
-	KindRollback
-	KindSavepoint
-	KindReleaseSavepoint
-	KindRollbackTo
-	KindOther   // parsed, but never possible here: planner.Refuse gives the refusal
-	KindNothing // accepted, and nothing to do: LISTEN, UNLISTEN; Name is the command tag
-	KindCopy    // TO STDOUT
-	KindDeclare
-	KindFetch // and MOVE
-	KindClose
-	KindPrepare
-	KindExecute
-)
-
-// Refusal is why a statement is not answered. Nothing was charged and nothing was sent to the database.
-type Refusal struct {
-	ID       string // of the catalogue: "unknown-column"
-	SQLState string
-	Message  string
-	Detail   string
-	Hint     string
-	Position int // 1-based character position in the statement's text, 0: none
-
-	named []namedValue // constants that the statement is bound again with
-}
-
-func (r *Refusal) Error() string { return r.Message }
 
 // Description is what a client may know of a statement before it runs.
 type Description struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -49,7 +50,7 @@ func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
 	open, last := stock.rented()
 	for _, r := range open {
 		for _, c := range r.columns {
-			list[1].columns = with(list[1].columns[:len(list[1].columns):len(list[1].columns)], c)
+			list[1].columns = predicate.WithColumn(list[1].columns[:len(list[1].columns):len(list[1].columns)], c)
 		}
 	}
 	if len(list[1].columns) == len(columns) {

@@ -3,6 +3,8 @@ package planner
 import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // A question has several answers before there is any data: what she holds, a declared release, a release of her own, a
@@ -22,7 +24,7 @@ type asking struct {
 	looked   bool
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
-	refusal  *Refusal        // why nothing that comes after a source may answer it
+	refusal  *refuse.Refusal // why nothing that comes after a source may answer it
 }
 
 // candidate is one way to answer a question.
@@ -55,7 +57,7 @@ func least(list []candidate) *candidate {
 }
 
 // asking is what the sources are asked.
-func (ch *chooser) asking(s *solved, share privacy.Cost) (*asking, *Refusal) {
+func (ch *chooser) asking(s *solved, share privacy.Cost) (*asking, *refuse.Refusal) {
 	q := &asking{solved: s, share: share}
 	var err error
 	if s.chosen != nil {
@@ -66,13 +68,13 @@ func (ch *chooser) asking(s *solved, share privacy.Cost) (*asking, *Refusal) {
 		q.fresh, err = s.fresh(share)
 	}
 	if err != nil {
-		return nil, noMechanism.at(-1, err.Error())
+		return nil, noMechanism.At(-1, err.Error())
 	}
 	return q, nil
 }
 
 // oneCounted picks the way of one question that counts or adds up.
-func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	q, refusal := ch.asking(s, share)
 	if refusal != nil {
 		return nil, refusal
@@ -88,7 +90,7 @@ func (ch *chooser) oneCounted(s *solved, share privacy.Cost) (*way, *Refusal) {
 			return nil, q.refusal
 		}
 	}
-	return nil, noMechanism.at(-1, "nothing answers this")
+	return nil, noMechanism.At(-1, "nothing answers this")
 }
 
 // freshly counts afresh.
@@ -161,7 +163,7 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 	seen := map[string]bool{}
 	for i, c := range all {
 		m := c.way.measure
-		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + textOf(m.HeldID)
+		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
 		if seen[name] {
 			continue
 		}

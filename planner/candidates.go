@@ -5,6 +5,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -33,22 +36,22 @@ const mostCandidates = 1 << 10
 const virtualColumn = 1 << 20
 
 // meet joins private rows with a public list.
-func (b *binder) meet(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
+func (b *binder) meet(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *refuse.Refusal) {
 	list, refusal := b.candidatesOf(from, n, scope)
 	if refusal != nil {
 		return nil, refusal
 	}
 	switch {
 	case list == nil:
-		return nil, privateJoin.at(j.pos, from.table.Name)
+		return nil, privateJoin.At(j.pos, from.table.Name)
 	case from.fan != nil:
-		return nil, candidateRows.at(j.pos, "joined with a second list")
+		return nil, candidateRows.At(j.pos, "joined with a second list")
 	case j.outer:
-		return nil, outerCondition.at(j.pos)
+		return nil, outerCondition.At(j.pos)
 	case len(j.using) > 0:
-		return nil, candidateRows.at(j.pos, "joined by USING")
+		return nil, candidateRows.At(j.pos, "joined by USING")
 	case slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == list.alias }):
-		return nil, duplicateAlias.at(j.pos, list.alias)
+		return nil, duplicateAlias.At(j.pos, list.alias)
 	}
 	out := *from
 	out.fan, list.at = list, len(from.names)
@@ -86,9 +89,9 @@ func (r *rows) meeting(candidate int) *rows {
 
 // candidatesOf reads a public list: a public table, VALUES, generate_series or unnest of constants, or a projection of
 // one. Nil: it is none of them. From is nil where the list may not read private rows.
-func (b *binder) candidatesOf(from *rows, n *pg.Node, scope *cte) (*candidates, *Refusal) {
+func (b *binder) candidatesOf(from *rows, n *pg.Node, scope *cte) (*candidates, *refuse.Refusal) {
 	var list *candidates
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	var alias *pg.Alias
 	switch v := n.GetNode().(type) {
 	case *pg.Node_RangeVar:
@@ -120,24 +123,24 @@ func (b *binder) candidatesOf(from *rows, n *pg.Node, scope *cte) (*candidates, 
 	if alias != nil {
 		list.alias = alias.Aliasname
 		if len(alias.Colnames) > len(list.names) {
-			return nil, columnCount.at(locationOf(n), list.alias, len(list.names), len(alias.Colnames))
+			return nil, columnCount.At(ast.Location(n), list.alias, len(list.names), len(alias.Colnames))
 		}
-		copy(list.names, stringsOf(alias.Colnames))
+		copy(list.names, ast.Strings(alias.Colnames))
 	}
 	if len(list.rows) > mostCandidates {
-		return nil, manyCandidates.at(locationOf(n), len(list.rows), mostCandidates)
+		return nil, manyCandidates.At(ast.Location(n), len(list.rows), mostCandidates)
 	}
 	return list, nil
 }
 
 // tableCandidates are the rows of a public table, as it was copied last.
-func (b *binder) tableCandidates(t *policy.Table, pos int) (*candidates, *Refusal) {
+func (b *binder) tableCandidates(t *policy.Table, pos int) (*candidates, *refuse.Refusal) {
 	if b.c.Public == nil {
-		return nil, notCopied.at(pos, t.Name)
+		return nil, notCopied.At(pos, t.Name)
 	}
 	data, ok := b.c.Public.Rows(t)
 	if !ok {
-		return nil, notCopied.at(pos, t.Name)
+		return nil, notCopied.At(pos, t.Name)
 	}
 	list := &candidates{alias: t.Name}
 	for _, c := range t.Columns {
@@ -154,7 +157,7 @@ func (b *binder) tableCandidates(t *policy.Table, pos int) (*candidates, *Refusa
 }
 
 // selectCandidates are those of VALUES, or of a SELECT that filters and projects a list; nil for others.
-func (b *binder) selectCandidates(from *rows, sel *pg.SelectStmt, scope *cte) (*candidates, *Refusal) {
+func (b *binder) selectCandidates(from *rows, sel *pg.SelectStmt, scope *cte) (*candidates, *refuse.Refusal) {
 	if sel == nil || sel.Larg != nil || sel.WithClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil {
 		return nil, nil
 	}
@@ -168,7 +171,7 @@ func (b *binder) selectCandidates(from *rows, sel *pg.SelectStmt, scope *cte) (*
 		t := sel.TargetList[0].GetResTarget()
 		list, refusal := b.seriesCandidates(t.Val.GetFuncCall())
 		if list != nil {
-			list.names[0] = columnLabel(t)
+			list.names[0] = ast.Label(t)
 		}
 		return list, refusal
 	}
@@ -183,7 +186,7 @@ func (b *binder) selectCandidates(from *rows, sel *pg.SelectStmt, scope *cte) (*
 }
 
 // projectCandidates filters and projects a list of constants.
-func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candidates, *Refusal) {
+func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
 	out, seen := &candidates{alias: of.alias}, map[string]bool{}
 	for i := range of.rows {
 		in := &rows{names: of.names, exprs: of.rows[i], parts: []relation{{of.alias, nil, 0, len(of.names), 0, 0}}}
@@ -204,7 +207,7 @@ func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		values := make([]policy.Value, 0, len(sel.TargetList))
 		for _, n := range sel.TargetList {
 			target := n.GetResTarget()
-			if hasAggregate(target.Val) || hasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
+			if ast.HasAggregate(target.Val) || ast.HasWindow(target.Val) || target.Val.GetColumnRef() != nil && isStar(target.Val) {
 				return nil, nil
 			}
 			e, refusal := t.output(target.Val)
@@ -215,7 +218,7 @@ func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 			if refusal != nil {
 				return nil, refusal
 			}
-			row, names, values = append(row, constantExpr(v, e.Type(), e.pos)), append(names, columnLabel(target)), append(values, v)
+			row, names, values = append(row, constantExpr(v, e.Type(), e.pos)), append(names, ast.Label(target)), append(values, v)
 		}
 		if out.names == nil {
 			out.names = names
@@ -229,17 +232,17 @@ func (b *binder) projectCandidates(of *candidates, sel *pg.SelectStmt) (*candida
 		}
 	}
 	if out.names == nil {
-		return nil, manyCandidates.at(-1, 0, mostCandidates)
+		return nil, manyCandidates.At(-1, 0, mostCandidates)
 	}
 	return out, nil
 }
 
 // listColumn resolves a column of a list of constants.
-func (r *rows) listColumn(fields []string, pos int) (*expr, *Refusal) {
+func (r *rows) listColumn(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name, words := fields[len(fields)-1], fields[:len(fields)-1]
 	at := slices.Index(r.names, name)
 	if at < 0 || len(words) > 1 || len(words) == 1 && words[0] != r.parts[0].alias {
-		return nil, unknownColumn.at(pos, name)
+		return nil, unknownColumn.At(pos, name)
 	}
 	return r.exprs[at], nil
 }
@@ -250,7 +253,7 @@ func isStar(n *pg.Node) bool {
 }
 
 // valuesCandidates are the rows of VALUES, each column of one type.
-func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, *Refusal) {
+func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, place: "VALUES"}
 	if from != nil {
 		t = b.overKeys(from, "VALUES")
@@ -262,7 +265,7 @@ func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, 
 			return nil, refusal
 		}
 		if len(list.rows) > 0 && len(row) != len(list.rows[0]) {
-			return nil, syntax.at(locationOf(n), "VALUES lists must all be the same length")
+			return nil, refuse.Syntax.At(ast.Location(n), "VALUES lists must all be the same length")
 		}
 		list.rows = append(list.rows, row)
 	}
@@ -276,7 +279,7 @@ func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, 
 				return nil, refusal
 			}
 		}
-		list.names = append(list.names, "column"+textOf(int64(c+1)))
+		list.names = append(list.names, "column"+predicate.Text(int64(c+1)))
 		list.types, list.typmod = append(list.types, typ), append(list.typmod, int32(-1))
 	}
 	return list, nil
@@ -286,7 +289,7 @@ func (b *binder) valuesCandidates(from *rows, sel *pg.SelectStmt) (*candidates, 
 var numberOrder = []policy.Type{policy.Int2, policy.Int4, policy.Int8, policy.NumericType, policy.Float4, policy.Float8}
 
 // commonType is the type of a column of VALUES: that of its expressions, or the widest of their numbers.
-func commonType(rows [][]*expr, c int) (policy.Type, *Refusal) {
+func commonType(rows [][]*expr, c int) (policy.Type, *refuse.Refusal) {
 	typ := policy.Unknown
 	for _, row := range rows {
 		own := row[c].Type()
@@ -296,7 +299,7 @@ func commonType(rows [][]*expr, c int) (policy.Type, *Refusal) {
 		case typ == policy.Unknown || before >= 0 && after > before:
 			typ = own
 		case before < 0 || after < 0:
-			return 0, mixedValues.at(row[c].pos, typ.Name(), own.Name())
+			return 0, mixedValues.At(row[c].pos, typ.Name(), own.Name())
 		}
 	}
 	if typ == policy.Unknown {
@@ -306,7 +309,7 @@ func commonType(rows [][]*expr, c int) (policy.Type, *Refusal) {
 }
 
 // asType is an expression of VALUES in the type of its column.
-func (b *binder) asType(e *expr, typ policy.Type) (*expr, *Refusal) {
+func (b *binder) asType(e *expr, typ policy.Type) (*expr, *refuse.Refusal) {
 	if e.Type() == typ {
 		return e, nil
 	}

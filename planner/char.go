@@ -7,6 +7,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -55,7 +57,7 @@ func untyped(e *expr) (string, bool) {
 }
 
 // filled is a char with the blanks that fill it up, as text; anything else is as it is.
-func (t *translator) filled(e *expr) (*expr, *Refusal) {
+func (t *translator) filled(e *expr) (*expr, *refuse.Refusal) {
 	if e.blanks == 0 {
 		return e, nil
 	}
@@ -70,7 +72,7 @@ func (t *translator) filled(e *expr) (*expr, *Refusal) {
 // char reads a constant that is cast to char(n), which cuts it: 'gold  '::char(3) is 'gol'; nil: it is another cast. (Of
 // what is no constant, and where it may be shown, with its blanks, it is refused.)
 func (t *translator) char(c *pg.TypeCast) *expr {
-	name := strings.TrimPrefix(typeNameText(c.TypeName), "pg_catalog.")
+	name := strings.TrimPrefix(ast.TypeName(c.TypeName), "pg_catalog.")
 	s := c.Arg.GetAConst().GetSval()
 	if name != "bpchar" || s == nil || len(c.TypeName.ArrayBounds) > 0 || t.place != "WHERE" && t.place != "FILTER" {
 		return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,7 +25,7 @@ func TestCharColumns(t *testing.T) {
 	c := testContext(t, p)
 	c.Dataset.Buying.Cells = 0
 	where := func(condition string) string {
-		statements, refusal := Parse("SELECT count(*) FROM people WHERE " + condition)
+		statements, refusal := parse.Parse("SELECT count(*) FROM people WHERE " + condition)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -41,7 +43,7 @@ func TestCharColumns(t *testing.T) {
 		"sex = 'Male  '": male, "'Male ' = sex": male, "sex IN ('Male ', 'Male')": male, "sex = ANY ('{Male }')": male, "NOT sex <> 'Male    '": male,
 		"sex = 'Males'::char(4)": male, "sex = 'Male'::bpchar": male, "sex::text = 'Male'": male, "sex || '' = 'Male'": male, "sex LIKE 'Male%'": male, "sex LIKE 'Male    '": male,
 		"sex = 'Male '::text": "none", "sex::text = 'Male '": "none", "sex LIKE 'Male'": "none", "sex ~ 'Male$'": "none", "sex = ' Male'": "none", "sex = E'Male\\t'": "none",
-		"sex::char(4) = 'Male'": blankPadded.ID,
+		"sex::char(4) = 'Male'": refuse.BlankPadded.ID,
 	} {
 		if got := where(condition); got != want {
 			t.Errorf("%s asks for %s, must for %s", condition, got, want)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -39,7 +40,7 @@ func (k *cluster) columns() []*policy.Column {
 	for _, a := range k.asks {
 		own, _ := a.solved.columns()
 		for _, c := range own {
-			list = with(list, c)
+			list = predicate.WithColumn(list, c)
 		}
 	}
 	return list
@@ -98,7 +99,7 @@ func (k *cluster) lay() bool {
 			return false
 		}
 	}
-	k.cells = &solved{question: &question{table: table}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
+	k.cells = &solved{question: &question{table: table}, counts: []predicate.Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	classes := map[*policy.Column][]int32{}
 	for _, c := range k.columns() {
 		if c.Domain.Size() > maxCells { // of which nobody looks at each

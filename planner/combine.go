@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // A count, or a sum, of the rows of a condition is looked for among the sums and differences of released cells: a vector
@@ -36,8 +37,8 @@ type mixture struct {
 }
 
 // combination writes the rows of a condition, counted or added up, by the releases; nil: they do not add up to it.
-func combination(t *combining, wanted Pred, adds string, from []*stocked) *mixture {
-	conditions := []Pred{wanted}
+func combination(t *combining, wanted predicate.Pred, adds string, from []*stocked) *mixture {
+	conditions := []predicate.Pred{wanted}
 	var parts []*ofPart
 	type counterOf struct {
 		s       *stocked
@@ -84,7 +85,7 @@ type combining struct {
 }
 
 // vector is 1 on the atoms where a condition and another hold and each part is in its group.
-func (x *axes) vector(p, q Pred, groups []placedGroup) []float64 {
+func (x *axes) vector(p, q predicate.Pred, groups []placedGroup) []float64 {
 	var out []float64
 	x.eachAtom(func(blocks []int) {
 		place := func(a *axis) int { return a.first[blocks[x.byColumn[a.column]]] }
@@ -114,7 +115,7 @@ func (t *combining) generators(x *axes, goal []float64, s *stocked, counter int,
 		}
 		return []*generator{g}
 	}
-	each := t.errors(s, counter).Variance(span(0))
+	each := t.errors(s, counter).Variance(predicate.One(0))
 	combinations := 1
 	for _, p := range parts {
 		if combinations *= len(p.groups); combinations > mostGenerators {
@@ -122,7 +123,7 @@ func (t *combining) generators(x *axes, goal []float64, s *stocked, counter int,
 		}
 	}
 	for at := range combinations {
-		groups, spans, size := make([]placedGroup, len(parts)), span(0), 1
+		groups, spans, size := make([]placedGroup, len(parts)), predicate.One(0), 1
 		for i, p := range parts {
 			g := p.groups[at%len(p.groups)]
 			at /= len(p.groups)
@@ -150,7 +151,7 @@ func refine(spans, classes []mechanisms.Span, size int) (out []mechanisms.Span) 
 			}
 		}
 	}
-	return unite(out, nil)
+	return predicate.Unite(out, nil)
 }
 
 func cellsIn(spans []mechanisms.Span) (n int) {
@@ -184,7 +185,7 @@ func (t *combining) projected(x *axes, goal []float64, s *stocked, counter int, 
 	if !slices.Equal(all.blocks, wanted) {
 		return nil
 	}
-	spans := unite(all.classes, nil)
+	spans := predicate.Unite(all.classes, nil)
 	return &generator{s, counter, spans, t.errors(s, counter).Variance(spans), x.vector(s.measure.filter, s.measure.counts[counter], []placedGroup{all})}
 }
 

@@ -4,6 +4,8 @@ import (
 	"math/rand"
 	"slices"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
 )
 
 // sums are sums and differences of people's columns, with numbers that they are compared with; the last has moments, which an
@@ -58,7 +60,7 @@ func TestTwinComputed(t *testing.T) {
 		if p == nil {
 			continue
 		}
-		if answered++; !slices.ContainsFunc(p.Measures, func(m *Measure) bool { _, ok := m.Table.Derived.(*Computed); return ok }) {
+		if answered++; !slices.ContainsFunc(p.Measures, func(m *Measure) bool { _, ok := m.Table.Derived.(*derived.Computed); return ok }) {
 			continue
 		}
 		computed++

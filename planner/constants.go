@@ -3,6 +3,8 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -12,17 +14,17 @@ import (
 const constantHint = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."
 
 // failing finds an expression above a leaf that constants alone make fail.
-func (d *Direct) failing() *Refusal {
+func (d *Direct) failing() *refuse.Refusal {
 	if d == nil || d.Leaf < 0 {
 		return nil
 	}
 	for _, list := range [][]*expr{d.exprs, d.rest} {
 		for _, e := range list {
 			if _, err := scalar.Fold(e.Expr); err != nil {
-				return scalarRefusal(err, e.placeOf(err)).hinting(constantHint)
+				return scalarRefusal(err, e.placeOf(err)).Hinting(constantHint)
 			}
 			if refusal := e.failingAlways(); refusal != nil {
-				return refusal.hinting(constantHint)
+				return refusal.Hinting(constantHint)
 			}
 		}
 	}
@@ -40,7 +42,7 @@ func (e *expr) placeOf(err error) int {
 }
 
 // failingAlways evaluates the constant parts that every row evaluates, those that depend on the session among them.
-func (e *expr) failingAlways() *Refusal {
+func (e *expr) failingAlways() *refuse.Refusal {
 	if e.isConstant() {
 		_, refusal := e.value(nil)
 		return refusal
@@ -58,7 +60,7 @@ func (e *expr) failingAlways() *Refusal {
 }
 
 // failingClause finds constant errors in the clauses of a SELECT that goes to the engine.
-func (b *binder) failingClause(sel *pg.SelectStmt) *Refusal {
+func (b *binder) failingClause(sel *pg.SelectStmt) *refuse.Refusal {
 	for _, list := range [][]*pg.Node{sel.TargetList, sel.GroupClause, sel.SortClause, {sel.WhereClause, sel.HavingClause}} {
 		for _, n := range list {
 			if refusal := b.failingNode(n); refusal != nil {
@@ -78,20 +80,20 @@ func (b *binder) failingClause(sel *pg.SelectStmt) *Refusal {
 }
 
 // failingNode looks for the largest constant parts of an expression. It does not look below what may cut them off.
-func (b *binder) failingNode(n *pg.Node) *Refusal {
+func (b *binder) failingNode(n *pg.Node) *refuse.Refusal {
 	if n.GetNode() == nil {
 		return nil
 	}
 	if e := b.constantAt(n); e != nil {
 		if _, refusal := e.value(nil); refusal != nil && refusal.ID == evaluation.ID {
-			return refusal.hinting(constantHint)
+			return refusal.Hinting(constantHint)
 		}
 		return nil
 	}
 	if n.GetBoolExpr() != nil || n.GetCaseExpr() != nil || n.GetCoalesceExpr() != nil {
 		return nil
 	}
-	for _, c := range childrenOf(n) {
+	for _, c := range ast.Children(n) {
 		if refusal := b.failingNode(c); refusal != nil {
 			return refusal
 		}
@@ -107,7 +109,7 @@ func (b *binder) constantAt(n *pg.Node) *expr {
 	default:
 		return nil
 	}
-	if b.params.describing && holds(n, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
+	if b.params.describing && ast.Holds(n, func(n *pg.Node) bool { return n.GetParamRef() != nil }) {
 		return nil
 	}
 	e, refusal := (&translator{env: b.env, params: b.params, place: "SELECT"}).expr(n)

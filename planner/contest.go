@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -134,14 +135,14 @@ func (v *sheeter) meetings(s *solved, own [][]*expr) [][]bool {
 	cellOf := s.firstCells()
 	met := make([][]bool, len(own))
 	for i, list := range own {
-		var pred Pred
+		var pred predicate.Pred
 		residual, refusal := l.fold(list, &pred)
-		if _, onGrid := columnsOf(pred, nil); refusal != nil || len(residual) > 0 || !onGrid {
+		if _, onGrid := predicate.Columns(pred, nil); refusal != nil || len(residual) > 0 || !onGrid {
 			return nil
 		}
 		met[i] = make([]bool, s.cells)
 		for cell := range met[i] {
-			met[i][cell] = satisfied(pred, func(c *policy.Column) int { return cellOf(c, cell) })
+			met[i][cell] = predicate.Satisfied(pred, func(c *policy.Column) int { return cellOf(c, cell) })
 		}
 	}
 	return met
@@ -214,7 +215,7 @@ func (c *contest) spec(share privacy.Cost) (mechanisms.Spec, error) {
 	each := c.contribution()
 	if c.bound > 1 {
 		if each.Rows > mechanisms.MostWeight/c.bound {
-			return mechanisms.Spec{}, noMechanism.at(-1, "the values are too large")
+			return mechanisms.Spec{}, noMechanism.At(-1, "the values are too large")
 		}
 		each = mechanisms.Contribution{Rows: each.Rows * c.bound, Neighbors: each.Neighbors}
 	}

@@ -6,26 +6,29 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // aggregate binds an aggregate call to a counter.
-func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
+func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 	if g.fanned != nil {
 		return g.fanned.aggregate(f)
 	}
 	pos := int(f.Location)
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if hasAggregate(a) {
-			return nil, nested.at(locationOf(a))
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
 		}
-		if hasWindow(a) {
-			return nil, windowIn.at(locationOf(a), "an aggregate")
+		if ast.HasWindow(a) {
+			return nil, windowIn.At(ast.Location(a), "an aggregate")
 		}
 	}
 	if pickers[name] {
@@ -33,12 +36,12 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 	}
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		if boolAggregates[name] {
-			return nil, noAggregate.at(pos, name).hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
+			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
 		}
-		if !aggregates[name] && !engineFunctions[name] {
-			return nil, unknownFunction.at(pos, name)
+		if !ast.Aggregates[name] && !engineFunctions[name] {
+			return nil, refuse.UnknownFunction.At(pos, name)
 		}
-		return nil, noAggregate.at(pos, name)
+		return nil, noAggregate.At(pos, name)
 	}
 	var where []*expr
 	t := g.below("FILTER")
@@ -67,13 +70,13 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 		}
 		return g.pair(name, y, x, where, pos)
 	case len(f.Args) != 1 || f.FuncVariadic || pairs[name]:
-		return nil, unknownFunction.at(pos, name)
+		return nil, refuse.UnknownFunction.At(pos, name)
 	case name == "count" && g.isKey(f.Args[0]):
 		k, _ := g.rows.keyNode(f.Args[0])
 		if !k.column.Unit && k.present == 0 {
-			where = append(where, g.rows.known(k, locationOf(f.Args[0])))
+			where = append(where, g.rows.known(k, ast.Location(f.Args[0])))
 		}
-		if present := g.rows.present(k, locationOf(f.Args[0])); !present.isConstant() {
+		if present := g.rows.present(k, ast.Location(f.Args[0])); !present.isConstant() {
 			where = append(where, present)
 		}
 	case name == "count":
@@ -113,7 +116,7 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *Refusal) {
 }
 
 // summed binds an aggregate of one argument about its values. CASE WHEN p THEN x ELSE 0 END adds up x where p holds.
-func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *Refusal) {
+func (g *grouping) summed(name string, n *pg.Node, where []*expr, t *translator, pos int) (*found, *refuse.Refusal) {
 	if name == "sum" {
 		if c := n.GetCaseExpr(); c != nil && c.Arg == nil && len(c.Args) == 1 && g.addsNothing(c.Defresult, t) {
 			w := c.Args[0].GetCaseWhen()
@@ -146,7 +149,7 @@ func (g *grouping) addsNothing(n *pg.Node, t *translator) bool {
 	if v == nil {
 		return true
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	return ok && x.Sign() == 0
 }
 
@@ -156,6 +159,6 @@ func (g *grouping) isKey(n *pg.Node) bool {
 	if k == nil || refusal != nil {
 		return false
 	}
-	_, refusal = g.rows.column(stringsOf(n.GetColumnRef().Fields), locationOf(n))
+	_, refusal = g.rows.column(ast.Strings(n.GetColumnRef().Fields), ast.Location(n))
 	return refusal != nil
 }

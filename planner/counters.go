@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -11,21 +13,21 @@ import (
 // so the same question has the same digest, and a counter written twice is paid for once.
 
 // foldCounters finds the counters that the database is asked for, and for each the conditions left over.
-func (v *solver) foldCounters() (only map[int][]*expr, refusal *Refusal) {
+func (v *solver) foldCounters() (only map[int][]*expr, refusal *refuse.Refusal) {
 	only = map[int][]*expr{}
 	index := map[string]int{}
 	for _, c := range v.s.counters {
-		var pred Pred
+		var pred predicate.Pred
 		residual, refusal := v.fold(c.where, &pred)
 		if refusal != nil {
 			return nil, refusal
 		}
-		if _, never := pred.(Never); never {
+		if _, never := pred.(predicate.Never); never {
 			v.s.counting = append(v.s.counting, -1)
 			continue
 		}
 		slices.SortFunc(residual, func(a, b *expr) int { return strings.Compare(a.canon, b.canon) })
-		key := string(encodePred(nil, pred))
+		key := string(predicate.Encode(nil, pred))
 		if c.sum != nil {
 			key += "|sum " + c.sum.canon
 		}
@@ -56,41 +58,41 @@ func (v *solver) narrow(residual []*expr, only map[int][]*expr) ([]*expr, map[in
 		return residual, only
 	}
 	if len(v.s.keys) == 0 {
-		v.s.filter, v.s.counts[0] = allOf(v.s.filter, v.s.counts[0]), nil
+		v.s.filter, v.s.counts[0] = predicate.All(v.s.filter, v.s.counts[0]), nil
 		return append(residual, only[0]...), nil
 	}
 	var shown []*policy.Column
 	for _, list := range [][]*expr{v.s.keys, residual, only[0]} {
 		for _, e := range list {
 			for _, c := range e.cols {
-				shown = with(shown, v.table.Columns[c])
+				shown = predicate.WithColumn(shown, v.table.Columns[c])
 			}
 		}
 	}
-	filter, left := v.s.filter, Pred(nil)
+	filter, left := v.s.filter, predicate.Pred(nil)
 	for _, q := range conjunctsOf(v.s.counts[0]) {
-		columns, _ := columnsOf(q, nil)
+		columns, _ := predicate.Columns(q, nil)
 		if slices.ContainsFunc(columns, func(c *policy.Column) bool { return slices.Contains(shown, c) }) {
-			left = allOf(left, q)
+			left = predicate.All(left, q)
 		} else {
-			filter = allOf(filter, q)
+			filter = predicate.All(filter, q)
 		}
 	}
-	if _, never := filter.(Never); !never {
+	if _, never := filter.(predicate.Never); !never {
 		v.s.filter, v.s.counts[0] = filter, left
 	}
 	return residual, only
 }
 
 // conjunctsOf are the parts of a conjunction.
-func conjunctsOf(p Pred) []Pred {
+func conjunctsOf(p predicate.Pred) []predicate.Pred {
 	switch p := p.(type) {
 	case nil:
 		return nil
-	case AllOf:
+	case predicate.AllOf:
 		return p
 	}
-	return []Pred{p}
+	return []predicate.Pred{p}
 }
 
 // orderCounters puts the counters in the order of their canonical encodings, each once, and drops those that hold in no
@@ -99,16 +101,16 @@ func (s *solved) orderCounters() {
 	keys := make([]string, len(s.counts))
 	order := []int{}
 	for c, pred := range s.counts {
-		b, counts := encodePred(nil, pred), true
+		b, counts := predicate.Encode(nil, pred), true
 		for _, p := range s.parts {
 			counts = p.trim(c) && counts
 			b = p.encodeMask(b, p.masks[c])
 		}
 		if s.sums[c] != nil {
-			b = encodeText(append(b, 's'), s.sums[c].canon)
+			b = predicate.EncodeText(append(b, 's'), s.sums[c].canon)
 		}
 		if s.values[c] != nil {
-			b = encodeText(append(b, 'v'), s.values[c].name())
+			b = predicate.EncodeText(append(b, 'v'), s.values[c].name())
 			counts = counts && s.shown(c) > 0
 		}
 		if keys[c] = string(b); counts {

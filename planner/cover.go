@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -31,7 +32,7 @@ func ownReading(s *solved) *reading {
 	r := &reading{spans: make([][][]mechanisms.Span, len(s.counts)), counters: make([]int, len(s.counts))}
 	cells := make([][]mechanisms.Span, s.cells)
 	for i := range cells {
-		cells[i] = span(i)
+		cells[i] = predicate.One(i)
 	}
 	for c := range r.spans {
 		r.spans[c], r.counters[c] = cells, c
@@ -44,14 +45,14 @@ func ownReading(s *solved) *reading {
 
 // columns are all columns that a question reads; ok is false when it compares off the grid.
 func (s *solved) columns() (columns []*policy.Column, ok bool) {
-	columns, ok = columnsOf(s.filter, nil)
+	columns, ok = predicate.Columns(s.filter, nil)
 	for _, p := range s.counts {
 		var onGrid bool
-		columns, onGrid = columnsOf(p, columns)
+		columns, onGrid = predicate.Columns(p, columns)
 		ok = ok && onGrid
 	}
 	for _, c := range s.grain {
-		columns = with(columns, s.table.Columns[c])
+		columns = predicate.WithColumn(columns, s.table.Columns[c])
 	}
 	return columns, ok
 }
@@ -144,7 +145,7 @@ func (s *solved) together(of *part, i int, c *policy.Column) []int {
 		}
 		starts = append(starts, own...)
 	}
-	for _, q := range append([]Pred{s.filter}, s.counts...) {
+	for _, q := range append([]predicate.Pred{s.filter}, s.counts...) {
 		forEachCells(q, c, func(spans []mechanisms.Span) {
 			for _, span := range spans {
 				starts = append(starts, span.From, span.To)
@@ -176,7 +177,7 @@ func (w *walk) assign() bool {
 	from, to := w.cellOfMeasure(), w.cellOfQuestion()
 	for c, pred := range w.s.counts {
 		target := to
-		if to >= 0 && (!w.masked(c) || pred != nil && !satisfied(pred, w.cell)) {
+		if to >= 0 && (!w.masked(c) || pred != nil && !predicate.Satisfied(pred, w.cell)) {
 			target = -1
 		}
 		if from < 0 {
@@ -232,7 +233,7 @@ func (w *walk) cellOfMeasure() int {
 }
 
 func (w *walk) cellOfQuestion() int32 {
-	if w.s.filter != nil && !satisfied(w.s.filter, w.cell) {
+	if w.s.filter != nil && !predicate.Satisfied(w.s.filter, w.cell) {
 		return -1
 	}
 	out := int32(0)
@@ -268,7 +269,7 @@ func (s *solved) divides(m *solved) bool {
 					divided = divided || p.cuts[i][p.pieceOf(i, cell)] != cell
 				}
 			}
-			for _, q := range append([]Pred{s.filter}, s.counts...) {
+			for _, q := range append([]predicate.Pred{s.filter}, s.counts...) {
 				forEachCells(q, c, func(spans []mechanisms.Span) {
 					for _, span := range spans {
 						cut(span.From)

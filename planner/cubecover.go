@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -85,10 +86,10 @@ func refines(class []int32, kinds []int32) bool {
 // the question, whatever the cells of other columns are.
 func (s *solved) distinctions(c *policy.Column, size int, cell func(piece int) int) []int32 {
 	keys := make([][]byte, size)
-	mark := func(p Pred) {
+	mark := func(p predicate.Pred) {
 		forEachCells(p, c, func(spans []mechanisms.Span) {
 			for i := range keys {
-				keys[i] = append(keys[i], bit(inSpans(spans, cell(i))))
+				keys[i] = append(keys[i], bit(predicate.Contains(spans, cell(i))))
 			}
 		})
 	}
@@ -133,17 +134,17 @@ func (s *solved) distinctions(c *policy.Column, size int, cell func(piece int) i
 }
 
 // forEachCells calls f for each condition on cells of a column in a predicate.
-func forEachCells(p Pred, c *policy.Column, f func([]mechanisms.Span)) {
+func forEachCells(p predicate.Pred, c *policy.Column, f func([]mechanisms.Span)) {
 	switch p := p.(type) {
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			forEachCells(q, c, f)
 		}
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			forEachCells(q, c, f)
 		}
-	case InCells:
+	case predicate.InCells:
 		if p.Column == c {
 			f(p.Spans)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -47,7 +48,7 @@ func dashboardContext(t testing.TB) Context {
 
 func answerable(t testing.TB, c Context, sql string) *Plan {
 	t.Helper()
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatal(sql, refusal)
 	}
@@ -135,9 +136,9 @@ func BenchmarkDashboardTenThousandHeld(b *testing.B) {
 // timeCharts plans every chart of the dashboard again and again.
 func timeCharts(b *testing.B, c Context) {
 	charts := dashboardCharts(b)
-	parsed := make([]Statement, len(charts))
+	parsed := make([]parse.Statement, len(charts))
 	for i, chart := range charts {
-		statements, refusal := Parse(chart.sql)
+		statements, refusal := parse.Parse(chart.sql)
 		if refusal != nil {
 			b.Fatal(refusal)
 		}

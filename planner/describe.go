@@ -3,26 +3,28 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Describe infers the parameter types (given ones win; 0: infer) and the answer's columns of a Select or Explain. For an
 // outer query whose types only the sandbox knows, Columns is nil and ask is true: describe Build(nil parameters).
-func Describe(s Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *Refusal) {
+func Describe(s parse.Statement, given []policy.Type, c Context) (d Description, ask bool, refusal *refuse.Refusal) {
 	c = c.limited()
 	defer c.stopped(&refusal)
-	explain := s.Kind == KindExplain
+	explain := s.Kind == parse.KindExplain
 	if explain {
 		s = s.Explain.Statement
 	}
-	if s.Kind != KindSelect {
+	if s.Kind != parse.KindSelect {
 		return d, false, nil
 	}
 	b := newBinder(c, &parameters{types: slices.Clone(given), describing: true})
-	b.text, b.top = s.Text, s.node.GetSelectStmt()
+	b.text, b.top = s.Text, s.Select()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
-		return d, false, s.placed(refusal)
+		return d, false, s.Placed(refusal)
 	}
 	if outer.Tree != nil {
 		b.inferInTree()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -206,9 +207,9 @@ func (r *reader) text() string {
 const mostNested = 16
 
 // pred reads a predicate.
-func (r *reader) pred() Pred { return r.nested(mostNested) }
+func (r *reader) pred() predicate.Pred { return r.nested(mostNested) }
 
-func (r *reader) nested(depth int) Pred {
+func (r *reader) nested(depth int) predicate.Pred {
 	if r.failed = r.failed || depth == 0; r.failed {
 		return nil
 	}
@@ -216,34 +217,34 @@ func (r *reader) nested(depth int) Pred {
 	case 't':
 		return nil
 	case 'n':
-		return Never{}
+		return predicate.Never{}
 	case 'a':
-		return AllOf(r.several(depth))
+		return predicate.AllOf(r.several(depth))
 	case 'o':
-		return AnyOf(r.several(depth))
+		return predicate.AnyOf(r.several(depth))
 	case 'i':
 		c := r.column()
 		var spans []mechanisms.Span
 		for n := r.number(); n > 0 && !r.failed; n-- {
 			spans = append(spans, mechanisms.Span{From: r.number(), To: r.number()})
 		}
-		return InCells{c, spans}
+		return predicate.InCells{Column: c, Spans: spans}
 	case 'c':
 		c, op, text := r.column(), r.text(), r.text()
 		if r.failed {
 			return nil
 		}
 		v, err := policy.ParseValue(c.Type, text)
-		if r.failed = err != nil || opposite[op] == "" || textOf(canonicalValue(v)) != text; r.failed {
+		if r.failed = err != nil || predicate.Opposite[op] == "" || predicate.Text(predicate.CanonicalValue(v)) != text; r.failed {
 			return nil
 		}
-		return Compare{c, op, v}
+		return predicate.Compare{Column: c, Op: op, Value: v}
 	}
 	r.failed = true
 	return nil
 }
 
-func (r *reader) several(depth int) (list []Pred) {
+func (r *reader) several(depth int) (list []predicate.Pred) {
 	for n := r.number(); n > 0 && !r.failed; n-- {
 		list = append(list, r.nested(depth-1))
 	}

@@ -1,6 +1,10 @@
 package planner
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/derived"
+)
 
 // A part of a measure read back from its description: classes and masks by combination, of pieces where cells are alike.
 
@@ -56,7 +60,7 @@ func (r *reader) part(counters int) *part {
 }
 
 // spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
-func (p *part) spread(runs []ClassRun, masks []string, combinations int) {
+func (p *part) spread(runs []derived.ClassRun, masks []string, combinations int) {
 	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
 	starts, at := []int{}, 0
 	for _, run := range runs {
@@ -176,7 +180,7 @@ func (r *reader) cuts(size int) []int {
 }
 
 // classes reads the runs of equal classes; none: each combination is one.
-func (r *reader) classes(p *part, combinations int) (runs []ClassRun, ok bool) {
+func (r *reader) classes(p *part, combinations int) (runs []derived.ClassRun, ok bool) {
 	switch r.byte() {
 	case 'i':
 		p.classes = combinations
@@ -187,7 +191,7 @@ func (r *reader) classes(p *part, combinations int) (runs []ClassRun, ok bool) {
 			if r.failed || n == 0 || n > combinations-at {
 				return nil, false
 			}
-			runs, at = append(runs, ClassRun{n, class}), at+n
+			runs, at = append(runs, derived.ClassRun{Length: n, Class: class}), at+n
 			p.classes = max(p.classes, int(class)+1)
 		}
 		return runs, true

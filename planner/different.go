@@ -5,19 +5,21 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // different binds count(DISTINCT …).
-func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *translator) (*found, *Refusal) {
+func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *translator) (*found, *refuse.Refusal) {
 	pos := int(f.Location)
 	switch {
 	case name != "count":
-		return nil, noDistinct.at(pos, name)
+		return nil, noDistinct.At(pos, name)
 	case len(f.Args) > 1:
-		return nil, unknownFunction.at(pos, name).hinting("Count different rows of columns: count(DISTINCT (a, b)).")
+		return nil, refuse.UnknownFunction.At(pos, name).Hinting("Count different rows of columns: count(DISTINCT (a, b)).")
 	case len(f.Args) == 0 || f.FuncVariadic:
-		return nil, unknownFunction.at(pos, name)
+		return nil, refuse.UnknownFunction.At(pos, name)
 	}
 	arg, where, refusal := g.taken(f.Args[0], where, t)
 	if refusal != nil {
@@ -33,7 +35,7 @@ func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *tran
 	}
 	for _, n := range list {
 		if k, _ := g.rows.keyNode(n); k != nil && v.row && g.isKey(n) {
-			return nil, distinctRow.at(locationOf(n), k.name)
+			return nil, distinctRow.At(ast.Location(n), k.name)
 		}
 		e, refusal := t.expr(n)
 		if refusal != nil {
@@ -48,7 +50,7 @@ func (g *grouping) different(name string, f *pg.FuncCall, where []*expr, t *tran
 }
 
 // taken reads count(DISTINCT CASE WHEN p THEN x END), which is count(DISTINCT x) FILTER (WHERE p).
-func (g *grouping) taken(n *pg.Node, where []*expr, t *translator) (*pg.Node, []*expr, *Refusal) {
+func (g *grouping) taken(n *pg.Node, where []*expr, t *translator) (*pg.Node, []*expr, *refuse.Refusal) {
 	c := n.GetCaseExpr()
 	if c == nil || c.Arg != nil || len(c.Args) != 1 || c.Defresult != nil && !c.Defresult.GetAConst().GetIsnull() {
 		return n, where, nil
@@ -62,7 +64,7 @@ func (g *grouping) taken(n *pg.Node, where []*expr, t *translator) (*pg.Node, []
 }
 
 // differentKeys counts different units, or values of another join key within each. Where a unit has one row they are rows.
-func (g *grouping) differentKeys(k *key, where []*expr, pos int) (*found, *Refusal) {
+func (g *grouping) differentKeys(k *key, where []*expr, pos int) (*found, *refuse.Refusal) {
 	if present := g.rows.present(k, pos); !present.isConstant() {
 		where = append(where, present)
 	}

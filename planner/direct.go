@@ -3,12 +3,14 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
 // engine. A nil Direct without a refusal means that it takes the engine.
-func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, *Refusal) {
+func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, place: "SELECT"}
 	out := &Direct{Leaf: -1, Limit: -1}
 	targets := make([]target, 0, len(sel.TargetList))
@@ -17,7 +19,7 @@ func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, 
 		t.hook, out.Leaf, targets = g.hook, g.leaf, g.targets
 	} else {
 		for _, n := range sel.TargetList {
-			targets = append(targets, target{columnLabel(n.GetResTarget()), n.GetResTarget().Val})
+			targets = append(targets, target{ast.Label(n.GetResTarget()), n.GetResTarget().Val})
 		}
 	}
 	if needsEngine(sel, g) {
@@ -58,7 +60,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 		return true
 	}
 	test := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); f != nil && g == nil && isAggregate(f) {
+		if f := n.GetFuncCall(); f != nil && g == nil && ast.IsAggregate(f) {
 			return true
 		}
 		if s := n.GetSubLink(); s != nil {
@@ -69,7 +71,7 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 	}
 	for _, list := range [][]*pg.Node{sel.TargetList, sel.SortClause, {sel.HavingClause, sel.LimitCount, sel.LimitOffset}} {
 		for _, n := range list {
-			if holds(n, test) {
+			if ast.Holds(n, test) {
 				return true
 			}
 		}
@@ -79,16 +81,16 @@ func needsEngine(sel *pg.SelectStmt, g *grouping) bool {
 
 // engineCan drops a refusal that only says that package scalar does not know the expression: the engine may, or
 // refuses it itself.
-func engineCan(refusal *Refusal) *Refusal {
+func engineCan(refusal *refuse.Refusal) *refuse.Refusal {
 	switch refusal.ID {
-	case noForm.ID, unsupported.ID, unknownFunction.ID, notAllowed.ID, unknownType.ID, blankPadded.ID, noOperator.ID, rowSubquery.ID:
+	case noForm.ID, unsupported.ID, refuse.UnknownFunction.ID, notAllowed.ID, refuse.UnknownType.ID, refuse.BlankPadded.ID, noOperator.ID, rowSubquery.ID:
 		return nil
 	}
 	return refusal
 }
 
 // output translates a column of the answer: a literal without a type is text.
-func (t *translator) output(n *pg.Node) (*expr, *Refusal) {
+func (t *translator) output(n *pg.Node) (*expr, *refuse.Refusal) {
 	e, refusal := t.expr(n)
 	if refusal != nil || e.Type() != policy.Unknown {
 		return e, refusal
@@ -103,13 +105,13 @@ func (t *translator) output(n *pg.Node) (*expr, *Refusal) {
 }
 
 // sortKey binds ORDER BY: a position, an output name, or an expression.
-func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *Refusal) {
+func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *refuse.Refusal) {
 	key := SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
 		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
 	}
 	if s.SortbyDir == pg.SortByDir_SORTBY_USING {
-		return key, noForm.at(locationOf(s.Node), "ORDER BY USING")
+		return key, noForm.At(ast.Location(s.Node), "ORDER BY USING")
 	}
 	at, refusal := sortTarget(s.Node, targets)
 	if refusal != nil {
@@ -128,15 +130,15 @@ func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey
 }
 
 // sortTarget is the output column that an ORDER BY item names, −1 for an expression.
-func sortTarget(n *pg.Node, targets []target) (int, *Refusal) {
+func sortTarget(n *pg.Node, targets []target) (int, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(targets) {
-			return -1, badOrdinal.at(int(c.Location), "ORDER BY", i)
+			return -1, badOrdinal.At(int(c.Location), "ORDER BY", i)
 		}
 		return i - 1, nil
 	}
-	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 && len(n.GetColumnRef().Fields) == 1 {
 		for i, t := range targets {
 			if t.label == names[0] {
 				return i, nil
@@ -147,7 +149,7 @@ func sortTarget(n *pg.Node, targets []target) (int, *Refusal) {
 }
 
 // limits reads LIMIT and OFFSET, which are constants.
-func (b *binder) limits(sel *pg.SelectStmt, out *Direct) *Refusal {
+func (b *binder) limits(sel *pg.SelectStmt, out *Direct) *refuse.Refusal {
 	limit, refusal := b.whole(sel.LimitCount, "LIMIT", -1)
 	if refusal != nil {
 		return refusal
@@ -157,30 +159,30 @@ func (b *binder) limits(sel *pg.SelectStmt, out *Direct) *Refusal {
 	return refusal
 }
 
-func (b *binder) whole(n *pg.Node, clause string, none int64) (int64, *Refusal) {
+func (b *binder) whole(n *pg.Node, clause string, none int64) (int64, *refuse.Refusal) {
 	if n == nil || isNoLimit(n) {
 		return none, nil
 	}
 	t := &translator{env: b.env, params: b.params, place: clause}
 	e, refusal := t.expr(n)
 	if refusal != nil {
-		return 0, limitConstant.at(locationOf(n), clause)
+		return 0, limitConstant.At(ast.Location(n), clause)
 	}
 	b.params.note(e, policy.Int8)
 	s, err := b.env.Cast(e.Expr, policy.Int8, -1)
 	if err != nil {
-		return 0, scalarRefusal(err, locationOf(n))
+		return 0, scalarRefusal(err, ast.Location(n))
 	}
 	v, err := s.Eval(nil)
 	if err != nil {
-		return 0, scalarRefusal(err, locationOf(n))
+		return 0, scalarRefusal(err, ast.Location(n))
 	}
 	i, ok := v.(int64)
 	if !ok {
 		return none, nil
 	}
 	if i < 0 {
-		r := negativeLimit.at(locationOf(n), clause)
+		r := negativeLimit.At(ast.Location(n), clause)
 		if clause == "OFFSET" {
 			r.SQLState = "2201X"
 		}

@@ -5,16 +5,20 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // aboutKeys translates what may be said of join keys: that two which are equal in each row are, and that one is NULL or
 // not. Nil, nil: the node says nothing of keys.
-func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
-	pos := locationOf(n)
+func (r *rows) aboutKeys(n *pg.Node) (*expr, *refuse.Refusal) {
+	pos := ast.Location(n)
 	if l, k := equalKeys(n, r, r); l != nil {
 		if !r.areEqual(l.column, k.column) {
-			return nil, keyOnly.at(pos, l.name, r.table.Dataset.Unit.Name)
+			return nil, keyOnly.At(pos, l.name, r.table.Dataset.Unit.Name)
 		}
 		return r.equalPresent(l, k, pos)
 	}
@@ -23,7 +27,7 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
 		if k == nil || refusal != nil || !k.column.Unit && k.present == 0 {
 			return nil, refusal
 		}
-		if _, refusal := r.column(stringsOf(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
+		if _, refusal := r.column(ast.Strings(t.Arg.GetColumnRef().Fields), pos); refusal == nil {
 			return nil, nil // a column with a domain as well
 		}
 		e := r.present(k, pos)
@@ -38,13 +42,13 @@ func (r *rows) aboutKeys(n *pg.Node) (*expr, *Refusal) {
 // NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
 func NullableUnit(t *policy.Table) bool {
 	switch d := t.Derived.(type) {
-	case *Paired:
+	case *derived.Paired:
 		return d.Outer && NullableUnit(d.Left)
-	case *Marked:
+	case *derived.Marked:
 		return NullableUnit(d.From)
-	case *Computed:
+	case *derived.Computed:
 		return NullableUnit(d.From)
-	case *Matched:
+	case *derived.Matched:
 		return NullableUnit(d.From)
 	case nil:
 		return t.NullEach
@@ -56,7 +60,7 @@ func NullableUnit(t *policy.Table) bool {
 // are units.
 func (r *rows) present(k *key, pos int) *expr {
 	if k.present == 0 && k.column.Unit && NullableUnit(r.table) { // it has a row of its unit: itself
-		return columnExpr(r.mark(&Marked{From: r.table, Other: r.table}), policy.Bool, -1, pos)
+		return columnExpr(r.mark(&derived.Marked{From: r.table, Other: r.table}), policy.Bool, -1, pos)
 	}
 	if k.present == 0 {
 		return constantExpr(true, policy.Bool, pos)
@@ -66,13 +70,13 @@ func (r *rows) present(k *key, pos int) *expr {
 
 // equalPresent says of two keys that are equal in each row where neither is NULL that they are: true, and NULL in the other
 // rows, so that NOT (a.u = b.u) holds in none.
-func (r *rows) equalPresent(l, k *key, pos int) (*expr, *Refusal) {
+func (r *rows) equalPresent(l, k *key, pos int) (*expr, *refuse.Refusal) {
 	t := &translator{}
 	out := r.present(l, pos)
 	if also := r.present(k, pos); out.isConstant() {
 		out = also
 	} else if !also.isConstant() {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if out, refusal = t.junction(formAnd, pos, out, also); refusal != nil {
 			return nil, refusal
 		}
@@ -86,14 +90,14 @@ func (r *rows) equalPresent(l, k *key, pos int) (*expr, *Refusal) {
 // elsewhere translates key IN (SELECT key FROM …) and EXISTS (SELECT … WHERE key = key): whether the unit has such rows in
 // another private table. Other sub-queries are translated as they are elsewhere. IN is NULL where its key is, unless it must
 // hold, where false is as good: NOT IN holds then for no row whose key is NULL.
-func (b *binder) elsewhere(r *rows, s *pg.SubLink, holding bool) (*expr, *Refusal) {
+func (b *binder) elsewhere(r *rows, s *pg.SubLink, holding bool) (*expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if sel == nil || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) {
 		return nil, nil
 	}
-	m := &Marked{From: r.table}
+	m := &derived.Marked{From: r.table}
 	var other *rows
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if s.SubLinkType == pg.SubLinkType_ANY_SUBLINK {
 		other, refusal = b.member(r, s, sel, m)
 	} else {
@@ -121,7 +125,7 @@ func (b *binder) elsewhere(r *rows, s *pg.SubLink, holding bool) (*expr, *Refusa
 }
 
 // unlessNull is false or true as a condition on a key says, and NULL where the key is, in which the condition is false.
-func (r *rows) unlessNull(found *expr, k *key, pos int) (*expr, *Refusal) {
+func (r *rows) unlessNull(found *expr, k *key, pos int) (*expr, *refuse.Refusal) {
 	there := r.present(k, pos)
 	if !k.column.Unit {
 		there = r.known(k, pos)
@@ -142,18 +146,18 @@ func (r *rows) unlessNull(found *expr, k *key, pos int) (*expr, *Refusal) {
 
 // known says that a key is not NULL: then, and only then, it equals that of some row of the unit, such as the row itself.
 func (r *rows) known(k *key, pos int) *expr {
-	return columnExpr(r.mark(&Marked{From: r.table, Other: r.table, On: []Equal{{k.column, k.column}}}), policy.Bool, -1, pos)
+	return columnExpr(r.mark(&derived.Marked{From: r.table, Other: r.table, On: []derived.Equal{{Left: k.column, Right: k.column}}}), policy.Bool, -1, pos)
 }
 
 // mark adds the column of a Marked once, and returns its position.
-func (r *rows) mark(m *Marked) int {
-	canon := string(encodePred(encodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
+func (r *rows) mark(m *derived.Marked) int {
+	canon := string(predicate.Encode(derived.EncodeEquals([]byte(m.Other.Fingerprint()), m.On), m.Where))
 	for _, have := range r.marks {
 		if have.canon == canon {
 			return have.column
 		}
 	}
-	r.become(marked(m))
+	r.become(derived.NewMarked(m))
 	at := len(r.table.Columns) - 1
 	r.marks = append(slices.Clone(r.marks), mark{canon, at})
 	return at
@@ -181,7 +185,7 @@ func (r *rows) become(t *policy.Table) {
 }
 
 // member finds the rows of key IN (SELECT key FROM …); nil: the left side is no key.
-func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (*rows, *Refusal) {
+func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *derived.Marked) (*rows, *refuse.Refusal) {
 	k, refusal := r.keyNode(s.Testexpr)
 	if k == nil || refusal != nil {
 		return nil, refusal
@@ -192,31 +196,31 @@ func (b *binder) member(r *rows, s *pg.SubLink, sel *pg.SelectStmt, m *Marked) (
 	}
 	pos := int(s.Location)
 	if other == nil || len(sel.TargetList) != 1 || len(other.keys) == 0 {
-		return nil, crossUnit.at(pos, r.table.Name, "the sub-query's table", r.table.Dataset.Unit.Name)
+		return nil, crossUnit.At(pos, r.table.Name, "the sub-query's table", r.table.Dataset.Unit.Name)
 	}
-	return other, m.equate(k, &other.keys[0], r, other, pos)
+	return other, equateMarked(m, k, &other.keys[0], r, other, pos)
 }
 
-// equate asks for rows of Other that equal the row's key.
-func (m *Marked) equate(own, others *key, r, other *rows, pos int) *Refusal {
+// equateMarked asks for rows of Other that equal the row's key.
+func equateMarked(m *derived.Marked, own, others *key, r, other *rows, pos int) *refuse.Refusal {
 	if others.present > 0 {
-		return outerCondition.at(pos)
+		return outerCondition.At(pos)
 	}
 	if !own.column.Comparable(others.column) {
-		return keyTypes.at(pos, own.name, others.name)
+		return keyTypes.At(pos, own.name, others.name)
 	}
 	if !(own.column.Unit && others.column.Unit) {
-		m.On = append(m.On, Equal{own.column, others.column})
-		slices.SortFunc(m.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+		m.On = append(m.On, derived.Equal{Left: own.column, Right: others.column})
+		slices.SortFunc(m.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
 	}
 	if own.present > 0 {
-		return outerCondition.at(pos)
+		return outerCondition.At(pos)
 	}
 	return nil
 }
 
 // partners finds the rows of EXISTS (SELECT … FROM other WHERE key = outer key AND …).
-func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*rows, *Refusal) {
+func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *derived.Marked, pos int) (*rows, *refuse.Refusal) {
 	if isGrouped(sel) || sel.Larg != nil {
 		return nil, nil
 	}
@@ -239,7 +243,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 	linked := false
 	for _, n := range conjunctNodes(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
-			if refusal := m.equate(l, k, r, &other, pos); refusal != nil {
+			if refusal := equateMarked(m, l, k, r, &other, pos); refusal != nil {
 				return nil, refusal
 			}
 			linked = true
@@ -252,7 +256,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 		other.where = append(slices.Clone(other.where), e)
 	}
 	if !linked {
-		return nil, crossUnit.at(pos, r.table.Name, other.table.Name, r.table.Dataset.Unit.Name)
+		return nil, crossUnit.At(pos, r.table.Name, other.table.Name, r.table.Dataset.Unit.Name)
 	}
 	return &other, nil
 }
@@ -260,20 +264,20 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *Marked, pos int) (*row
 // withinSubquery translates over a sub-query's own rows, and says so where a condition reads those around it.
 func (b *binder) withinSubquery(own, around *rows) *translator {
 	t := b.settles(b.overKeys(own, "WHERE"), own)
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			return b.listed(own, s)
 		}
 		return own.aboutKeys(n)
 	}
-	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+	t.columns = func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		e, refusal := own.column(fields, pos)
 		if refusal == nil {
 			return e, nil
 		}
 		k, _ := around.key(fields, pos)
 		if _, elsewhere := around.column(fields, pos); elsewhere == nil || k != nil {
-			return nil, correlated.at(pos, fields[len(fields)-1])
+			return nil, correlated.At(pos, fields[len(fields)-1])
 		}
 		return nil, refusal
 	}

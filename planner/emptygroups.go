@@ -6,6 +6,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -46,7 +49,7 @@ type emptySearch struct {
 const mostEmptySteps = 1 << 13
 
 func isCall(n *pg.Node, name string) bool {
-	called, refusal := functionName(n.GetFuncCall())
+	called, refusal := ast.FunctionName(n.GetFuncCall())
 	return refusal == nil && called == name
 }
 
@@ -94,7 +97,7 @@ func (w *emptyWalk) keyText(g *grouping, key int) string {
 			continue
 		}
 		if e, refusal := g.below("GROUP BY").expr(n); refusal == nil && e.canon == g.q.keys[key].canon {
-			if names := stringsOf(n.GetColumnRef().GetFields()); len(names) > 0 {
+			if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) > 0 {
 				return names[len(names)-1]
 			}
 			return strings.TrimPrefix(deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}}), "SELECT ")
@@ -150,7 +153,7 @@ func (w *emptyWalk) atLeaf(g *grouping, n *pg.Node, noise bool) *expr {
 		row[c], other[c] = value, value
 	}
 	v, err := e.Eval(row)
-	if again, err2 := e.Eval(other); err != nil || err2 != nil || textOf(again) != textOf(v) {
+	if again, err2 := e.Eval(other); err != nil || err2 != nil || predicate.Text(again) != predicate.Text(v) {
 		return nil
 	}
 	return constantExpr(v, e.Type(), -1)
@@ -202,7 +205,7 @@ func isNothing(e *expr, zero bool) bool {
 	if err != nil || v == nil || !zero {
 		return err == nil && v == nil
 	}
-	number, err := strconv.ParseFloat(textOf(v), 64)
+	number, err := strconv.ParseFloat(predicate.Text(v), 64)
 	return err == nil && number == 0
 }
 
@@ -212,7 +215,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 		return nil
 	}
 	t := &translator{env: w.b.env, params: w.b.params, place: "SELECT"}
-	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+	t.columns = func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		if c := find(fields, seen); c != nil && c.of != nil && of != nil && c.of.leaf == of.leaf {
 			if e := c.without; !noise && e != nil {
 				return e, nil
@@ -221,11 +224,11 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 				return e, nil
 			}
 		}
-		return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+		return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 	}
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if n.GetSubLink() != nil {
-			return nil, rowSubquery.at(-1)
+			return nil, rowSubquery.At(-1)
 		}
 		return nil, nil
 	}
@@ -238,7 +241,7 @@ func (w *emptyWalk) at(n *pg.Node, seen []groupRows, of *emptyGroups, noise bool
 
 // moved are the groups that an aggregate's value depends on though nobody is in them.
 func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) (out []*emptyGroups) {
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil
 	}
@@ -264,7 +267,7 @@ func (w *emptyWalk) moved(f *pg.FuncCall, seen []groupRows, at func(n *pg.Node, 
 
 // isCount tells an aggregate of a bare column that is a count.
 func isCount(f *pg.FuncCall, seen []groupRows) bool {
-	fields := stringsOf(firstColumn(f))
+	fields := ast.Strings(firstColumn(f))
 	if len(fields) == 0 {
 		return false
 	}
@@ -292,9 +295,9 @@ func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups,
 // tell notes groups that take part.
 func (w *emptyWalk) tell(from []*emptyGroups) {
 	for _, e := range from {
-		by := "HAVING count(*) > " + textOf(max(e.error, 0)) + " after GROUP BY " + e.keys
+		by := "HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " after GROUP BY " + e.keys
 		if e.distinct {
-			by = "GROUP BY " + e.keys + " HAVING count(*) > " + textOf(max(e.error, 0)) + " instead of DISTINCT"
+			by = "GROUP BY " + e.keys + " HAVING count(*) > " + predicate.Text(max(e.error, 0)) + " instead of DISTINCT"
 		}
 		switch {
 		case !e.filtered:

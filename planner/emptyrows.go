@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
 )
 
 // What the walk of emptywalk.go knows of a relation's rows.
@@ -27,7 +29,7 @@ type groupColumn struct {
 // named gives rows an alias, and their columns the names that it lists.
 func (r groupRows) named(alias string, names []*pg.Node) groupRows {
 	r.alias, r.columns = alias, slices.Clone(r.columns)
-	for i, name := range stringsOf(names) {
+	for i, name := range ast.Strings(names) {
 		if i < len(r.columns) {
 			r.columns[i].name = name
 		}

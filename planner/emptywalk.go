@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -142,7 +143,7 @@ func (w *emptyWalk) subQueries(list []*pg.Node) {
 		if n.GetSortBy() != nil {
 			n = n.GetSortBy().Node
 		}
-		holds(n, func(n *pg.Node) bool {
+		ast.Holds(n, func(n *pg.Node) bool {
 			if s := n.GetSubLink(); s != nil {
 				out := w.query(s.Subselect.GetSelectStmt())
 				if s.SubLinkType != pg.SubLinkType_EXPR_SUBLINK {
@@ -174,7 +175,7 @@ func (w *emptyWalk) where(condition *pg.Node, seen []groupRows) []groupRows {
 func (w *emptyWalk) columns(target *pg.ResTarget, seen []groupRows) (out []groupColumn) {
 	if ref := target.GetVal().GetColumnRef(); ref != nil {
 		if len(ref.Fields) > 0 && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
-			words := stringsOf(ref.Fields)
+			words := ast.Strings(ref.Fields)
 			for _, r := range seen {
 				if len(words) == 0 || words[len(words)-1] == r.alias {
 					out = append(out, r.columns...)
@@ -182,13 +183,13 @@ func (w *emptyWalk) columns(target *pg.ResTarget, seen []groupRows) (out []group
 			}
 			return out
 		}
-		if c := find(stringsOf(ref.Fields), seen); c != nil {
+		if c := find(ast.Strings(ref.Fields), seen); c != nil {
 			same := *c
-			same.name = columnLabel(target)
+			same.name = ast.Label(target)
 			return []groupColumn{same}
 		}
 	}
-	column := groupColumn{name: columnLabel(target)}
+	column := groupColumn{name: ast.Label(target)}
 	for _, r := range seen {
 		for _, e := range r.from {
 			if v := w.at(target.GetVal(), seen, e, false); v != nil {
@@ -209,15 +210,15 @@ func (w *emptyWalk) aggregated(sel *pg.SelectStmt, seen []groupRows) (out groupR
 		nodes = append(nodes, n.GetSortBy().Node)
 	}
 	for _, n := range nodes {
-		holds(n, func(n *pg.Node) bool {
-			if f := n.GetFuncCall(); f != nil && f.Over == nil && isAggregate(f) {
+		ast.Holds(n, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && f.Over == nil && ast.IsAggregate(f) {
 				w.tell(w.moved(f, seen, func(n *pg.Node, e *emptyGroups, noise bool) *expr { return w.at(n, seen, e, noise) }))
 			}
 			return false
 		})
 	}
 	for _, n := range sel.TargetList {
-		out.columns = append(out.columns, groupColumn{name: columnLabel(n.GetResTarget())})
+		out.columns = append(out.columns, groupColumn{name: ast.Label(n.GetResTarget())})
 	}
 	if len(sel.GroupClause) > 0 || isDistinct(sel) {
 		for _, r := range seen {
@@ -241,7 +242,7 @@ func (w *emptyWalk) windowsAt(sel *pg.SelectStmt, seen []groupRows, at func(n *p
 		if n.GetSortBy() != nil {
 			n = n.GetSortBy().Node
 		}
-		holds(n, func(n *pg.Node) bool {
+		ast.Holds(n, func(n *pg.Node) bool {
 			f := n.GetFuncCall()
 			if f == nil || f.Over == nil {
 				return false
@@ -252,7 +253,7 @@ func (w *emptyWalk) windowsAt(sel *pg.SelectStmt, seen []groupRows, at func(n *p
 					order = d.GetWindowDef().OrderClause
 				}
 			}
-			name, _ := functionName(f)
+			name, _ := ast.FunctionName(f)
 			for _, e := range w.moved(f, seen, at) {
 				ranks := name == "rank" || name == "dense_rank" || name == "row_number"
 				if !ranks || len(order) == 0 || !fromTheMost(order[0], e, at) {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -85,7 +87,7 @@ func canonicalConstant(v policy.Value, t policy.Type) string {
 	if v == nil {
 		return "null:" + strconv.Itoa(int(t))
 	}
-	return strconv.Quote(textOf(v)) + ":" + strconv.Itoa(int(t))
+	return strconv.Quote(predicate.Text(v)) + ":" + strconv.Itoa(int(t))
 }
 
 // shifted is e over the columns n places further on.
@@ -129,7 +131,7 @@ func union(a, b []int) []int {
 }
 
 // value evaluates e on a row; a failure becomes a refusal at e's place.
-func (e *expr) value(row scalar.Row) (policy.Value, *Refusal) {
+func (e *expr) value(row scalar.Row) (policy.Value, *refuse.Refusal) {
 	v, err := e.Eval(row)
 	if err != nil {
 		return nil, scalarRefusal(err, e.pos)
@@ -138,24 +140,24 @@ func (e *expr) value(row scalar.Row) (policy.Value, *Refusal) {
 }
 
 // scalarRefusal turns an error of package scalar into a refusal.
-func scalarRefusal(err error, pos int) *Refusal {
+func scalarRefusal(err error, pos int) *refuse.Refusal {
 	var e *scalar.Error
 	if !errors.As(err, &e) {
-		return evaluation.at(pos, "the expression cannot be evaluated")
+		return evaluation.At(pos, "the expression cannot be evaluated")
 	}
 	if strings.HasPrefix(e.SQLState, "0A") { // which pools take for a broken connection
-		return unsupported.at(pos, e.Message)
+		return unsupported.At(pos, e.Message)
 	}
-	r := evaluation.at(pos, e.Message)
+	r := evaluation.At(pos, e.Message)
 	r.SQLState = e.SQLState
 	switch e.SQLState {
 	case "42883":
-		r.ID, r.Hint = unknownFunction.ID, unknownFunction.Hint
+		r.ID, r.Hint = refuse.UnknownFunction.ID, refuse.UnknownFunction.Hint
 		if strings.HasPrefix(e.Message, "operator") {
 			r.ID, r.Hint = noOperator.ID, noOperator.Hint
 		}
 	case "42704":
-		r.ID, r.Hint = unknownType.ID, unknownType.Hint
+		r.ID, r.Hint = refuse.UnknownType.ID, refuse.UnknownType.Hint
 	case "22012":
 		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
 	default:
@@ -164,37 +166,4 @@ func scalarRefusal(err error, pos int) *Refusal {
 		}
 	}
 	return r
-}
-
-// textOf writes a value for canonical texts and literals: equal values have equal texts within one Go type.
-func textOf(v policy.Value) string {
-	switch v := v.(type) {
-	case nil:
-		return "NULL"
-	case bool:
-		return strconv.FormatBool(v)
-	case int64:
-		return strconv.FormatInt(v, 10)
-	case float64:
-		return strconv.FormatFloat(v, 'g', -1, 64)
-	case string:
-		return v
-	case policy.Numeric:
-		return v.String()
-	case policy.Date:
-		return "d" + strconv.FormatInt(int64(v), 10)
-	case policy.Timestamp:
-		return "t" + strconv.FormatInt(int64(v), 10)
-	case policy.Timestamptz:
-		return "z" + strconv.FormatInt(int64(v), 10)
-	case policy.Interval:
-		return "i" + strconv.FormatInt(int64(v.Months), 10) + "/" + strconv.FormatInt(int64(v.Days), 10) + "/" + strconv.FormatInt(v.Micros, 10)
-	case []policy.Value:
-		parts := make([]string, len(v))
-		for i, p := range v {
-			parts[i] = strconv.Quote(textOf(p))
-		}
-		return "{" + strings.Join(parts, ",") + "}"
-	}
-	return "?"
 }

@@ -6,6 +6,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -30,10 +32,10 @@ type fanKey struct {
 }
 
 // fan binds the conditions of a SELECT for each candidate.
-func (g *grouping) fan(from *rows) *Refusal {
+func (g *grouping) fan(from *rows) *refuse.Refusal {
 	f := &fanned{g: g, own: make([][]*expr, len(from.fan.rows))}
 	if len(f.own) == 0 {
-		return manyCandidates.at(from.pos, 0, mostCandidates)
+		return manyCandidates.At(from.pos, 0, mostCandidates)
 	}
 	for i := range from.fan.rows {
 		met := from.meeting(i)
@@ -81,7 +83,7 @@ func inCommon(own [][]*expr) (rest [][]*expr, all []*expr) {
 }
 
 // key binds a key for each candidate.
-func (f *fanned) key(n *pg.Node, pos int) *Refusal {
+func (f *fanned) key(n *pg.Node, pos int) *refuse.Refusal {
 	own, constant, private := make([]*expr, len(f.each)), true, true
 	for i, sub := range f.each {
 		e, refusal := sub.below("GROUP BY").expr(n)
@@ -96,7 +98,7 @@ func (f *fanned) key(n *pg.Node, pos int) *Refusal {
 	case constant:
 		k := fanKey{values: make([]policy.Value, len(own))}
 		for i, e := range own {
-			var refusal *Refusal
+			var refusal *refuse.Refusal
 			if k.values[i], refusal = e.value(nil); refusal != nil {
 				return refusal
 			}
@@ -106,15 +108,15 @@ func (f *fanned) key(n *pg.Node, pos int) *Refusal {
 		f.keys = append(f.keys, fanKey{private: own[0]})
 		f.g.b.open.want(f.g.rows.table, own[0].cols)
 	default:
-		return candidateKeys.at(pos, f.g.rows.fan.alias)
+		return candidateKeys.At(pos, f.g.rows.fan.alias)
 	}
 	return nil
 }
 
 // told refuses keys that do not tell the candidates apart: rows that meet two of one key would count twice in it.
-func (f *fanned) told(pos int) *Refusal {
+func (f *fanned) told(pos int) *refuse.Refusal {
 	if f.g.q.sets != nil {
-		return candidateRows.at(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
+		return candidateRows.At(pos, "grouped by GROUPING SETS, ROLLUP or CUBE")
 	}
 	seen := map[string]bool{}
 	for i := range f.each {
@@ -126,7 +128,7 @@ func (f *fanned) told(pos int) *Refusal {
 		}
 		text := keyText(values)
 		if len(values) == 0 && len(f.each) > 1 || seen[text] {
-			return candidateKeys.at(pos, f.g.rows.fan.alias)
+			return candidateKeys.At(pos, f.g.rows.fan.alias)
 		}
 		seen[text] = true
 	}
@@ -136,9 +138,9 @@ func (f *fanned) told(pos int) *Refusal {
 
 // aggregate binds an aggregate for each candidate: the same counters in the same places, which count under conditions of
 // their own.
-func (f *fanned) aggregate(call *pg.FuncCall) (*found, *Refusal) {
+func (f *fanned) aggregate(call *pg.FuncCall) (*found, *refuse.Refusal) {
 	n := &pg.Node{Node: &pg.Node_FuncCall{FuncCall: call}}
-	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return SameTree(have, n) }); at >= 0 {
+	if at := slices.IndexFunc(f.calls, func(have *pg.Node) bool { return ast.SameTree(have, n) }); at >= 0 {
 		return f.found[at], nil
 	}
 	var first *found
@@ -152,13 +154,13 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*found, *Refusal) {
 			first = own
 		}
 		if own.choice || own.typ != first.typ || own.counter != first.counter || (own.formula == nil) != (first.formula == nil) ||
-			own.formula != nil && !SameTree(own.formula, first.formula) || len(sub.q.counters) != len(f.each[0].q.counters) {
-			return nil, candidateAggregate.at(int(call.Location))
+			own.formula != nil && !ast.SameTree(own.formula, first.formula) || len(sub.q.counters) != len(f.each[0].q.counters) {
+			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
 	for _, c := range f.each[0].q.counters[before:] {
 		if c.values != nil || c.units != nil || c.choice != nil {
-			return nil, candidateAggregate.at(int(call.Location))
+			return nil, candidateAggregate.At(int(call.Location))
 		}
 	}
 	f.g.q.counters = f.each[0].q.counters
@@ -230,7 +232,7 @@ func (f *fanned) turnedOver(flat *Leaf, at [][]int) *Leaf {
 }
 
 // fannedSheet is the sheet of the flat question.
-func (v *sheeter) fannedSheet(f *fanned) (*sheet, *Refusal) {
+func (v *sheeter) fannedSheet(f *fanned) (*sheet, *refuse.Refusal) {
 	flat, at := f.flat()
 	sh, refusal := v.sheet(flat)
 	if refusal != nil {

@@ -5,6 +5,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -59,21 +62,21 @@ _pg_truetypmod _pg_index_position array_in regclassin hashtext
 `)
 
 // engineFunction checks the function of an outer query.
-func engineFunction(f *pg.FuncCall) *Refusal {
-	name, refusal := functionName(f)
+func engineFunction(f *pg.FuncCall) *refuse.Refusal {
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || engineFunctions[name] {
 		return refusal
 	}
 	if serverFunction(name) {
 		return notPermitted(name, int(f.Location))
 	}
-	return unknownFunction.at(int(f.Location), name)
+	return refuse.UnknownFunction.At(int(f.Location), name)
 }
 
 // notPermitted refuses a function that reaches beyond its arguments, and says where it is answered all the same.
-func notPermitted(name string, pos int) *Refusal {
-	r := notAllowed.at(pos, name)
-	if form := actForms[name]; form != "" {
+func notPermitted(name string, pos int) *refuse.Refusal {
+	r := notAllowed.At(pos, name)
+	if form := parse.FormOfAct(name); form != "" {
 		r.Hint = form
 	}
 	return r
@@ -91,7 +94,7 @@ func serverFunction(name string) bool {
 
 // notOverRows refuses a function that PostgreSQL has and package scalar has not, which does not make it unknown; nil for
 // others. A query over released counts may still call it, where the engine knows it.
-func notOverRows(env scalar.Env, name string, pos int) *Refusal {
+func notOverRows(env scalar.Env, name string, pos int) *refuse.Refusal {
 	for n := range 8 {
 		if env.Exists(name, n) {
 			return nil // but not with these arguments
@@ -100,8 +103,8 @@ func notOverRows(env scalar.Env, name string, pos int) *Refusal {
 	if !engineFunctions[name] && !serverFunction(name) {
 		return nil
 	}
-	if actForms[name] != "" {
+	if parse.FormOfAct(name) != "" {
 		return notPermitted(name, pos)
 	}
-	return notAllowed.at(pos, name+"() over private rows").hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")
+	return notAllowed.At(pos, name+"() over private rows").Hinting("PostgreSQL has it, but here only functions are answered that give one value for each declared value: arithmetic, casts, CASE, date_trunc, EXTRACT and the usual functions of numbers, texts and times.")
 }

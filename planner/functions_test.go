@@ -1,6 +1,10 @@
 package planner
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
 
 // TestFunctionsNotOverRows: what PostgreSQL has is refused as not permitted, what it lacks as unknown, and what the engine
 // may call over counts stays answered.
@@ -14,16 +18,16 @@ func TestFunctionsNotOverRows(t *testing.T) {
 		{"SELECT count(*) FROM people WHERE gen_random_uuid() IS NULL", notAllowed.ID},
 		{"SELECT count(*) FROM people GROUP BY random()", notAllowed.ID},
 		{"SELECT count(*), pg_sleep(1) FROM people", notAllowed.ID},
-		{"SELECT count(*) FROM people WHERE lower(age) = 'x'", unknownFunction.ID},
-		{"SELECT count(*) FROM people WHERE frobnicate(sex) = 'x'", unknownFunction.ID},
-		{"SELECT count(*), frobnicate(1) FROM people", unknownFunction.ID},
+		{"SELECT count(*) FROM people WHERE lower(age) = 'x'", refuse.UnknownFunction.ID},
+		{"SELECT count(*) FROM people WHERE frobnicate(sex) = 'x'", refuse.UnknownFunction.ID},
+		{"SELECT count(*), frobnicate(1) FROM people", refuse.UnknownFunction.ID},
 		{"SELECT count(*), random() FROM people", ""},
 		{"SELECT sex, count(*) FROM people GROUP BY sex ORDER BY random()", ""},
 	} {
 		id := ""
 		if r := refused(c, e.sql); r != nil {
 			id = r.ID
-			if r.SQLState != map[string]string{notAllowed.ID: "42501", unknownFunction.ID: "42883"}[id] || r.Hint == "" {
+			if r.SQLState != map[string]string{notAllowed.ID: "42501", refuse.UnknownFunction.ID: "42883"}[id] || r.Hint == "" {
 				t.Errorf("%s: %+v", e.sql, r)
 			}
 		}

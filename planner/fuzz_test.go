@@ -3,6 +3,7 @@ package planner
 import (
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -15,12 +16,12 @@ func FuzzBuild(f *testing.F) {
 	p := testPolicy(f)
 	c := testContext(f, p)
 	f.Fuzz(func(t *testing.T, text string) {
-		statements, refusal := Parse(text)
+		statements, refusal := parse.Parse(text)
 		if refusal != nil {
 			return
 		}
 		for _, s := range statements {
-			if s.Kind != KindSelect {
+			if s.Kind != parse.KindSelect {
 				continue
 			}
 			if plan, refusal := Build(s, nil, c); refusal == nil {

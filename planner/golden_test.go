@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -113,7 +115,7 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 	if words[0] == "set" {
 		return "ok"
 	}
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		return describeRefusal(refusal)
 	}
@@ -143,11 +145,11 @@ func golden(t *testing.T, c *Context, directive, sql string) string {
 	return strings.Join(out, "\n")
 }
 
-func describeRefusal(r *Refusal) string {
+func describeRefusal(r *refuse.Refusal) string {
 	return fmt.Sprintf("refused: %s (%s) at %d: %s\n  hint: %s", r.ID, r.SQLState, r.Position, r.Message, r.Hint)
 }
 
-func describeText(s Statement, c Context) string {
+func describeText(s parse.Statement, c Context) string {
 	d, ask, refusal := Describe(s, nil, c)
 	if refusal != nil {
 		return describeRefusal(refusal)
@@ -163,7 +165,7 @@ func describeText(s Statement, c Context) string {
 	return b.String()
 }
 
-func statementText(s Statement) string {
+func statementText(s parse.Statement) string {
 	text := fmt.Sprintf("kind %d name %q values %q", s.Kind, s.Name, s.Values)
 	for _, f := range []struct {
 		name string
@@ -179,7 +181,7 @@ func statementText(s Statement) string {
 	if s.Prepared+s.Savepoint != "" {
 		text += " prepared " + s.Prepared + " savepoint " + s.Savepoint
 	}
-	if r := Refuse(s); r != nil {
+	if r := parse.Refuse(s); r != nil {
 		text += "\n" + describeRefusal(r)
 	}
 	return text

@@ -6,6 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,7 +36,7 @@ type target struct {
 }
 
 // group binds a grouped SELECT over private rows.
-func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
+func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Refusal) {
 	if g := b.groups[sel]; g != nil {
 		return g, nil
 	}
@@ -57,7 +59,7 @@ func (b *binder) group(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	return b.groupOf(sel, alone)
 }
 
-func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
+func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Refusal) {
 	if refusal := b.rowPickers(sel, false); refusal != nil {
 		return nil, refusal
 	}
@@ -66,8 +68,8 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	own.asked = g.q
 	t := g.below("WHERE")
 	g.q.where = from.where
-	if sel.WhereClause != nil && hasAggregate(sel.WhereClause) {
-		return nil, aggregateIn.at(locationOf(sel.WhereClause), "WHERE")
+	if sel.WhereClause != nil && ast.HasAggregate(sel.WhereClause) {
+		return nil, refuse.AggregateIn.At(ast.Location(sel.WhereClause), "WHERE")
 	}
 	if from.fan != nil {
 		if refusal := g.fan(from); refusal != nil {
@@ -88,7 +90,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *Refusal) {
 	}
 	g.combine()
 	if g.fanned != nil {
-		if refusal := g.fanned.told(locationOf(sel.FromClause[0])); refusal != nil {
+		if refusal := g.fanned.told(ast.Location(sel.FromClause[0])); refusal != nil {
 			return nil, refusal
 		}
 	} else {
@@ -118,10 +120,10 @@ func (g *grouping) expandTargets() {
 		t := n.GetResTarget()
 		parts, refusal := g.rows.star(t)
 		if parts == nil || refusal != nil {
-			g.targets = append(g.targets, target{columnLabel(t), t.Val})
+			g.targets = append(g.targets, target{ast.Label(t), t.Val})
 			continue
 		}
-		pos := locationOf(t.Val)
+		pos := ast.Location(t.Val)
 		for _, i := range g.rows.starred(t, parts) {
 			p := parts[slices.IndexFunc(parts, func(p relation) bool { return i >= p.from && i < p.to })]
 			g.targets = append(g.targets, target{g.rows.names[i], pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(p.alias), pg.MakeStrNode(g.rows.names[i])}, int32(pos))})
@@ -131,15 +133,15 @@ func (g *grouping) expandTargets() {
 
 // findKeys binds GROUP BY: columns first, then output names and positions, then expressions. SELECT DISTINCT without
 // aggregation groups by what it shows.
-func (g *grouping) findKeys() *Refusal {
+func (g *grouping) findKeys() *refuse.Refusal {
 	aggregated := g.sel.HavingClause != nil || len(g.sel.GroupClause) > 0
 	for _, t := range g.targets {
-		aggregated = aggregated || hasAggregate(t.node)
+		aggregated = aggregated || ast.HasAggregate(t.node)
 	}
 	if isDistinct(g.sel) && !aggregated {
 		for _, t := range g.targets {
-			if hasWindow(t.node) {
-				return windowOnRows.at(locationOf(t.node))
+			if ast.HasWindow(t.node) {
+				return windowOnRows.At(ast.Location(t.node))
 			}
 			if refusal := g.addKey(t.node); refusal != nil {
 				return refusal
@@ -155,16 +157,16 @@ func (g *grouping) findKeys() *Refusal {
 }
 
 // groupItem finds the expression that a GROUP BY item stands for.
-func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
+func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if c := n.GetAConst(); c != nil && c.GetIval() != nil && !c.Isnull {
 		i := int(c.GetIval().Ival)
 		if i < 1 || i > len(g.targets) {
-			return nil, badOrdinal.at(int(c.Location), "GROUP BY", i)
+			return nil, badOrdinal.At(int(c.Location), "GROUP BY", i)
 		}
 		return g.targets[i-1].node, nil
 	}
-	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 {
-		if _, refusal := g.rows.column(names, locationOf(n)); refusal != nil && refusal.ID == unknownColumn.ID {
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
+		if _, refusal := g.rows.column(names, ast.Location(n)); refusal != nil && refusal.ID == unknownColumn.ID {
 			for _, t := range g.targets {
 				if t.label == names[0] {
 					return t.node, nil
@@ -175,15 +177,15 @@ func (g *grouping) groupItem(n *pg.Node) (*pg.Node, *Refusal) {
 	return n, nil
 }
 
-func (g *grouping) addKey(n *pg.Node) *Refusal {
+func (g *grouping) addKey(n *pg.Node) *refuse.Refusal {
 	_, refusal := g.key(n)
 	return refusal
 }
 
 // key is the index of a key, added at first use.
-func (g *grouping) key(n *pg.Node) (int, *Refusal) {
-	if hasAggregate(n) {
-		return 0, aggregateIn.at(locationOf(n), "GROUP BY")
+func (g *grouping) key(n *pg.Node) (int, *refuse.Refusal) {
+	if ast.HasAggregate(n) {
+		return 0, refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
 	}
 	t := g.below("GROUP BY")
 	e, refusal := t.expr(n)
@@ -223,16 +225,16 @@ type found struct {
 }
 
 // look finds the leaf's column that a node stands for; nil, nil: none, go on with its parts.
-func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
+func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 	if f := g.alarms[n]; f != nil {
 		return f, nil
 	}
 	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
 		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		if place != "" {
-			return nil, aggregateIn.at(int(f.Location), place)
+			return nil, refuse.AggregateIn.At(int(f.Location), place)
 		}
 		return g.aggregate(f)
 	}
@@ -246,7 +248,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 		return g.level(f)
 	}
 	isColumn := n.GetColumnRef() != nil
-	if !isColumn && (hasAggregate(n) || hasWindow(n)) {
+	if !isColumn && (ast.HasAggregate(n) || ast.HasWindow(n)) {
 		return nil, nil
 	}
 	e, refusal := g.below("SELECT").expr(n)
@@ -262,8 +264,8 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *Refusal) {
 		}
 	}
 	if isColumn {
-		names := stringsOf(n.GetColumnRef().Fields)
-		return nil, ungrouped.at(locationOf(n), g.rows.alias()+"."+names[len(names)-1])
+		names := ast.Strings(n.GetColumnRef().Fields)
+		return nil, ungrouped.At(ast.Location(n), g.rows.alias()+"."+names[len(names)-1])
 	}
 	return nil, nil
 }
@@ -283,12 +285,12 @@ func (g *grouping) keyElsewhere(n *pg.Node) *found {
 }
 
 // hook is look for expressions over the leaf's row: its keys, then its counters.
-func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
+func (g *grouping) hook(n *pg.Node) (*expr, *refuse.Refusal) {
 	f, refusal := g.look(n, "")
 	if f == nil || refusal != nil {
 		return nil, refusal
 	}
-	pos := locationOf(n)
+	pos := ast.Location(n)
 	if f.formula != nil {
 		return (&translator{env: g.b.env, params: g.b.params, columns: g.leafColumn, place: "SELECT"}).expr(f.formula)
 	}
@@ -311,7 +313,7 @@ func (g *grouping) hook(n *pg.Node) (*expr, *Refusal) {
 }
 
 // leafColumn resolves a column of the leaf in a formula.
-func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
+func (g *grouping) leafColumn(fields []string, pos int) (*expr, *refuse.Refusal) {
 	for i := range g.q.counters {
 		if fields[len(fields)-1] == g.q.columnName(i) {
 			if g.q.counters[i].alarm != nil {
@@ -320,7 +322,7 @@ func (g *grouping) leafColumn(fields []string, pos int) (*expr, *Refusal) {
 			return columnExpr(len(g.q.keys)+i, policy.Int8, -1, pos), nil
 		}
 	}
-	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+	return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 }
 
 // findCentred notes the arguments of aggregates about a mean: sums of them are added up from the same centre.
@@ -331,7 +333,7 @@ func (g *grouping) findCentred() {
 		if f == nil || len(f.Args) == 0 {
 			return false
 		}
-		if name, refusal := functionName(f); refusal == nil && (moments[name] || pairs[name]) {
+		if name, refusal := ast.FunctionName(f); refusal == nil && (moments[name] || pairs[name]) {
 			for _, a := range f.Args {
 				if e, refusal := g.below("an aggregate").expr(a); refusal == nil {
 					g.centred[e.canon] = true
@@ -341,17 +343,17 @@ func (g *grouping) findCentred() {
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, note)
+		ast.Holds(t.node, note)
 	}
-	holds(g.sel.HavingClause, note)
+	ast.Holds(g.sel.HavingClause, note)
 	for _, n := range g.sel.SortClause {
-		holds(n, note)
+		ast.Holds(n, note)
 	}
 }
 
 // deparsed writes a SELECT for people.
 func deparsed(sel *pg.SelectStmt) string {
-	text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: selectNode(sel)}}})
+	text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: ast.Select(sel)}}})
 	if err != nil {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -114,10 +115,10 @@ func (s *solved) unclosed() string {
 
 func closesText(d time.Duration) string {
 	if d%(24*time.Hour) == 0 {
-		return textOf(int64(d/(24*time.Hour))) + " d"
+		return predicate.Text(int64(d/(24*time.Hour))) + " d"
 	}
 	if d%time.Hour == 0 {
-		return textOf(int64(d/time.Hour)) + " h"
+		return predicate.Text(int64(d/time.Hour)) + " h"
 	}
 	return d.String()
 }
@@ -149,7 +150,7 @@ func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
 	step := *m
 	c := m.Grain[0]
 	step.Digest = Digest(p.Digest(m.Digest))
-	step.Where = InCells{Column: c, Spans: []mechanisms.Span{{From: reach, To: p.To}}}
+	step.Where = predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: reach, To: p.To}}}
 	step.Window = &Window{Column: c, From: reach, To: p.To}
 	step.Spec = m.Growth.Spec
 	return &step, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -72,7 +73,7 @@ func (s *shelf) take(t testing.TB, c Context, sql string) *Plan {
 
 func mustBuild(t testing.TB, c Context, sql string) *Plan {
 	t.Helper()
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -216,7 +217,7 @@ func TestClosedDays(t *testing.T) {
 func BenchmarkGrowing(b *testing.B) {
 	c, held := growingContext(b, "min: 2024-01-01, max: 2024-12-31", "min: 2015-01-01, max: 2024-12-31")
 	held.take(b, c, "SELECT count(*) FROM hires WHERE hired >= DATE '2024-02-01'")
-	statements, refusal := Parse("SELECT count(*) FROM hires WHERE hired >= DATE '2023-02-01'")
+	statements, refusal := parse.Parse("SELECT count(*) FROM hires WHERE hired >= DATE '2023-02-01'")
 	if refusal != nil {
 		b.Fatal(refusal)
 	}

@@ -3,13 +3,14 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // indicator finds the condition whose rows a sum counts: sum(CASE WHEN p THEN 1 ELSE 0 END), sum(p::int), sum(1). The
 // condition is nil for any other sum. (A sum over no rows is 0 here, not NULL: whether rows are there is private.)
-func (g *grouping) indicator(n *pg.Node, t *translator) (holds *expr, typ policy.Type, refusal *Refusal) {
+func (g *grouping) indicator(n *pg.Node, t *translator) (holds *expr, typ policy.Type, refusal *refuse.Refusal) {
 	whole, refusal := t.expr(n)
 	if refusal != nil {
 		return nil, 0, refusal
@@ -21,14 +22,14 @@ func (g *grouping) indicator(n *pg.Node, t *translator) (holds *expr, typ policy
 		typ = policy.NumericType
 	case policy.Float4, policy.Float8:
 	default:
-		return nil, 0, unknownFunction.at(whole.pos, "sum("+whole.Type().Name()+")")
+		return nil, 0, refuse.UnknownFunction.At(whole.pos, "sum("+whole.Type().Name()+")")
 	}
 	holds, refusal = g.isOne(n, t)
 	return holds, typ, refusal
 }
 
 // isOne returns the condition under which an expression of the values 0, 1 and NULL is 1, nil where it has others.
-func (g *grouping) isOne(n *pg.Node, t *translator) (*expr, *Refusal) {
+func (g *grouping) isOne(n *pg.Node, t *translator) (*expr, *refuse.Refusal) {
 	if c := n.GetTypeCast(); c != nil {
 		if arg, refusal := t.expr(c.Arg); refusal != nil {
 			return nil, refusal
@@ -73,7 +74,7 @@ func (g *grouping) isOne(n *pg.Node, t *translator) (*expr, *Refusal) {
 }
 
 // caseIsOne is the disjunction of the arms that yield 1, each without the arms before it.
-func (g *grouping) caseIsOne(c *pg.CaseExpr, t *translator) (*expr, *Refusal) {
+func (g *grouping) caseIsOne(c *pg.CaseExpr, t *translator) (*expr, *refuse.Refusal) {
 	pos := int(c.Location)
 	var out, before *expr // nil: no arm yet
 	for _, n := range c.Args {
@@ -120,7 +121,7 @@ func (g *grouping) caseIsOne(c *pg.CaseExpr, t *translator) (*expr, *Refusal) {
 
 // orOne adds to the conditions found so far the one under which an arm is taken and yields 1; known is false where it
 // may yield other values than 0, 1 and NULL.
-func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *translator) (sum *expr, known bool, refusal *Refusal) {
+func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *translator) (sum *expr, known bool, refusal *refuse.Refusal) {
 	if value == nil {
 		return out, true, nil
 	}
@@ -140,7 +141,7 @@ func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *tra
 }
 
 // joined is the junction of two parts of which the first may be missing.
-func (t *translator) joined(f form, pos int, a, b *expr) (*expr, *Refusal) {
+func (t *translator) joined(f form, pos int, a, b *expr) (*expr, *refuse.Refusal) {
 	if a == nil {
 		return b, nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -80,13 +81,13 @@ func (b *binder) inferNode(n *pg.Node) {
 	case *pg.Node_AExpr:
 		b.inferPair(v.AExpr)
 	case *pg.Node_FuncCall:
-		names := stringsOf(v.FuncCall.Funcname)
+		names := ast.Strings(v.FuncCall.Funcname)
 		types := catalogArguments[names[len(names)-1]]
 		for i, arg := range v.FuncCall.Args[:min(len(types), len(v.FuncCall.Args))] {
 			b.inferAs(arg, types[i])
 		}
 	}
-	for _, c := range childrenOf(n) {
+	for _, c := range ast.Children(n) {
 		b.inferNode(c)
 	}
 }
@@ -96,7 +97,7 @@ var patternOperators = map[string]bool{"~": true, "!~": true, "~*": true, "!~*":
 
 // inferPair looks at a comparison of a parameter with a column, a cast or a constant.
 func (b *binder) inferPair(a *pg.A_Expr) {
-	operator := stringsOf(a.Name)
+	operator := ast.Strings(a.Name)
 	pattern := len(operator) > 0 && patternOperators[operator[len(operator)-1]]
 	for _, pair := range [][2]*pg.Node{{a.Lexpr, a.Rexpr}, {a.Rexpr, a.Lexpr}} {
 		t := catalogColumnType(pair[1])
@@ -123,7 +124,7 @@ func arrayOf(t policy.Type) policy.Type {
 	if t == oidType {
 		return oidArrayType
 	}
-	return arrayTypes[t]
+	return ast.ArrayTypes[t]
 }
 
 // catalogColumnType is the type of an expression by its look: a number, a count, a cast, or a catalog column's usual name.
@@ -136,13 +137,13 @@ func catalogColumnType(n *pg.Node) policy.Type {
 	case *pg.A_Const_Boolval:
 		return policy.Bool
 	}
-	if f := n.GetFuncCall(); f != nil && slices.Equal(stringsOf(f.Funcname), []string{"count"}) {
+	if f := n.GetFuncCall(); f != nil && slices.Equal(ast.Strings(f.Funcname), []string{"count"}) {
 		return policy.Int8
 	}
 	if c := n.GetTypeCast(); c != nil {
 		return namedType(c.TypeName)
 	}
-	names := stringsOf(n.GetColumnRef().GetFields())
+	names := ast.Strings(n.GetColumnRef().GetFields())
 	if len(names) == 0 {
 		return 0
 	}
@@ -158,8 +159,8 @@ func catalogColumnType(n *pg.Node) policy.Type {
 }
 
 func namedType(t *pg.TypeName) policy.Type {
-	name := strings.TrimPrefix(typeNameText(t), "pg_catalog.")
-	typ := typeNames[name]
+	name := strings.TrimPrefix(ast.TypeName(t), "pg_catalog.")
+	typ := ast.TypeNames[name]
 	if alias, ok := oidAliases[name]; ok {
 		typ = alias
 	}

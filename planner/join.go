@@ -5,6 +5,10 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,7 +24,7 @@ type joining struct {
 }
 
 // joinRows are the private rows of a join: pairs of rows of the same unit.
-func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
+func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *refuse.Refusal) {
 	left, refusal := b.itemRows(j.Larg, scope)
 	if refusal != nil {
 		return nil, refusal
@@ -46,7 +50,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 		how.outer = true
 		left, right = right, left
 	default:
-		return nil, construct.at(right.pos, "FULL JOIN of private tables")
+		return nil, refuse.Construct.At(right.pos, "FULL JOIN of private tables")
 	}
 	out, refusal := b.pair(left, right, how)
 	if refusal != nil {
@@ -60,9 +64,9 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *Refusal) {
 }
 
 // joinPublic joins private rows with a table that is not private.
-func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *Refusal) {
+func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
-	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: stringsOf(j.UsingClause)}
+	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
 	if left == nil {
 		private, public = right, j.Larg
 	}
@@ -87,10 +91,10 @@ func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*row
 }
 
 // pair joins private rows with private rows, along their units.
-func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
+func (b *binder) pair(left, right *rows, j joining) (*rows, *refuse.Refusal) {
 	for _, side := range []*rows{left, right} {
 		if side.kept > 0 {
-			return nil, keptJoined.at(j.pos, side.table.Name)
+			return nil, keptJoined.At(j.pos, side.table.Name)
 		}
 	}
 	for _, side := range []**rows{&left, &right} {
@@ -104,25 +108,25 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		*side = alone
 	}
 	if left.table.Dataset.Unit.Row {
-		return nil, rowUnits.at(j.pos, left.table.Name, right.table.Name)
+		return nil, rowUnits.At(j.pos, left.table.Name, right.table.Name)
 	}
 	for _, l := range left.parts {
 		for _, r := range right.parts {
 			if l.alias == r.alias {
-				return nil, duplicateAlias.at(j.pos, r.alias)
+				return nil, duplicateAlias.At(j.pos, r.alias)
 			}
 		}
 	}
 	if j.outer {
 		left, right = b.foreseen(left, j.quals), b.foreseen(right, j.quals)
 	}
-	p := &Paired{Left: left.table, Right: right.table, Outer: j.outer}
-	units, rest, refusal := p.equate(left, right, j)
+	p := &derived.Paired{Left: left.table, Right: right.table, Outer: j.outer}
+	units, rest, refusal := equate(p, left, right, j)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if len(units) == 0 && len(p.On) == 0 {
-		return nil, crossUnit.at(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
+		return nil, crossUnit.At(j.pos, left.table.Name, right.table.Name, left.table.Dataset.Unit.Name)
 	}
 	onLeft, onRight := unitsPresent(units, j.pos)
 	if j.outer {
@@ -131,9 +135,9 @@ func (b *binder) pair(left, right *rows, j joining) (*rows, *Refusal) {
 		}
 		rest, onLeft, onRight = nil, nil, nil
 	}
-	t := paired(p)
+	t := derived.NewPaired(p)
 	if t == nil {
-		return nil, tooManyRows.at(j.pos, left.table.Name, right.table.Name, mostDerivedRows)
+		return nil, tooManyRows.At(j.pos, left.table.Name, right.table.Name, derived.MaxRows)
 	}
 	out := combined(left, right, t, j.outer)
 	out.merge(j.using, len(left.names), false)
@@ -174,16 +178,16 @@ func unitsPresent(units [][2]*key, pos int) (onLeft, onRight []*expr) {
 }
 
 // equate finds the keys that the conditions equate. Units are those of them that leave no pair of rows of two units.
-func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *Refusal) {
-	add := func(l, r *key) *Refusal {
+func equate(p *derived.Paired, left, right *rows, j joining) (units [][2]*key, rest []*pg.Node, refusal *refuse.Refusal) {
+	add := func(l, r *key) *refuse.Refusal {
 		if !l.column.Comparable(r.column) {
-			return keyTypes.at(j.pos, l.name, r.name)
+			return keyTypes.At(j.pos, l.name, r.name)
 		}
 		if l.column.Unit && r.column.Unit {
 			units = append(units, [2]*key{l, r})
 			return nil
 		}
-		if e := (Equal{l.column, r.column}); !slices.Contains(p.On, e) {
+		if e := (derived.Equal{Left: l.column, Right: r.column}); !slices.Contains(p.On, e) {
 			p.On = append(p.On, e)
 		}
 		return nil
@@ -215,14 +219,14 @@ func (p *Paired) equate(left, right *rows, j joining) (units [][2]*key, rest []*
 			return nil, nil, refusal
 		}
 	}
-	slices.SortFunc(p.On, func(a, b Equal) int { return compareNames(a.Left, b.Left) })
+	slices.SortFunc(p.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
 	return units, rest, nil
 }
 
 // equalKeys reads key = key, one of each side; nil: the node is something else.
 func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return nil, nil
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
@@ -237,10 +241,10 @@ func equalKeys(n *pg.Node, left, right *rows) (l, r *key) {
 
 // outerConditions folds the conditions of an outer join, with those already known: on its right rows, and on the left rows
 // that find partners.
-func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *Refusal {
+func (b *binder) outerConditions(p *derived.Paired, left, right *rows, quals []*pg.Node, onLeft, onRight []*expr) *refuse.Refusal {
 	for _, e := range right.exprs {
 		if e.form != formColumn {
-			return computedOuter.at(right.pos)
+			return computedOuter.At(right.pos)
 		}
 	}
 	onRight = append(slices.Clone(right.where), onRight...)
@@ -255,11 +259,11 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 		}
 		e, also := b.settles(b.overKeys(left, "ON"), left).condition(n, "JOIN/ON")
 		if also != nil {
-			return outerCondition.at(locationOf(n))
+			return outerCondition.At(ast.Location(n))
 		}
 		onLeft = append(onLeft, e)
 	}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if p.Where, refusal = b.lowered(right.table, onRight); refusal != nil {
 		return refusal
 	}
@@ -269,18 +273,18 @@ func (b *binder) outerConditions(p *Paired, left, right *rows, quals []*pg.Node,
 
 // inSight refuses a condition of a join for a name that neither side has as a column, or both have. A key that is no column
 // is one that may be equated, and nothing else: ON l.order_id = r.order_id AND l.line_no = 2.
-func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
-	holds(n, func(n *pg.Node) bool {
-		names := stringsOf(n.GetColumnRef().GetFields())
+func inSight(n *pg.Node, left, right *rows) (refusal *refuse.Refusal) {
+	ast.Holds(n, func(n *pg.Node) bool {
+		names := ast.Strings(n.GetColumnRef().GetFields())
 		if len(names) == 0 || refusal != nil {
 			return false
 		}
-		_, first := left.column(names, locationOf(n))
-		_, second := right.column(names, locationOf(n))
+		_, first := left.column(names, ast.Location(n))
+		_, second := right.column(names, ast.Location(n))
 		switch {
 		case first == nil && second == nil:
 			if len(names) == 1 {
-				refusal = ambiguous.at(locationOf(n), names[0])
+				refusal = ambiguous.At(ast.Location(n), names[0])
 			}
 		case first == nil || second == nil:
 		case second.ID == unknownAlias.ID || first.ID == keyOnly.ID || first.ID == unknownColumn.ID && second.ID == unknownColumn.ID && nearer(first, second):
@@ -294,19 +298,19 @@ func inSight(n *pg.Node, left, right *rows) (refusal *Refusal) {
 }
 
 // nearer tells whether the first of two refusals of an unknown name knows a like one.
-func nearer(first, second *Refusal) bool {
+func nearer(first, second *refuse.Refusal) bool {
 	return first.Hint != unknownColumn.Hint || second.Hint == unknownColumn.Hint
 }
 
 // lowered folds conditions into a predicate that the database tests.
-func (b *binder) lowered(t *policy.Table, where []*expr) (Pred, *Refusal) {
-	var out Pred
+func (b *binder) lowered(t *policy.Table, where []*expr) (predicate.Pred, *refuse.Refusal) {
+	var out predicate.Pred
 	var said notes
 	v := &solver{lowerer: lowerer{t, b.env, newBox(t, b.env), &said, b.c.Settings.OffGrid}}
 	v.box.below = true
 	residual, refusal := v.fold(where, &out)
 	if refusal == nil && len(residual) > 0 {
-		refusal = belowJoin.at(residual[0].pos)
+		refusal = belowJoin.At(residual[0].pos)
 	}
 	b.said = append(b.said, said...)
 	return out, refusal

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // lean lets a count be read from another count of the same statement whose cells add up to it, such as a total beside the
@@ -74,7 +76,7 @@ func coverWithin(s, m *solved) *reading {
 		return nil
 	}
 	if m.filter != nil {
-		if !slices.Equal(encodePred(nil, m.filter), encodePred(nil, s.filter)) {
+		if !slices.Equal(predicate.Encode(nil, m.filter), predicate.Encode(nil, s.filter)) {
 			return nil
 		}
 		same, every := *s, *m
@@ -99,7 +101,7 @@ func (r *reading) meanCells() float64 {
 }
 
 // leaning reads a sheet from the measure of the one that it leans on, where that is measured as itself.
-func (ch *chooser) leaning(sheets []*sheet, ways [][]*way, sh *sheet, buying map[Digest]*Measure, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) leaning(sheets []*sheet, ways [][]*way, sh *sheet, buying map[Digest]*Measure, share privacy.Cost) (*way, *refuse.Refusal) {
 	m := sh.base.asks[0].solved
 	if w := ways[slices.Index(sheets, sh.base)][0]; w != nil && w.measure.Digest == m.measure("", "").Digest {
 		return &way{measure: w.measure, reading: coverWithin(sh.asks[0].solved, m)}, nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -19,12 +20,12 @@ func newLine() *line {
 }
 
 // lineKey names the line of a column on which the other conditions are others.
-func lineKey(others []Pred, c *policy.Column) string {
-	return string(append(encodeText(nil, c.Name), encodePred(nil, allOf(others...))...))
+func lineKey(others []predicate.Pred, c *policy.Column) string {
+	return string(append(predicate.EncodeText(nil, c.Name), predicate.Encode(nil, predicate.All(others...))...))
 }
 
 func (l *line) add(spans []mechanisms.Span, s *stocked) {
-	bucketOf(l.bySpans, string(encodeSpans(nil, spans))).add(s)
+	bucketOf(l.bySpans, string(predicate.EncodeSpans(nil, spans))).add(s)
 	if len(spans) != 1 {
 		return
 	}
@@ -54,7 +55,7 @@ func (l *line) near(spans []mechanisms.Span, size int) (found []*stocked) {
 		}
 		return found
 	}
-	for _, s := range append(slices.Clone(spans), outside(spans, size)...) {
+	for _, s := range append(slices.Clone(spans), predicate.Outside(spans, size)...) {
 		found = append(found, l.ends[s.From][s.To].all()...)
 		found = append(found, l.meets(s.From, s.To)...)
 		found = append(found, l.chain(s.From, s.To)...)

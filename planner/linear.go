@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -31,12 +33,11 @@ type SumTerm struct {
 
 // The most terms of a sum, and of one that is squared.
 const (
-	mostTerms         = 8
-	mostTermsSquared  = 4
-	mostLinearRounds  = 200
-	mostTermDecimals  = 30
-	mostTermMagnitude = 1 << 60
-	mostTimes         = 1 << 31
+	mostTerms        = 8
+	mostTermsSquared = 4
+	mostLinearRounds = 200
+	mostTermDecimals = 30
+	mostTimes        = 1 << 31
 )
 
 // one is the sum of one product.
@@ -50,7 +51,7 @@ func boundOfTerms(terms []SumTerm) (mechanisms.Bound, bool) {
 		low.Add(low, least)
 		high.Add(high, most)
 	}
-	most := big.NewInt(mostTermMagnitude)
+	most := big.NewInt(derived.MaxMagnitude)
 	if new(big.Int).Abs(low).Cmp(most) > 0 || new(big.Int).Abs(high).Cmp(most) > 0 {
 		return mechanisms.Bound{}, false
 	}
@@ -65,25 +66,11 @@ func endsOf(t SumTerm) (least, most *big.Int) {
 		least, most = new(big.Int), size.Mul(size, size)
 	} else {
 		for _, f := range t.Factors {
-			least, most = spanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
+			least, most = derived.SpanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
 		}
 	}
 	times := big.NewInt(t.Times)
-	return spanOf(least, most, times, times)
-}
-
-// spanOf are the least and the largest product of numbers of two ranges.
-func spanOf(a, b, c, d *big.Int) (least, most *big.Int) {
-	least, most = new(big.Int).Mul(a, c), new(big.Int).Mul(a, c)
-	for _, p := range []*big.Int{new(big.Int).Mul(a, d), new(big.Int).Mul(b, c), new(big.Int).Mul(b, d)} {
-		if p.Cmp(least) < 0 {
-			least = p
-		}
-		if p.Cmp(most) > 0 {
-			most = p
-		}
-	}
-	return least, most
+	return derived.SpanOf(least, most, times, times)
 }
 
 // linearOf reads an expression as a sum of products; nil: it is none, or too long.
@@ -375,7 +362,7 @@ func compareFactors(a, b Factor) int {
 func encodeFactors(b []byte, factors []Factor) []byte {
 	b = binary.AppendUvarint(b, uint64(len(factors)))
 	for _, f := range factors {
-		b = encodeText(b, f.Column.Name)
+		b = predicate.EncodeText(b, f.Column.Name)
 		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
 			b = binary.AppendVarint(b, n)
 		}

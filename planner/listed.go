@@ -6,6 +6,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -33,12 +36,12 @@ type listed struct {
 
 // comparesOtherwise tells comparisons with a sub-query's rows that are not IN, which = ANY is too.
 func comparesOtherwise(s *pg.SubLink) bool {
-	operator := stringsOf(s.OperName)
+	operator := ast.Strings(s.OperName)
 	return len(operator) > 1 || len(operator) == 1 && (operator[0] != "=" || s.SubLinkType != pg.SubLinkType_ANY_SUBLINK)
 }
 
 // listed translates such a sub-query; nil, nil: it is another one.
-func (b *binder) listed(r *rows, s *pg.SubLink) (*expr, *Refusal) {
+func (b *binder) listed(r *rows, s *pg.SubLink) (*expr, *refuse.Refusal) {
 	sel, pos := s.Subselect.GetSelectStmt(), int(s.Location)
 	if s.SubLinkType != pg.SubLinkType_ANY_SUBLINK && s.SubLinkType != pg.SubLinkType_EXISTS_SUBLINK || comparesOtherwise(s) || !isListing(sel) {
 		return nil, nil
@@ -64,7 +67,7 @@ func (b *binder) listed(r *rows, s *pg.SubLink) (*expr, *Refusal) {
 	}
 	value := sel.TargetList[0].GetResTarget().GetVal()
 	if len(sel.TargetList) != 1 || value == nil {
-		return nil, rowSubquery.at(pos)
+		return nil, rowSubquery.At(pos)
 	}
 	if len(l.linked) > 0 {
 		return l.arms(subject, value)
@@ -78,17 +81,17 @@ func isListing(sel *pg.SelectStmt) bool {
 		len(sel.GroupClause) > 0 || sel.HavingClause != nil || sel.IntoClause != nil || len(sel.LockingClause) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return hasAggregate(n) || hasWindow(n) })
+	return !slices.ContainsFunc(sel.TargetList, func(n *pg.Node) bool { return ast.HasAggregate(n) || ast.HasWindow(n) })
 }
 
 // read takes the rows that the conditions on the public columns alone keep, and notes the other conditions.
-func (l *listed) read(t *policy.Table, where *pg.Node) *Refusal {
+func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
 	if l.b.c.Public == nil {
-		return notCopied.at(l.pos, t.Name)
+		return notCopied.At(l.pos, t.Name)
 	}
 	data, ok := l.b.c.Public.Rows(t)
 	if !ok {
-		return notCopied.at(l.pos, t.Name)
+		return notCopied.At(l.pos, t.Name)
 	}
 	var own []*expr
 	for _, n := range conjunctNodes(where) {
@@ -125,7 +128,7 @@ func (l *listed) alone() *translator {
 func (l *listed) on(row []policy.Value) *translator {
 	t := l.b.overKeys(l.around, "WHERE")
 	around := t.columns
-	t.columns = func(fields []string, pos int) (*expr, *Refusal) {
+	t.columns = func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		e, refusal := l.public.column(fields, pos)
 		switch {
 		case refusal == nil:
@@ -139,7 +142,7 @@ func (l *listed) on(row []policy.Value) *translator {
 }
 
 // values is a test for the values of an expression over the public rows.
-func (l *listed) values(subject *expr, value *pg.Node) (*expr, *Refusal) {
+func (l *listed) values(subject *expr, value *pg.Node) (*expr, *refuse.Refusal) {
 	of, refusal := l.alone().expr(value)
 	if refusal != nil {
 		return nil, refusal
@@ -167,7 +170,7 @@ func (l *listed) values(subject *expr, value *pg.Node) (*expr, *Refusal) {
 }
 
 // arms is true where, for some public row, the conditions hold and, where there is a subject, the value equals it.
-func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *Refusal) {
+func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *refuse.Refusal) {
 	var list []*expr
 	for _, row := range l.data {
 		arm, refusal := l.arm(l.on(row), subject, value)
@@ -186,7 +189,7 @@ func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *Refusal) {
 	}
 	out := constantExpr(false, policy.Bool, l.pos)
 	for i, e := range list {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if i == 0 {
 			out = e
 		} else if out, refusal = l.alone().junction(formOr, l.pos, out, e); refusal != nil {
@@ -198,7 +201,7 @@ func (l *listed) arms(subject *expr, value *pg.Node) (*expr, *Refusal) {
 
 // arm is the condition for one public row: that it is among those of the sub-query, which is never NULL, and its value's
 // equality.
-func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *Refusal) {
+func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *refuse.Refusal) {
 	arm := constantExpr(true, policy.Bool, l.pos)
 	for i, n := range l.linked {
 		l.b.env.Work.Step(perArm)
@@ -231,8 +234,8 @@ func (l *listed) arm(t *translator, subject *expr, value *pg.Node) (*expr, *Refu
 	return t.junction(formAnd, l.pos, sure, equal)
 }
 
-func (l *listed) tooMany(most int) *Refusal {
-	return rowSubquery.at(l.pos).hinting("More than " + textOf(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
+func (l *listed) tooMany(most int) *refuse.Refusal {
+	return rowSubquery.At(l.pos).Hinting("More than " + predicate.Text(int64(most)) + " rows of the public table are different here: join it, or filter it further.")
 }
 
 // different leaves out what is there twice, and puts the rest into an order that does not depend on the table's.

@@ -4,6 +4,8 @@ import (
 	"sort"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -24,10 +26,10 @@ func (l *lowerer) snaps(c *policy.Column) bool {
 }
 
 // truth says where a condition is true and where it is false; elsewhere it is NULL.
-type truth struct{ holds, fails Pred }
+type truth struct{ holds, fails predicate.Pred }
 
 // lower finds the truth of e; ok is false when some part reads several columns at once or varies within a step.
-func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *Refusal) {
+func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *refuse.Refusal) {
 	if e.isConstant() {
 		v, refusal := e.value(nil)
 		return truthOf(v), true, refusal
@@ -57,15 +59,15 @@ func (l *lowerer) lower(e *expr) (t truth, ok bool, refusal *Refusal) {
 func truthOf(v policy.Value) truth {
 	switch v {
 	case true:
-		return truth{nil, Never{}}
+		return truth{nil, predicate.Never{}}
 	case false:
-		return truth{Never{}, nil}
+		return truth{predicate.Never{}, nil}
 	}
-	return truth{Never{}, Never{}}
+	return truth{predicate.Never{}, predicate.Never{}}
 }
 
-func (l *lowerer) junction(e *expr) (truth, bool, *Refusal) {
-	holds, fails := make([]Pred, len(e.args)), make([]Pred, len(e.args))
+func (l *lowerer) junction(e *expr) (truth, bool, *refuse.Refusal) {
+	holds, fails := make([]predicate.Pred, len(e.args)), make([]predicate.Pred, len(e.args))
 	for i, a := range e.args {
 		t, ok, refusal := l.lower(a)
 		if !ok || refusal != nil {
@@ -74,29 +76,29 @@ func (l *lowerer) junction(e *expr) (truth, bool, *Refusal) {
 		holds[i], fails[i] = t.holds, t.fails
 	}
 	if e.form == formAnd {
-		return truth{allOf(holds...), anyOf(fails...)}, true, nil
+		return truth{predicate.All(holds...), predicate.Any(fails...)}, true, nil
 	}
-	return truth{anyOf(holds...), allOf(fails...)}, true, nil
+	return truth{predicate.Any(holds...), predicate.All(fails...)}, true, nil
 }
 
 // is folds IS TRUE, IS FALSE and IS UNKNOWN, which are never NULL.
-func (l *lowerer) is(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) is(e *expr) (truth, bool, *refuse.Refusal) {
 	t, ok, refusal := l.lower(e.args[0])
 	if !ok || refusal != nil {
 		return truth{}, ok, refusal
 	}
-	holds := allOf(complement(t.holds), complement(t.fails))
+	holds := predicate.All(predicate.Not(t.holds), predicate.Not(t.fails))
 	switch e.want {
 	case true:
 		holds = t.holds
 	case false:
 		holds = t.fails
 	}
-	return truth{holds, complement(holds)}, true, nil
+	return truth{holds, predicate.Not(holds)}, true, nil
 }
 
 // member is IN over steps: a disjunction of equalities.
-func (l *lowerer) member(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) member(e *expr) (truth, bool, *refuse.Refusal) {
 	or := &expr{form: formOr, cols: e.cols, pos: e.pos}
 	for _, v := range e.args[1:] {
 		s, err := l.env.Call("=", e.args[0].Expr, v.Expr)
@@ -109,10 +111,10 @@ func (l *lowerer) member(e *expr) (truth, bool, *Refusal) {
 }
 
 // compare is a comparison of a bare column with a constant that lies inside a step: the database makes it.
-func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) compare(e *expr) (truth, bool, *refuse.Refusal) {
 	column, constant, op := e.args[0], e.args[1], e.op
 	if column.isConstant() {
-		column, constant, op = constant, column, mirrored[op]
+		column, constant, op = constant, column, predicate.Mirrored[op]
 	}
 	if column.form == formColumn && constant.form == formColumn {
 		t, ok := l.between(column.cols[0], constant.cols[0], op)
@@ -134,9 +136,9 @@ func (l *lowerer) compare(e *expr) (truth, bool, *Refusal) {
 		return l.snap(c, op, cell), true, nil
 	}
 	l.notes.add(c.Name + " " + op + " a value inside a step of " + stepOf(c) + ": counted exactly and afresh, releases over " + c.Name + " cannot answer it")
-	holds := Compare{c, op, v}
+	holds := predicate.Compare{Column: c, Op: op, Value: v}
 	fails := holds
-	fails.Op = opposite[op]
+	fails.Op = predicate.Opposite[op]
 	return truth{holds, fails}, true, nil
 }
 
@@ -152,9 +154,9 @@ func (l *lowerer) between(a, b int, op string) (truth, bool) {
 		return truth{}, false
 	}
 	if left.Name > right.Name {
-		left, right, op = right, left, mirrored[op]
+		left, right, op = right, left, predicate.Mirrored[op]
 	}
-	return truth{Between{left, right, op}, Between{left, right, opposite[op]}}, true
+	return truth{predicate.Between{Left: left, Right: right, Op: op}, predicate.Between{Left: left, Right: right, Op: predicate.Opposite[op]}}, true
 }
 
 // equal tells that a constant keeps its value in the column's type: 3.5 compared with an integer column does not.
@@ -170,27 +172,20 @@ func (l *lowerer) equal(a *expr, b scalar.Expr) bool {
 // snap moves the constant down to the start of its step.
 func (l *lowerer) snap(c *policy.Column, op string, cell int) truth {
 	l.notes.add("bounds on " + c.Name + " snap to its steps of " + stepOf(c))
-	below := cellsPred(c, nonEmpty(0, cell))
-	above := cellsPred(c, nonEmpty(cell, c.Domain.Regular))
+	below := predicate.Cells(c, predicate.FromTo(0, cell))
+	above := predicate.Cells(c, predicate.FromTo(cell, c.Domain.Regular))
 	if op == "<" || op == "<=" {
 		return truth{below, above}
 	}
 	return truth{above, below}
 }
 
-func nonEmpty(from, to int) []mechanisms.Span {
-	if from >= to {
-		return nil
-	}
-	return []mechanisms.Span{{From: from, To: to}}
-}
-
 // overCells evaluates a condition on one column on each of its cells; ok is false when it varies within one.
-func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) overCells(e *expr) (truth, bool, *refuse.Refusal) {
 	i := e.cols[0]
 	c := l.table.Columns[i]
 	if c.Domain == nil {
-		return truth{}, false, domainMissing.at(e.pos, c.Name)
+		return truth{}, false, domainMissing.At(e.pos, c.Name)
 	}
 	if e.form == formCompare && c.Domain.Ordered() && c.Domain.Regular > fewRegular {
 		if e.op == "=" || e.op == "<>" {
@@ -216,7 +211,7 @@ func (l *lowerer) overCells(e *expr) (truth, bool, *Refusal) {
 
 // byPieces evaluates a condition on one column on each piece of its cells, or on each cell where it has no pieces. Of more
 // cells than a plan looks at one by one it is not ok then.
-func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *Refusal) {
+func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *refuse.Refusal) {
 	c := l.table.Columns[i]
 	var starts []int
 	pieced := false
@@ -251,11 +246,11 @@ func (l *lowerer) byPieces(e *expr, i int) (truth, bool, *Refusal) {
 		}
 	}
 	l.env.Work.Take(len(holds)+len(fails), 16)
-	return truth{cellsPred(c, holds), cellsPred(c, fails)}, true, nil
+	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, true, nil
 }
 
 // list is x IN (…) for an x that rises or falls with a column: the cells of each equality, put together once.
-func (l *lowerer) list(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) list(e *expr) (truth, bool, *refuse.Refusal) {
 	c := l.table.Columns[e.cols[0]]
 	var all []mechanisms.Span
 	null := false
@@ -271,19 +266,19 @@ func (l *lowerer) list(e *expr) (truth, bool, *Refusal) {
 		switch holds := t.holds.(type) {
 		case nil:
 			all = append(all, mechanisms.Span{From: 0, To: c.Domain.Size()})
-		case InCells:
+		case predicate.InCells:
 			all = append(all, holds.Spans...)
 		}
-		if _, never := t.fails.(Never); never {
+		if _, never := t.fails.(predicate.Never); never {
 			null = true // in no cell is it another value
 		}
 	}
-	all = unite(all, nil)
-	fails := intersect(outside(all, c.Domain.Size()), nonEmpty(0, c.Domain.Regular))
+	all = predicate.Unite(all, nil)
+	fails := predicate.Intersect(predicate.Outside(all, c.Domain.Size()), predicate.FromTo(0, c.Domain.Regular))
 	if null {
 		return l.byPieces(e, e.cols[0])
 	}
-	return truth{cellsPred(c, all), cellsPred(c, fails)}, true, nil
+	return truth{predicate.Cells(c, all), predicate.Cells(c, fails)}, true, nil
 }
 
 // byParts folds AND, OR and NOT of conditions on one column part by part, so that thresholds spare the walk over a long
@@ -292,7 +287,7 @@ func (l *lowerer) byParts(e *expr) (truth, bool) {
 	if e.form != formAnd && e.form != formOr && e.form != formNot {
 		return truth{}, false
 	}
-	holds, fails := make([]Pred, len(e.args)), make([]Pred, len(e.args))
+	holds, fails := make([]predicate.Pred, len(e.args)), make([]predicate.Pred, len(e.args))
 	for i, a := range e.args {
 		t, ok := truth{}, true
 		if a.isConstant() {
@@ -312,22 +307,22 @@ func (l *lowerer) byParts(e *expr) (truth, bool) {
 	case formNot:
 		return truth{fails[0], holds[0]}, true
 	case formAnd:
-		return truth{allOf(holds...), anyOf(fails...)}, true
+		return truth{predicate.All(holds...), predicate.Any(fails...)}, true
 	}
-	return truth{anyOf(holds...), allOf(fails...)}, true
+	return truth{predicate.Any(holds...), predicate.All(fails...)}, true
 }
 
 // nulls is IS NULL of a column: one cell at most holds NULL, so that the others need not be walked.
 func nulls(c *policy.Column) truth {
-	null := Pred(Never{})
+	null := predicate.Pred(predicate.Never{})
 	if at := c.Domain.Null; at >= 0 {
-		null = cellsPred(c, nonEmpty(at, at+1))
+		null = predicate.Cells(c, predicate.FromTo(at, at+1))
 	}
-	return truth{null, complement(null)}
+	return truth{null, predicate.Not(null)}
 }
 
 // equality is = or <> as two thresholds, so that long domains need not be walked.
-func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
+func (l *lowerer) equality(e *expr) (truth, bool, *refuse.Refusal) {
 	least := *e
 	parts := make([]*expr, 2)
 	for n, op := range []string{">=", "<="} {
@@ -356,8 +351,8 @@ func (l *lowerer) equality(e *expr) (truth, bool, *Refusal) {
 }
 
 // threshold finds the only cell where a monotone comparison changes.
-func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *Refusal) {
-	var failure *Refusal
+func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *refuse.Refusal) {
+	var failure *refuse.Refusal
 	unsteady := false
 	at := func(cell int) policy.Value {
 		l.box.set(i, cell)
@@ -396,5 +391,5 @@ func (l *lowerer) threshold(e *expr, i int, d *policy.Domain) (truth, bool, *Ref
 		put(at(cell), cell, cell+1)
 	}
 	c := l.table.Columns[i]
-	return truth{cellsPred(c, holds), cellsPred(c, fails)}, failure == nil, failure
+	return truth{predicate.Cells(c, holds), predicate.Cells(c, fails)}, failure == nil, failure
 }

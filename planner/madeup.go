@@ -11,6 +11,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -93,7 +95,7 @@ func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
 	}
 	m := s.cells.measure(r.Kind.String(), r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, true, spec, r.Cost
-	m.described = encodeText(append(m.described, "synthetic"...), r.Name)
+	m.described = predicate.EncodeText(append(m.described, "synthetic"...), r.Name)
 	m.Digest = sha256.Sum256(m.described)
 	s.measure = m
 	return s, nil
@@ -188,15 +190,15 @@ func (b *binder) releaseNamed(name string) *policy.Release {
 }
 
 // madeUpTable is the table dp.name of a release. A SELECT with an aggregate buys it.
-func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *Refusal) {
+func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal) {
 	m, cells, err := t.b.madeUpOf(r)
 	switch {
 	case err != nil:
-		return "", noMechanism.at(pos, err.Error())
+		return "", noMechanism.At(pos, err.Error())
 	case m == nil || !m.Held && r.Kind == policy.OnlineRelease:
-		return "", unopenedRows.at(pos, r.Name, columnNames(r.Columns))
+		return "", unopenedRows.At(pos, r.Name, columnNames(r.Columns))
 	case !m.Held && (!t.aggregates || !r.Cost.Fits((&chooser{c: t.b.c}).share(1))):
-		return "", unpaidRows.at(pos, r.Table.Name, r.Name, r.Epsilon.String())
+		return "", unpaidRows.At(pos, r.Table.Name, r.Name, r.Epsilon.String())
 	}
 	if !m.Held {
 		m.Why = "release " + r.Name + " is within dp.epsilon, and whatever is asked of its rows is free after it"
@@ -207,10 +209,10 @@ func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *Refusal) {
 // previewed finds the release whose made-up rows stand for a table's in a SELECT without aggregates: of those that she holds
 // the one with the most columns, a synthetic one before an online one. The columns that the statement computes with, or
 // compares, must be among them.
-func (b *binder) previewed(from *rows, out *rows) (*madeUp, *Refusal) {
+func (b *binder) previewed(from *rows, out *rows) (*madeUp, *refuse.Refusal) {
 	table := from.table
 	if table.Derived != nil || b.c.Dataset == nil {
-		return nil, rawRows.at(from.pos, table.Name)
+		return nil, rawRows.At(from.pos, table.Name)
 	}
 	if table.Opened {
 		table = b.c.Dataset.Table(table.Schema, table.Name)
@@ -234,9 +236,9 @@ func (b *binder) previewed(from *rows, out *rows) (*madeUp, *Refusal) {
 	}
 	switch {
 	case best == nil && unpaid != nil:
-		return nil, unpaidRows.at(from.pos, table.Name, unpaid.Name, unpaid.Epsilon.String())
+		return nil, unpaidRows.At(from.pos, table.Name, unpaid.Name, unpaid.Epsilon.String())
 	case best == nil:
-		return nil, rawRows.at(from.pos, table.Name)
+		return nil, rawRows.At(from.pos, table.Name)
 	}
 	computed := slices.Clone(out.where)
 	for _, e := range out.exprs {
@@ -247,7 +249,7 @@ func (b *binder) previewed(from *rows, out *rows) (*madeUp, *Refusal) {
 	for _, e := range computed {
 		for _, at := range e.cols {
 			if c := table.Columns[at]; !slices.Contains(best.release.Columns, c) {
-				return nil, notMadeUp.at(e.pos, c.Name, best.release.Name, columnNames(best.release.Columns))
+				return nil, notMadeUp.At(e.pos, c.Name, best.release.Name, columnNames(best.release.Columns))
 			}
 		}
 	}
@@ -280,7 +282,7 @@ func (b *binder) isPreview(sel *pg.SelectStmt, scope *cte) bool {
 }
 
 // madeUpRows rebuilds a preview over made-up rows in the place of the private table's.
-func (t *tree) madeUpRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *Refusal {
+func (t *tree) madeUpRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *refuse.Refusal {
 	shown, refusal := t.b.project(sel, from, false)
 	if refusal != nil {
 		return refusal
@@ -300,7 +302,7 @@ type preview struct {
 }
 
 // addMadeUps puts made-up rows into the plan.
-func (p *Plan) addMadeUps(b *binder) *Refusal {
+func (p *Plan) addMadeUps(b *binder) *refuse.Refusal {
 	for _, u := range b.madeUps {
 		m := &MadeUp{Measure: p.measure(u.measure), columns: u.columns}
 		for _, part := range u.cells.parts {
@@ -322,7 +324,7 @@ func (p *Plan) addMadeUps(b *binder) *Refusal {
 		p.Leaves = append(p.Leaves, leaf)
 		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.release.Name, madeBy(u.measure.Spec), u.release.Table.Dataset.Unit.Name))
 		if !u.measure.Held && !p.Cost.Fits((&chooser{c: b.c}).share(1)) {
-			return unpaidRows.at(-1, u.release.Table.Name, u.release.Name, p.Cost.String())
+			return unpaidRows.At(-1, u.release.Table.Name, u.release.Name, p.Cost.String())
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // marginals is how an ask of several grouping sets is measured: not its cells, but the sets' own tables, or what they have
@@ -27,7 +28,7 @@ const mostMarginalCells = 1 << 15
 
 // marginal asks for all sets of a sheet at once, by marginals of the cells of all their keys; nil where they cannot be
 // measured so, or where what is asked for set by set is held, or has no larger error.
-func (v *sheeter) marginal(sh *sheet, counters []int, best []*ask) (*ask, *Refusal) {
+func (v *sheeter) marginal(sh *sheet, counters []int, best []*ask) (*ask, *refuse.Refusal) {
 	if v.setBySet || v.ch.c.Settings.MaxError > 0 || len(sh.sets) < 2 {
 		return nil, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -72,11 +73,11 @@ func TestMatchedRefuses(t *testing.T) {
 			t.Errorf("%s: %s: %s, want %s", text, refusal.ID, refusal.Message, want)
 		}
 	}
-	c.Public = crowd(mostMatches + 1)
+	c.Public = crowd(derived.MaxMatches + 1)
 	if _, refusal := planned(t, c, `SELECT count(*) FROM visits v JOIN regions r ON r.code = v.ward`); refusal == nil || refusal.ID != fanOut.ID {
 		t.Errorf("a row with too many matches: %v", refusal)
 	}
-	c.Public = crowd(mostMatches)
+	c.Public = crowd(derived.MaxMatches)
 	if _, refusal := planned(t, c, `SELECT count(*) FROM visits v JOIN regions r ON r.code = v.ward`); refusal != nil {
 		t.Errorf("a row with as many matches as may be: %v", refusal)
 	}

@@ -9,6 +9,10 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -29,7 +33,7 @@ type matcher struct {
 }
 
 // match joins them.
-func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals *lookup) (*rows, *Refusal) {
+func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals *lookup) (*rows, *refuse.Refusal) {
 	m := &matcher{b: b, from: from, public: public, table: t, how: how, equals: equals}
 	if b.c.Public != nil {
 		m.data, _ = b.c.Public.Rows(t)
@@ -37,46 +41,46 @@ func (b *binder) match(from, public *rows, t *policy.Table, how joining, equals 
 	if refusal := m.conditions(); refusal != nil {
 		return nil, refusal
 	}
-	d := &Matched{From: from.table, Outer: how.outer, Kept: how.kept}
+	d := &derived.Matched{From: from.table, Outer: how.outer, Kept: how.kept}
 	if refusal := m.matches(d); refusal != nil {
 		return nil, refusal
 	}
-	table := matched(d, t.Name)
-	if table == nil || len(d.Matches) > mostPairs {
-		return nil, fanOut.at(how.pos, t.Name, mostMatches, mostPairs, mostDerivedRows)
+	table := derived.NewMatched(d, t.Name)
+	if table == nil || len(d.Matches) > derived.MaxPairs {
+		return nil, fanOut.At(how.pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	out := *from
 	out.become(table)
 	out.names, out.exprs = append(slices.Clone(from.names), public.names...), slices.Clone(from.exprs)
 	digest := m.digest()
-	row := columnExpr(d.row(), policy.Int4, -1, public.pos)
+	row := columnExpr(d.Row(), policy.Int4, -1, public.pos)
 	for i, c := range t.Columns {
-		out.exprs = append(out.exprs, node(formOther, "matched:"+t.Name+":"+digest+":"+c.Name, ofRow{m.data, d.row(), c.Type, c.Typmod, i}, public.pos, row))
+		out.exprs = append(out.exprs, node(formOther, "matched:"+t.Name+":"+digest+":"+c.Name, ofRow{m.data, d.Row(), c.Type, c.Typmod, i}, public.pos, row))
 	}
 	out.parts = append(slices.Clone(from.parts), relation{public.alias(), public.parts[0].plain, len(from.names), len(out.names), 0, 0})
 	out.where = append(slices.Clone(from.where), m.private...)
 	if how.kept {
-		out.kept = d.row() + 1
+		out.kept = d.Row() + 1
 		out.keys = slices.Clone(out.keys)
 		for i := range out.keys {
-			out.keys[i].present = d.row() + 2
+			out.keys[i].present = d.Row() + 2
 		}
 	}
-	if most := d.most(func(int32) bool { return true }); most > 1 {
-		b.said.add("rows of " + from.table.Name + " count once for each row of " + t.Name + " that they match, at most " + textOf(most))
+	if most := d.Most(func(int32) bool { return true }); most > 1 {
+		b.said.add("rows of " + from.table.Name + " count once for each row of " + t.Name + " that they match, at most " + predicate.Text(most))
 	}
 	return &out, nil
 }
 
 // conditions translates those that pair rows. What WHERE asks besides is left to it.
-func (m *matcher) conditions() *Refusal {
+func (m *matcher) conditions() *refuse.Refusal {
 	n := len(m.from.table.Columns)
-	columns := func(fields []string, pos int) (*expr, *Refusal) {
+	columns := func(fields []string, pos int) (*expr, *refuse.Refusal) {
 		own, missing := m.from.column(fields, pos)
 		other, also := m.public.column(fields, pos)
 		switch {
 		case missing == nil && also == nil:
-			return nil, ambiguous.at(pos, fields[len(fields)-1])
+			return nil, ambiguous.At(pos, fields[len(fields)-1])
 		case missing == nil:
 			return own, nil
 		case also == nil:
@@ -125,18 +129,18 @@ func (m *matcher) conditions() *Refusal {
 
 // matches finds the public rows that each combination of cells matches, and numbers them in the order of their values: all
 // of those that are kept, else those that something matches.
-func (m *matcher) matches(d *Matched) *Refusal {
+func (m *matcher) matches(d *derived.Matched) *refuse.Refusal {
 	m.sorted()
 	combinations := 1
 	var sizes []int
 	for _, at := range m.args {
 		c := m.from.table.Columns[at]
 		if c.Domain == nil {
-			return domainMissing.at(m.how.pos, c.Name)
+			return domainMissing.At(m.how.pos, c.Name)
 		}
 		d.Args, sizes = append(d.Args, c), append(sizes, c.Domain.Size())
 		if combinations *= c.Domain.Size(); combinations > maxCells {
-			return tooManyCells.at(m.how.pos, fmt.Sprint(combinations), maxCells)
+			return tooManyCells.At(m.how.pos, fmt.Sprint(combinations), maxCells)
 		}
 	}
 	find, work := m.finder(), 0
@@ -153,7 +157,7 @@ func (m *matcher) matches(d *Matched) *Refusal {
 			return refusal
 		}
 		if work += 1 + len(list); work > maxCells {
-			return tooManyCells.at(m.how.pos, "more", maxCells)
+			return tooManyCells.At(m.how.pos, "more", maxCells)
 		}
 		for _, row := range list {
 			holds, refusal := m.hold(box, row)
@@ -161,18 +165,18 @@ func (m *matcher) matches(d *Matched) *Refusal {
 				return refusal
 			}
 			if holds {
-				d.Matches = append(d.Matches, Match{int32(at), int32(row)})
+				d.Matches = append(d.Matches, derived.Match{Combination: int32(at), Row: int32(row)})
 			}
 		}
-		if len(d.Matches) > mostPairs {
-			return fanOut.at(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+		if len(d.Matches) > derived.MaxPairs {
+			return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 		}
 	}
 	if d.Rows = len(m.data); !m.how.kept {
 		m.renumber(d)
 	}
-	if d.Rows > mostPairs {
-		return fanOut.at(m.how.pos, m.table.Name, mostMatches, mostPairs, mostDerivedRows)
+	if d.Rows > derived.MaxPairs {
+		return fanOut.At(m.how.pos, m.table.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows)
 	}
 	return nil
 }
@@ -198,10 +202,10 @@ func (m *matcher) box() *box {
 
 // finder lists the public rows that may match the private columns in a box: where equations are among the conditions, those
 // with equal values.
-func (m *matcher) finder() func(*box) ([]int, *Refusal) {
+func (m *matcher) finder() func(*box) ([]int, *refuse.Refusal) {
 	if len(m.equals.args) == 0 {
 		all := identityOf(len(m.data))
-		return func(*box) ([]int, *Refusal) { return all, nil }
+		return func(*box) ([]int, *refuse.Refusal) { return all, nil }
 	}
 	index := map[string][]int{}
 	for i, row := range m.data {
@@ -214,7 +218,7 @@ func (m *matcher) finder() func(*box) ([]int, *Refusal) {
 			index[key] = append(index[key], i)
 		}
 	}
-	return func(b *box) ([]int, *Refusal) {
+	return func(b *box) ([]int, *refuse.Refusal) {
 		values := make([]policy.Value, len(m.equals.args))
 		for k, e := range m.equals.args {
 			v, steady, refusal := b.value(e)
@@ -232,7 +236,7 @@ func (m *matcher) finder() func(*box) ([]int, *Refusal) {
 }
 
 // hold evaluates the conditions on the box and a public row.
-func (m *matcher) hold(b *box, row int) (bool, *Refusal) {
+func (m *matcher) hold(b *box, row int) (bool, *refuse.Refusal) {
 	n := len(m.from.table.Columns)
 	for i, v := range m.data[row] {
 		b.low[n+i], b.high[n+i], b.inner[n+i] = v, v, v
@@ -252,7 +256,7 @@ func (m *matcher) hold(b *box, row int) (bool, *Refusal) {
 }
 
 // renumber leaves out public rows that nothing matches.
-func (m *matcher) renumber(d *Matched) {
+func (m *matcher) renumber(d *derived.Matched) {
 	number := make([]int32, len(m.data))
 	for _, match := range d.Matches {
 		number[match.Row] = 1
@@ -282,7 +286,7 @@ func (m *matcher) digest() string {
 
 // unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
 // told. Aggregates of private columns leave them out, as conditions on these do.
-func (q *question) unseen(work *scalar.Work) *Refusal {
+func (q *question) unseen(work *scalar.Work) *refuse.Refusal {
 	columns, at := q.table.Columns, q.kept-1
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
@@ -302,12 +306,12 @@ func (q *question) unseen(work *scalar.Work) *Refusal {
 		}
 		for _, c := range q.counters {
 			if c.choice == nil && c.units == nil && all(c.where) && !c.values.missing(row) {
-				return keptPublic.at(-1, q.table.Name)
+				return keptPublic.At(-1, q.table.Name)
 			}
 		}
 		for _, set := range q.choices {
 			if all(set.where) && set.arg != nil && !missing(set.arg, row) {
-				return keptPublic.at(-1, q.table.Name)
+				return keptPublic.At(-1, q.table.Name)
 			}
 		}
 	}
@@ -327,7 +331,7 @@ func (v *values) missing(row scalar.Row) bool {
 
 // meetOrMatch joins rows with a list that no equation ties to them: side by side, where the SELECT allows that, else row by
 // row.
-func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, match func() (*rows, *Refusal)) (*rows, *Refusal) {
+func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, match func() (*rows, *refuse.Refusal)) (*rows, *refuse.Refusal) {
 	out, refusal := b.meet(from, n, scope, how)
 	if refusal != nil {
 		if alone, other := match(); other == nil {
@@ -341,37 +345,37 @@ func (b *binder) meetOrMatch(from *rows, n *pg.Node, scope *cte, how joining, ma
 
 // rowByRow are the rows as they match a list one by one; others are as they are. Done is what cannot be done with rows that
 // meet a list.
-func (r *rows) rowByRow(done string) (*rows, *Refusal) {
+func (r *rows) rowByRow(done string) (*rows, *refuse.Refusal) {
 	switch {
 	case r.fan == nil:
 		return r, nil
 	case r.matched != nil:
 		return r.matched()
 	}
-	return nil, candidateRows.at(r.pos, done)
+	return nil, candidateRows.At(r.pos, done)
 }
 
 // ofCandidates tells a refusal of rows that meet a list, side by side.
-func (r *Refusal) ofCandidates() bool {
+func ofCandidates(r *refuse.Refusal) bool {
 	return slices.Contains([]string{candidateRows.ID, candidateKeys.ID, candidateAggregate.ID, manyCandidates.ID}, r.ID)
 }
 
 // meets binds the aggregates of a SELECT over rows that meet a list: what is refused of them has another way.
-func (g *grouping) meets() (refusal *Refusal) {
+func (g *grouping) meets() (refusal *refuse.Refusal) {
 	bind := func(n *pg.Node) bool {
-		if f := n.GetFuncCall(); refusal == nil && f != nil && isAggregate(f) {
-			if _, r := g.aggregate(f); r != nil && r.ofCandidates() {
+		if f := n.GetFuncCall(); refusal == nil && f != nil && ast.IsAggregate(f) {
+			if _, r := g.aggregate(f); r != nil && ofCandidates(r) {
 				refusal = r
 			}
 		}
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, bind)
+		ast.Holds(t.node, bind)
 	}
-	holds(g.sel.HavingClause, bind)
+	ast.Holds(g.sel.HavingClause, bind)
 	for _, n := range g.sel.SortClause {
-		holds(n, bind)
+		ast.Holds(n, bind)
 	}
 	return refusal
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -51,17 +51,17 @@ func knownOf(t *policy.Table) *known {
 
 // meaning is the canonical encoding of what a measure counts. Its hash is the measure's digest.
 func (s *solved) meaning() []byte {
-	b := encodeText(nil, knownOf(s.table).fingerprint)
-	b = encodePred(b, s.filter)
+	b := predicate.EncodeText(nil, knownOf(s.table).fingerprint)
+	b = predicate.Encode(b, s.filter)
 	b = binary.AppendUvarint(b, uint64(len(s.counts)))
 	for _, p := range s.counts {
-		b = encodePred(b, p)
+		b = predicate.Encode(b, p)
 	}
 	b = binary.AppendUvarint(b, uint64(len(s.parts)))
 	for _, p := range s.parts {
 		b = binary.AppendUvarint(b, uint64(len(p.columns)))
 		for i, c := range p.columns {
-			b = encodeText(b, s.table.Columns[c].Name)
+			b = predicate.EncodeText(b, s.table.Columns[c].Name)
 			if p.told && p.cuts[i] != nil {
 				b = encodeCuts(binary.AppendUvarint(b, 0), p.cuts[i], p.ends[i])
 			} else {
@@ -140,13 +140,13 @@ func (m *Measure) Describe() []byte {
 	if m.Shared {
 		b[1] = 1
 	}
-	b = encodeText(encodeText(b, m.Kind), m.Name)
+	b = predicate.EncodeText(predicate.EncodeText(b, m.Kind), m.Name)
 	return append(b, m.described...)
 }
 
 // identity is the measure over every cell of some columns: what a declared release holds.
 func identity(t *policy.Table, columns []*policy.Column) *solved {
-	s := &solved{question: &question{table: t}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
+	s := &solved{question: &question{table: t}, counts: []predicate.Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	for _, c := range columns {
 		at := columnIndex(t, c)
 		p := &part{columns: []int{at}, sizes: []int{c.Domain.Size()}, class: make([]int32, c.Domain.Size()), classes: c.Domain.Size(), masks: make([][]bool, 1)}
@@ -183,6 +183,3 @@ func columnNames(columns []*policy.Column) string {
 	}
 	return strings.Join(names, "")
 }
-
-// span is one cell.
-func span(cell int) []mechanisms.Span { return []mechanisms.Span{{From: cell, To: cell + 1}} }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // Term is a part of how a row is read from several releases: Num/Den times the sum of cells of a counter of a measure.
@@ -24,7 +25,7 @@ type mixed struct {
 // mixing is one row of a question, to be combined.
 type mixing struct {
 	counter, cell int
-	wanted        Pred
+	wanted        predicate.Pred
 	adds          string
 	limit         float64 // the variance that would do
 	near          []*stocked
@@ -66,7 +67,7 @@ func (ch *chooser) mixings(stock *Stock, q *asking) []mixing {
 		}
 		for cell := range q.cells {
 			wanted, ok := q.conditionOf(c, cell)
-			if _, never := wanted.(Never); !ok || never {
+			if _, never := wanted.(predicate.Never); !ok || never {
 				return nil
 			}
 			rows = append(rows, mixing{c, cell, wanted, adds, limit, nil})
@@ -235,7 +236,7 @@ func (m *mixed) plain() *reading {
 				if t.Num != 1 || t.Den != 1 || r.counters[c] >= 0 && t.Counter != r.counters[c] {
 					return nil
 				}
-				r.counters[c], r.spans[c][cell] = t.Counter, unite(r.spans[c][cell], t.Spans)
+				r.counters[c], r.spans[c][cell] = t.Counter, predicate.Unite(r.spans[c][cell], t.Spans)
 			}
 		}
 		r.counters[c] = max(r.counters[c], 0)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // mixedRow are the terms of a row that is made up of some cells of a question.
@@ -106,7 +107,7 @@ func (p *Plan) MixText(row []Term) string {
 		if cells := cellsIn(t.Spans); cells == m.Spec.Cells {
 			text += "all of "
 		} else {
-			text += textOf(int64(cells)) + " of " + textOf(int64(m.Spec.Cells)) + " cells of "
+			text += predicate.Text(int64(cells)) + " of " + predicate.Text(int64(m.Spec.Cells)) + " cells of "
 		}
 		parts = append(parts, text+m.Kind+" "+m.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -33,14 +34,14 @@ func mysqlCases(t testing.TB) (statements, comments []string) {
 
 // readAs is a statement as it is read, and whether it is planned then.
 func readAs(c Context, text string) string {
-	statements, r := parseMySQL(text, c.Dataset)
+	statements, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
 	if r != nil {
 		return "    refused: " + r.ID + ": " + r.Message + "\n"
 	}
 	out := ""
 	for _, s := range statements {
 		out += "    " + s.Translation() + "\n"
-		if s.Kind != KindSelect {
+		if s.Kind != parse.KindSelect {
 			continue
 		}
 		if _, r := Build(s, nil, c); r != nil {
@@ -149,7 +150,7 @@ func TestMySQLCollation(t *testing.T) {
 		domain := *column.Domain
 		domain.Values = strings.Split(one.values, "|")
 		column.Domain = &domain
-		statements, r := parseMySQL("SELECT count(*) AS n FROM visits WHERE "+one.condition, p.Datasets[0])
+		statements, r := parse.ParseAs("SELECT count(*) AS n FROM visits WHERE "+one.condition, parse.MySQL, p.Datasets[0])
 		got := ""
 		if r != nil {
 			got = "!" + r.ID
@@ -165,7 +166,7 @@ func TestMySQLCollation(t *testing.T) {
 		domain.Values = strings.Split(values, "|")
 		column.Domain = &domain
 		for _, text := range []string{"SELECT ward, count(*) FROM visits GROUP BY ward", "SELECT DISTINCT ward FROM visits", "SELECT count(DISTINCT ward) FROM visits"} {
-			if _, r := parseMySQL(text, p.Datasets[0]); (r != nil && r.ID == mysqlCollation.ID) != refused {
+			if _, r := parse.ParseAs(text, parse.MySQL, p.Datasets[0]); (r != nil && r.ID == "mysql-collation") != refused {
 				t.Errorf("%s over %s: %v, want refused %t", text, values, r, refused)
 			}
 		}
@@ -175,31 +176,31 @@ func TestMySQLCollation(t *testing.T) {
 // TestMySQLBesides: what is read as PostgreSQL's in every dialect, and positions of what is not read.
 func TestMySQLBesides(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	for text, want := range map[string]StatementKind{"RESET dp.dialect": KindReset, "SET dp.dialect TO postgres": KindSet, "SHOW ALL": KindShow, "begin": KindBegin,
-		"COMMIT": KindCommit, "EXPLAIN (FORMAT JSON) SELECT `age` > 3 AS x FROM people": KindExplain, "explain select count(*) from people": KindExplain, "DELETE FROM people": KindOther,
-		"DECLARE c SCROLL CURSOR FOR SELECT `age` DIV 2 AS x FROM people": KindDeclare, "PREPARE p (int) AS SELECT COUNT(*) DIV 2 AS x FROM people WHERE age > $1": KindPrepare,
-		"COPY (SELECT 7 DIV 2 AS `x`) TO STDOUT (FORMAT csv, HEADER)": KindCopy, "copy people to stdout": KindCopy, "EXECUTE p (3)": KindExecute,
-		"EXPLAIN (FORMAT JSON) EXECUTE p (3)": KindExplain, "COPY people FROM STDIN": KindOther} {
-		s, r := ParseAs(text, MySQL, c.Dataset)
+	for text, want := range map[string]parse.StatementKind{"RESET dp.dialect": parse.KindReset, "SET dp.dialect TO postgres": parse.KindSet, "SHOW ALL": parse.KindShow, "begin": parse.KindBegin,
+		"COMMIT": parse.KindCommit, "EXPLAIN (FORMAT JSON) SELECT `age` > 3 AS x FROM people": parse.KindExplain, "explain select count(*) from people": parse.KindExplain, "DELETE FROM people": parse.KindOther,
+		"DECLARE c SCROLL CURSOR FOR SELECT `age` DIV 2 AS x FROM people": parse.KindDeclare, "PREPARE p (int) AS SELECT COUNT(*) DIV 2 AS x FROM people WHERE age > $1": parse.KindPrepare,
+		"COPY (SELECT 7 DIV 2 AS `x`) TO STDOUT (FORMAT csv, HEADER)": parse.KindCopy, "copy people to stdout": parse.KindCopy, "EXECUTE p (3)": parse.KindExecute,
+		"EXPLAIN (FORMAT JSON) EXECUTE p (3)": parse.KindExplain, "COPY people FROM STDIN": parse.KindOther} {
+		s, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
 		if r != nil || len(s) != 1 || s[0].Kind != want {
 			t.Errorf("%s: %v, %+v", text, r, s)
 		}
 	}
-	s, r := ParseAs("SELECT 1 AS a; SELECT 2 AS `b` # the end; SELECT\n; SHOW dp.epsilon", MySQL, c.Dataset)
-	if r != nil || len(s) != 3 || s[1].From != 15 || s[2].Kind != KindShow {
+	s, r := parse.ParseAs("SELECT 1 AS a; SELECT 2 AS `b` # the end; SELECT\n; SHOW dp.epsilon", parse.MySQL, c.Dataset)
+	if r != nil || len(s) != 3 || s[1].From != 15 || s[2].Kind != parse.KindShow {
 		t.Errorf("three statements: %v, %+v", r, s)
 	}
-	_, r = ParseAs("SELECT 'ä'; SELECT @x", MySQL, c.Dataset)
+	_, r = parse.ParseAs("SELECT 'ä'; SELECT @x", parse.MySQL, c.Dataset)
 	if r == nil || r.Position != 20 {
 		t.Errorf("position: %+v", r)
 	}
 	for text, position := range map[string]int{"PREPARE p FROM 'SELECT 1'": 0, "DECLARE c CURSOR FOR SELECT @x": 29, "COPY (SELECT @x) TO STDOUT": 14,
 		"COPY (SELECT 1 AS a TO STDOUT": 0, "PREPARE p (int[]) AS SELECT \"x\"": 0, "PREPARE p AS SELECT @x": 21, "EXPLAIN VALUES (1)": 1} {
-		if _, r := ParseAs(text, MySQL, c.Dataset); r == nil || r.Position != position {
+		if _, r := parse.ParseAs(text, parse.MySQL, c.Dataset); r == nil || r.Position != position {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}
-	s, r = ParseAs("SELECT nosuch FROM people", MySQL, c.Dataset)
+	s, r = parse.ParseAs("SELECT nosuch FROM people", parse.MySQL, c.Dataset)
 	if r != nil {
 		t.Fatal(r)
 	}
@@ -209,11 +210,11 @@ func TestMySQLBesides(t *testing.T) {
 	for _, deep := range []string{strings.Repeat("(", 5000), "SELECT " + strings.Repeat("(", 3000) + "1" + strings.Repeat(")", 3000), "SELECT 1" + strings.Repeat(" + 1", 4000),
 		"SELECT " + strings.Repeat("NOT ", 4000) + "1", "SELECT 1" + strings.Repeat(" UNION SELECT 1", 2000), "SELECT 1 FROM t" + strings.Repeat(" JOIN t", 3000),
 		"SELECT " + strings.Repeat("- f(", 900) + "1", "SELECT " + strings.Repeat("CASE WHEN 1 THEN ", 2000), "SELECT " + strings.Repeat("a", 70000)} {
-		if _, r := ParseAs(deep, MySQL, c.Dataset); r == nil {
+		if _, r := parse.ParseAs(deep, parse.MySQL, c.Dataset); r == nil {
 			t.Errorf("%.60s… was read", deep)
 		}
 	}
-	if _, r := ParseAs("SELECT count(*) FROM people WHERE age = 1"+strings.Repeat(" OR age = 2 AND kids = 1", 400), MySQL, c.Dataset); r != nil {
+	if _, r := parse.ParseAs("SELECT count(*) FROM people WHERE age = 1"+strings.Repeat(" OR age = 2 AND kids = 1", 400), parse.MySQL, c.Dataset); r != nil {
 		t.Errorf("a long chain of OR: %v", r)
 	}
 }
@@ -265,18 +266,18 @@ func TestMySQLMutations(t *testing.T) {
 
 // checkMySQL reads and plans a text; a panic inside the translator would show as a refusal that names it.
 func checkMySQL(t testing.TB, c Context, text string) bool {
-	statements, r := ParseAs(text, MySQL, c.Dataset)
+	statements, r := parse.ParseAs(text, parse.MySQL, c.Dataset)
 	if r != nil {
 		if strings.Contains(r.Message, "while it was read") {
 			t.Errorf("%s: %s", text, r.Message)
 		}
-		if r.Message == "" || r.Hint == "" && r.ID != syntax.ID {
+		if r.Message == "" || r.Hint == "" && r.ID != "syntax-error" {
 			t.Errorf("%s: refused without words: %+v", text, r)
 		}
 		return false
 	}
 	for _, s := range statements {
-		if s.Kind == KindSelect {
+		if s.Kind == parse.KindSelect {
 			_, _ = Build(s, []policy.Value{}, c)
 		}
 	}

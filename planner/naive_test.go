@@ -7,6 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -29,8 +30,8 @@ func naive(t *testing.T, c Context, sql string, rows []scalar.Row) map[string][]
 		t.Fatal(refusal)
 	}
 	for _, tg := range g.targets {
-		holds(tg.node, func(n *pg.Node) bool {
-			if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+		ast.Holds(tg.node, func(n *pg.Node) bool {
+			if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 				if _, refusal := g.aggregate(f); refusal != nil {
 					t.Fatal(refusal)
 				}

@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,15 +24,15 @@ const mostConjuncts = 4
 
 // near lists the releases that the rows of a condition may be combined from, oldest first: those whose conditions are some
 // of its own, or its own with the cells of one column changed, or its own turned about by the rules of AND, OR and NOT.
-func (s *Stock) near(wanted Pred) []*stocked {
+func (s *Stock) near(wanted predicate.Pred) []*stocked {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	parts := conjunctsOf(wanted)
-	columns, _ := columnsOf(wanted, nil)
+	columns, _ := predicate.Columns(wanted, nil)
 	f := &finder{s: s, columns: columnsKey(positionsOf(s.table, columns))}
 	f.turned(parts)
 	for _, some := range subsets(parts) {
-		f.filter(allOf(some...))
+		f.filter(predicate.All(some...))
 		f.lines(some)
 	}
 	slices.SortFunc(f.found, func(a, b *stocked) int { return a.order - b.order })
@@ -59,19 +60,19 @@ func (f *finder) add(list []*stocked) {
 }
 
 // lines adds the neighbours on the lines of conditions: with the cells of one of them changed, or one more.
-func (f *finder) lines(parts []Pred) {
-	rest := encodePred(nil, allOf(parts...))
+func (f *finder) lines(parts []predicate.Pred) {
+	rest := predicate.Encode(nil, predicate.All(parts...))
 	var columns []*policy.Column
 	for i, p := range parts {
-		columns, _ = columnsOf(p, columns)
-		if in, ok := p.(InCells); ok {
+		columns, _ = predicate.Columns(p, columns)
+		if in, ok := p.(predicate.InCells); ok {
 			if l := f.s.lines[lineKey(without(parts, i), in.Column)]; l != nil {
 				f.add(l.near(in.Spans, in.Column.Domain.Size()))
 			}
 		}
 	}
 	for _, c := range f.s.table.Columns {
-		if l := f.s.lines[string(append(encodeText(nil, c.Name), rest...))]; l != nil && !slices.Contains(columns, c) {
+		if l := f.s.lines[string(append(predicate.EncodeText(nil, c.Name), rest...))]; l != nil && !slices.Contains(columns, c) {
 			f.add(l.near(nil, c.Domain.Size()))
 		}
 	}
@@ -81,8 +82,8 @@ func (f *finder) lines(parts []Pred) {
 const mostColumnSets = 6
 
 // filter adds the releases with a condition.
-func (f *finder) filter(p Pred) {
-	byColumns := f.s.byFilter[string(encodePred(nil, p))]
+func (f *finder) filter(p predicate.Pred) {
+	byColumns := f.s.byFilter[string(predicate.Encode(nil, p))]
 	sets := make([]string, 0, len(byColumns))
 	for set := range byColumns {
 		sets = append(sets, set)
@@ -112,28 +113,28 @@ func beside(set, other string) (n int) {
 }
 
 // turned looks up NOT of the conditions and of each, and both sides of each OR, and the OR of each two.
-func (f *finder) turned(parts []Pred) {
-	f.filter(complement(allOf(parts...)))
+func (f *finder) turned(parts []predicate.Pred) {
+	f.filter(predicate.Not(predicate.All(parts...)))
 	if len(parts) > mostConjuncts {
 		return
 	}
 	for i, p := range parts {
 		rest := without(parts, i)
-		f.filter(allOf(append(slices.Clone(rest), complement(p))...))
-		if or, ok := p.(AnyOf); ok && len(or) <= mostConjuncts {
+		f.filter(predicate.All(append(slices.Clone(rest), predicate.Not(p))...))
+		if or, ok := p.(predicate.AnyOf); ok && len(or) <= mostConjuncts {
 			for _, some := range subsets(or) {
-				f.filter(allOf(append(slices.Clone(rest), some...)...))
+				f.filter(predicate.All(append(slices.Clone(rest), some...)...))
 			}
 		}
 		for j := range i {
 			others := without(rest, j)
-			f.filter(allOf(append(others, anyOf(p, parts[j]))...))
+			f.filter(predicate.All(append(others, predicate.Any(p, parts[j]))...))
 		}
 	}
 }
 
 // subsets are all subsets of a few conditions; of many those of none, one, all but one, and all.
-func subsets(parts []Pred) (out [][]Pred) {
+func subsets(parts []predicate.Pred) (out [][]predicate.Pred) {
 	if n := len(parts); n > mostConjuncts {
 		out = append(out, nil, parts)
 		for i := range parts {
@@ -142,7 +143,7 @@ func subsets(parts []Pred) (out [][]Pred) {
 		return out
 	}
 	for bits := range 1 << len(parts) {
-		var some []Pred
+		var some []predicate.Pred
 		for i, p := range parts {
 			if bits>>i&1 == 1 {
 				some = append(some, p)
@@ -155,8 +156,8 @@ func subsets(parts []Pred) (out [][]Pred) {
 
 // conditionOf is the condition of a counter's row in a cell of a question; false where it is not one on each of its
 // columns.
-func (s *solved) conditionOf(counter, cell int) (Pred, bool) {
-	p := allOf(s.filter, s.counts[counter])
+func (s *solved) conditionOf(counter, cell int) (predicate.Pred, bool) {
+	p := predicate.All(s.filter, s.counts[counter])
 	for i := len(s.parts) - 1; i >= 0; i-- {
 		part := s.parts[i]
 		if len(part.columns) != 1 {
@@ -171,7 +172,7 @@ func (s *solved) conditionOf(counter, cell int) (Pred, bool) {
 				in.addRange(s.From, s.To)
 			}
 		}
-		p = allOf(p, cellsPred(s.table.Columns[part.columns[0]], in))
+		p = predicate.All(p, predicate.Cells(s.table.Columns[part.columns[0]], in))
 	}
 	return p, true
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -153,7 +154,7 @@ func (o *ofPart) group(a *axis) {
 			g.classes = append(g.classes, mechanisms.Span{From: int(o.at(s.From)), To: int(o.at(s.To-1)) + 1})
 		}
 		if len(g.classes) > 0 {
-			g.classes = unite(g.classes, nil)
+			g.classes = predicate.Unite(g.classes, nil)
 			o.groups = append(o.groups, g)
 		}
 	}

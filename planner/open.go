@@ -7,6 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -46,16 +49,16 @@ const standIns = 16
 const mostBindings = 16
 
 // planOpen binds and plans a statement until nothing of its open columns is missing.
-func planOpen(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
+func planOpen(s parse.Statement, values []policy.Value, c Context) (*Plan, *refuse.Refusal) {
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
-	var last *Refusal
+	var last *refuse.Refusal
 	for range mostBindings {
 		o.tables = map[*policy.Table]*policy.Table{}
 		p, refusal := build(s, values, c, o)
-		if refusal != nil && len(refusal.named) > 0 {
+		if refusal != nil && len(refusal.Named) > 0 {
 			last = refusal
-			for _, v := range refusal.named {
-				o.values[v.column] = append(o.values[v.column], v.text)
+			for _, v := range refusal.Named {
+				o.values[v.Column] = append(o.values[v.Column], v.Text)
 			}
 			continue
 		}
@@ -85,7 +88,7 @@ func planOpen(s Statement, values []policy.Value, c Context) (*Plan, *Refusal) {
 }
 
 // find looks for the keys of a column among what she has paid for.
-func (o *opening) find(c *policy.Column, x Context) *Refusal {
+func (o *opening) find(c *policy.Column, x Context) *refuse.Refusal {
 	m := keysOf(c)
 	if x.Holdings != nil && x.Found != nil {
 		for _, h := range x.Holdings.Held(m.Digest) {
@@ -97,17 +100,17 @@ func (o *opening) find(c *policy.Column, x Context) *Refusal {
 	}
 	budget, ok := x.Dataset.Budget(x.User)
 	if !ok || budget.Cost.Delta.Atto() < discoveries {
-		return noDelta.at(-1, c.Name)
+		return noDelta.At(-1, c.Name)
 	}
 	// The most and the least that it may come to cost: both must do.
 	for _, share := range []privacy.Cost{o.share(x, false, int64(len(o.wanted))), o.share(x, true, 1)} {
 		if err := m.price(share); err != nil {
-			return noMechanism.at(-1, err.Error())
+			return noMechanism.At(-1, err.Error())
 		}
 	}
 	f := &finding{order: map[string]int{}, measure: m, holding: Holding{Spec: m.Finding.Spec(standIns)}}
 	for i := range standIns {
-		text := c.Name + " " + textOf(int64(i+1))
+		text := c.Name + " " + predicate.Text(int64(i+1))
 		f.Values = append(f.Values, text)
 		f.order["="+text] = i
 	}
@@ -140,14 +143,14 @@ func foundIn(n mechanisms.Noisy, h Holding) *finding {
 // keysOf is the measure that finds the keys of an open column, without its cost.
 func keysOf(c *policy.Column) *Measure {
 	t := c.Table
-	m := &Measure{Kind: "keys", Name: t.Name + "_" + c.Name, Table: t, Open: c, Counters: []Pred{nil}}
-	m.described = encodeText(encodeText(encodeText(nil, "keys"), knownOf(t).fingerprint), c.Name)
+	m := &Measure{Kind: "keys", Name: t.Name + "_" + c.Name, Table: t, Open: c, Counters: []predicate.Pred{nil}}
+	m.described = predicate.EncodeText(predicate.EncodeText(predicate.EncodeText(nil, "keys"), knownOf(t).fingerprint), c.Name)
 	m.Digest = sha256.Sum256(m.described)
 	return m
 }
 
 // finish prices what is to be found: half of what the statement may cost, or all of it where nothing else is bought.
-func (o *opening) finish(p *Plan, c Context) *Refusal {
+func (o *opening) finish(p *Plan, c Context) *refuse.Refusal {
 	parts := int64(0)
 	for _, column := range o.wanted {
 		if o.found[column].measure != nil {
@@ -163,12 +166,12 @@ func (o *opening) finish(p *Plan, c Context) *Refusal {
 		}
 		if !whole || parts > 1 {
 			if err := m.price(o.share(c, whole, parts)); err != nil {
-				return noMechanism.at(-1, err.Error())
+				return noMechanism.At(-1, err.Error())
 			}
 		}
 		p.Finds = append(p.Finds, m)
 		p.Cost = p.Cost.Plus(m.Cost)
-		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+textOf(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
+		p.Notes = append(p.Notes, "the keys of "+column.Name+" are found for "+m.Cost.String()+": one is shown that at least about "+predicate.Text(m.Finding.Half())+" "+m.Table.Dataset.Unit.Name+
 			"s have; every question by it uses them from then on")
 	}
 	return nil
@@ -274,27 +277,21 @@ func (o *opening) held(t *policy.Table) []heldOn {
 	return list
 }
 
-// namedValue is a constant that an open column is compared with.
-type namedValue struct {
-	column *policy.Column
-	text   string
-}
-
 // unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
 // with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
 // then bound again with them.
-func (b *box) unknown(e *expr) *Refusal {
+func (b *box) unknown(e *expr) *refuse.Refusal {
 	for _, i := range e.cols {
 		if !b.other[i] {
 			continue
 		}
-		var named []namedValue
+		var named []refuse.NamedValue
 		if !b.exact(e, &named) {
-			return openColumn.at(e.pos, b.table.Columns[i].Name)
+			return openColumn.At(e.pos, b.table.Columns[i].Name)
 		}
 		if len(named) > 0 {
-			r := openColumn.at(e.pos, b.table.Columns[i].Name)
-			r.named = named
+			r := openColumn.At(e.pos, b.table.Columns[i].Name)
+			r.Named = named
 			return r
 		}
 	}
@@ -302,7 +299,7 @@ func (b *box) unknown(e *expr) *Refusal {
 }
 
 // exact tells whether e is the same for all values that are not named.
-func (b *box) exact(e *expr, named *[]namedValue) bool {
+func (b *box) exact(e *expr, named *[]refuse.NamedValue) bool {
 	if !slices.ContainsFunc(e.cols, func(i int) bool { return b.table.Columns[i].Open != nil }) {
 		return true
 	}
@@ -337,7 +334,7 @@ func (b *box) exact(e *expr, named *[]namedValue) bool {
 }
 
 // names tells whether e is a constant text, and notes one that has no cell.
-func (b *box) names(column, e *expr, named *[]namedValue) bool {
+func (b *box) names(column, e *expr, named *[]refuse.NamedValue) bool {
 	if !e.isConstant() {
 		return false
 	}
@@ -351,7 +348,7 @@ func (b *box) names(column, e *expr, named *[]namedValue) bool {
 		return false
 	}
 	if _, known := c.Domain.Cell(text); !known {
-		*named = append(*named, namedValue{c.Open, text})
+		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
 	}
 	return true
 }
@@ -371,10 +368,10 @@ func (v *solver) hidden(p *part, cells []int) bool {
 }
 
 // closed refuses what reads an open column otherwise than by comparing it or grouping by it.
-func closed(t *policy.Table, e *expr) *Refusal {
+func closed(t *policy.Table, e *expr) *refuse.Refusal {
 	for _, i := range e.cols {
 		if c := t.Columns[i]; c.Open != nil {
-			return openColumn.at(e.pos, c.Name)
+			return openColumn.At(e.pos, c.Name)
 		}
 	}
 	return nil

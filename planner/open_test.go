@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -38,9 +40,9 @@ datasets:
 	return c
 }
 
-func planned(t *testing.T, c Context, text string) (*Plan, *Refusal) {
+func planned(t *testing.T, c Context, text string) (*Plan, *refuse.Refusal) {
 	t.Helper()
-	s, refusal := Parse(text)
+	s, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -42,17 +43,17 @@ func isLeafName(name string) bool {
 }
 
 // bind plans the outer query of a statement, collecting its questions.
-func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
+func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *refuse.Refusal) {
 	outer, columns, refusal := b.outer(sel)
 	return outer, columns, b.around(refusal)
 }
 
-func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
+func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *refuse.Refusal) {
 	if sel.IntoClause != nil {
-		return nil, nil, intoTable.at(-1)
+		return nil, nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, nil, rowLocks.at(-1, lockName(sel.LockingClause[0]))
+		return nil, nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
 	}
 	sel = b.readArms(sel)
 	d, columns, refusal := b.simple(sel)
@@ -75,7 +76,7 @@ func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *Refusal) {
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
 // without FROM. A nil Direct sends the statement to the engine.
-func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
+func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refusal) {
 	if sel.Larg != nil || len(sel.ValuesLists) > 0 {
 		return nil, nil, nil
 	}
@@ -104,7 +105,7 @@ func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
 }
 
 // preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused.
-func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, *Refusal) {
+func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, *refuse.Refusal) {
 	none := isZero(sel.LimitCount)
 	out, refusal := b.project(sel, from, false)
 	if refusal != nil {
@@ -123,7 +124,7 @@ func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, 
 		return nil, nil, nil
 	}
 	if !none {
-		return nil, nil, rawRows.at(from.pos, from.table.Name)
+		return nil, nil, rawRows.At(from.pos, from.table.Name)
 	}
 	d := &Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}
 	columns := make([]OutColumn, len(out.names))

@@ -6,6 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -56,7 +58,7 @@ func (o *outputs) query(sel *pg.SelectStmt) (out relationOut, ok bool) {
 	}
 	if g := o.b.groups[sel]; g != nil {
 		columns, _ := o.b.treeColumns(sel)
-		having := sel.HavingClause != nil && hasAggregate(sel.HavingClause)
+		having := sel.HavingClause != nil && ast.HasAggregate(sel.HavingClause)
 		return relationOut{columns: columns, noisyRows: having || isCut(sel)}, columns != nil
 	}
 	for _, n := range sel.FromClause {
@@ -104,7 +106,7 @@ func (o *outputs) withQueries(sel *pg.SelectStmt) bool {
 // named gives a relation its alias and the column names that the alias lists.
 func (r relationOut) named(alias string, names []*pg.Node) relationOut {
 	r.alias, r.columns = alias, slices.Clone(r.columns)
-	for i, name := range stringsOf(names) {
+	for i, name := range ast.Strings(names) {
 		if i < len(r.columns) {
 			r.columns[i].Name = name
 		}
@@ -207,7 +209,7 @@ func (o *outputs) selected(sel *pg.SelectStmt, out relationOut) (relationOut, bo
 		if refusal != nil {
 			return out, false
 		}
-		out.columns = append(out.columns, OutColumn{Name: columnLabel(target), Type: e.Type(), Typmod: e.Typmod(), Noisy: o.isNoisy(e)})
+		out.columns = append(out.columns, OutColumn{Name: ast.Label(target), Type: e.Type(), Typmod: e.Typmod(), Noisy: o.isNoisy(e)})
 	}
 	out.noisyRows = out.noisyRows || o.isNoisyNode(sel.HavingClause) || isCut(sel)
 	return out, len(out.columns) > 0
@@ -220,10 +222,10 @@ func (o *outputs) groupItem(n *pg.Node, sel *pg.SelectStmt) *pg.Node {
 			return sel.TargetList[i-1].GetResTarget().GetVal()
 		}
 	}
-	if names := stringsOf(n.GetColumnRef().GetFields()); len(names) == 1 {
+	if names := ast.Strings(n.GetColumnRef().GetFields()); len(names) == 1 {
 		if _, refusal := o.column(names, -1); refusal != nil {
 			for _, t := range sel.TargetList {
-				if columnLabel(t.GetResTarget()) == names[0] {
+				if ast.Label(t.GetResTarget()) == names[0] {
 					return t.GetResTarget().GetVal()
 				}
 			}
@@ -237,7 +239,7 @@ func (o *outputs) star(ref *pg.ColumnRef) (columns []OutColumn, isStar bool) {
 	if ref == nil || len(ref.Fields) == 0 || ref.Fields[len(ref.Fields)-1].GetAStar() == nil {
 		return nil, false
 	}
-	words := stringsOf(ref.Fields)
+	words := ast.Strings(ref.Fields)
 	for _, r := range o.known {
 		if len(words) > 0 && words[len(words)-1] != r.alias {
 			continue
@@ -253,11 +255,11 @@ func (o *outputs) star(ref *pg.ColumnRef) (columns []OutColumn, isStar bool) {
 // translator types expressions over the relations in sight.
 func (o *outputs) translator(noisyRows bool) *translator {
 	t := &translator{env: o.b.env, params: o.b.params, columns: o.column, place: "SELECT"}
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if s := n.GetSubLink(); s != nil {
 			return o.subLink(s, t)
 		}
-		if f := n.GetFuncCall(); f != nil && (f.Over != nil || isAggregate(f)) {
+		if f := n.GetFuncCall(); f != nil && (f.Over != nil || ast.IsAggregate(f)) {
 			return o.call(f, t, noisyRows)
 		}
 		return nil, nil
@@ -266,7 +268,7 @@ func (o *outputs) translator(noisyRows bool) *translator {
 }
 
 // column finds a column, in the innermost query first.
-func (o *outputs) column(fields []string, pos int) (*expr, *Refusal) {
+func (o *outputs) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name, words := fields[len(fields)-1], fields[:len(fields)-1]
 	for i := len(o.known) - 1; i >= 0; i-- {
 		r := o.known[i]
@@ -279,15 +281,15 @@ func (o *outputs) column(fields []string, pos int) (*expr, *Refusal) {
 			}
 		}
 	}
-	return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+	return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 }
 
 // subLink is a sub-query of an expression: a value, EXISTS, or a comparison with its rows.
-func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *Refusal) {
+func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *refuse.Refusal) {
 	pos := int(s.Location)
 	r, ok := o.query(s.Subselect.GetSelectStmt())
 	if !ok {
-		return nil, rowSubquery.at(pos)
+		return nil, rowSubquery.At(pos)
 	}
 	noisy := r.noisyRows
 	for _, c := range r.columns {
@@ -306,17 +308,17 @@ func (o *outputs) subLink(s *pg.SubLink, t *translator) (*expr, *Refusal) {
 	case pg.SubLinkType_EXISTS_SUBLINK, pg.SubLinkType_ANY_SUBLINK, pg.SubLinkType_ALL_SUBLINK:
 		return standIn(policy.Bool, noisy), nil
 	}
-	return nil, rowSubquery.at(pos)
+	return nil, rowSubquery.At(pos)
 }
 
 // call is an aggregate or a window function. It depends on counts where its operands do, or the rows that it sees.
-func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *Refusal) {
-	name, refusal := functionName(f)
+func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	typ, noisy := windowTypes[name], noisyRows
-	for i, n := range childrenOf(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) {
+	for i, n := range ast.Children(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) {
 		if s := n.GetSortBy(); s != nil {
 			n = s.Node
 		}
@@ -332,7 +334,7 @@ func (o *outputs) call(f *pg.FuncCall, t *translator, noisyRows bool) (*expr, *R
 		}
 	}
 	if typ == 0 || f.AggWithinGroup || f.GetOver().GetName()+f.GetOver().GetRefname() != "" {
-		return nil, noForm.at(int(f.Location), name)
+		return nil, noForm.At(int(f.Location), name)
 	}
 	return standIn(typ, noisy), nil
 }

@@ -3,6 +3,7 @@ package planner
 import (
 	"strconv"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -16,7 +17,7 @@ type parameters struct {
 }
 
 // constant is parameter n as a constant. An untyped one takes its type from its surroundings, as in PostgreSQL.
-func (p *parameters) constant(n int, env scalar.Env, pos int) (*expr, *Refusal) {
+func (p *parameters) constant(n int, env scalar.Env, pos int) (*expr, *refuse.Refusal) {
 	p.seen = max(p.seen, n)
 	t := p.typeOf(n)
 	if p.describing {
@@ -25,7 +26,7 @@ func (p *parameters) constant(n int, env scalar.Env, pos int) (*expr, *Refusal) 
 		return e, nil
 	}
 	if n < 1 || n > len(p.values) {
-		return nil, unknownParam.at(pos, n)
+		return nil, refuse.UnknownParam.At(pos, n)
 	}
 	v := p.values[n-1]
 	if _, isArray := v.([]policy.Value); v == nil || t != 0 || isArray {

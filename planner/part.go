@@ -6,17 +6,19 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // classify evaluates the part's conditions and keys on every combination of its columns' cells and numbers the
 // combinations of equal keys, in order of their first occurrence.
-func (v *solver) classify(p *part) *Refusal {
+func (v *solver) classify(p *part) *refuse.Refusal {
 	product := big.NewInt(1)
 	for _, c := range p.columns {
 		d := v.table.Columns[c].Domain
 		if d == nil {
-			return domainMissing.at(v.positionOfKeys(), v.table.Columns[c].Name)
+			return domainMissing.At(v.positionOfKeys(), v.table.Columns[c].Name)
 		}
 		p.sizes = append(p.sizes, d.Size())
 		product.Mul(product, big.NewInt(int64(d.Size())))
@@ -24,7 +26,7 @@ func (v *solver) classify(p *part) *Refusal {
 	p.within = v.within(p)
 	tooMany := product.Cmp(big.NewInt(int64(maxCells))) > 0
 	if !v.cut(p, tooMany) {
-		return tooManyCells.at(v.firstPosition(p), product.String(), maxCells)
+		return tooManyCells.At(v.firstPosition(p), product.String(), maxCells)
 	}
 	combinations := 1
 	for _, size := range p.sizes {
@@ -70,7 +72,7 @@ func (v *solver) classify(p *part) *Refusal {
 }
 
 // classifyOne handles one combination, to which the box is set; cells are the first ones in it.
-func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32) *Refusal {
+func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32) *refuse.Refusal {
 	// Expressions are evaluated on every combination, also where the condition fails: an error must not depend on it.
 	admitted := v.admitted(p, cells)
 	for _, e := range p.filters {
@@ -104,7 +106,7 @@ func (v *solver) classifyOne(p *part, at int, cells []int, seen map[string]int32
 }
 
 // keysOf evaluates the part's keys on the box.
-func (v *solver) keysOf(p *part) ([]policy.Value, *Refusal) {
+func (v *solver) keysOf(p *part) ([]policy.Value, *refuse.Refusal) {
 	values := make([]policy.Value, len(p.keys))
 	for i, k := range p.keys {
 		value, refusal := v.key(v.s.keys[k])
@@ -141,7 +143,7 @@ func (p *part) place(at int, values []policy.Value, seen map[string]int32, admit
 // admitted tells whether the filter leaves the cells in sight: keys that it excludes are not rows of the answer.
 func (v *solver) admitted(p *part, cells []int) bool {
 	for _, q := range p.within {
-		if !satisfied(q, func(c *policy.Column) int {
+		if !predicate.Satisfied(q, func(c *policy.Column) int {
 			return cells[slices.IndexFunc(p.columns, func(i int) bool { return v.table.Columns[i] == c })]
 		}) {
 			return false
@@ -151,10 +153,10 @@ func (v *solver) admitted(p *part, cells []int) bool {
 }
 
 // within are the conjuncts of the filter that the part's cells decide.
-func (v *solver) within(p *part) []Pred {
-	var out []Pred
+func (v *solver) within(p *part) []predicate.Pred {
+	var out []predicate.Pred
 	for _, q := range conjunctsOf(v.s.filter) {
-		columns, onGrid := columnsOf(q, nil)
+		columns, onGrid := predicate.Columns(q, nil)
 		if onGrid && !slices.ContainsFunc(columns, func(c *policy.Column) bool { return !slices.Contains(p.columns, columnIndex(v.table, c)) }) {
 			out = append(out, q)
 		}
@@ -184,7 +186,7 @@ func (v *solver) decidesKeys(lists ...[]*expr) [][]int {
 	}
 	var out [][]int
 	for _, q := range conjunctsOf(v.s.filter) {
-		columns, onGrid := columnsOf(q, nil)
+		columns, onGrid := predicate.Columns(q, nil)
 		var at []int
 		for _, c := range columns {
 			at = union(at, []int{columnIndex(v.table, c)})
@@ -197,7 +199,7 @@ func (v *solver) decidesKeys(lists ...[]*expr) [][]int {
 }
 
 // decide evaluates a condition on the box.
-func (v *solver) decide(e *expr) (bool, *Refusal) {
+func (v *solver) decide(e *expr) (bool, *refuse.Refusal) {
 	value, steady, refusal := v.box.value(e)
 	if refusal != nil {
 		return false, refusal
@@ -209,7 +211,7 @@ func (v *solver) decide(e *expr) (bool, *Refusal) {
 }
 
 // key evaluates a group key on the box. A bare column stands for its step, by the step's low end.
-func (v *solver) key(e *expr) (policy.Value, *Refusal) {
+func (v *solver) key(e *expr) (policy.Value, *refuse.Refusal) {
 	if e.form == formColumn {
 		if c := v.table.Columns[e.cols[0]]; !c.Domain.Single() {
 			v.notes.add(c.Name + " is grouped by its steps of " + stepOf(c) + ", each shown by its low end")
@@ -238,15 +240,15 @@ func keyText(values []policy.Value) string {
 		if values[0] == nil {
 			return "n"
 		}
-		return "=" + textOf(canonicalValue(values[0]))
+		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
 	}
 	var b strings.Builder
 	for _, v := range values {
 		text := "n"
 		if v != nil {
-			text = "=" + textOf(canonicalValue(v))
+			text = "=" + predicate.Text(predicate.CanonicalValue(v))
 		}
-		b.Write(encodeText(nil, text))
+		b.Write(predicate.EncodeText(nil, text))
 	}
 	return b.String()
 }

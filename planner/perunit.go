@@ -5,6 +5,10 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -14,15 +18,15 @@ import (
 type unitRows struct {
 	b      *binder
 	source *rows
-	u      *PerUnit
+	u      *derived.PerUnit
 	exprs  []*expr // of the keys that are not join keys, by derived column
 	keys   []key
 }
 
 // perUnit returns the rows of a grouped SELECT, or nil when its groups are not within units.
-func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
+func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *refuse.Refusal) {
 	source := *from
-	g := &unitRows{b: b, source: &source, u: &PerUnit{}}
+	g := &unitRows{b: b, source: &source, u: &derived.PerUnit{}}
 	items, refusal := g.items(sel)
 	if refusal != nil || !slices.ContainsFunc(items, func(n *pg.Node) bool { k, _ := source.keyNode(n); return k != nil }) {
 		return nil, nil // what it is, and what is wrong with it, is told when it is bound as a leaf
@@ -36,7 +40,7 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 		return nil, refusal
 	}
 	if source.kept > 0 {
-		return nil, keptJoined.at(source.pos, source.table.Name)
+		return nil, keptJoined.At(source.pos, source.table.Name)
 	}
 	if sel.WhereClause != nil {
 		e, refusal := b.overRows(&source, "WHERE").condition(sel.WhereClause, "WHERE")
@@ -55,10 +59,10 @@ func (b *binder) perUnit(sel *pg.SelectStmt, from *rows) (*rows, *Refusal) {
 }
 
 // items are what the SELECT groups by: positions and output names stand for targets.
-func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
+func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *refuse.Refusal) {
 	group := &grouping{b: g.b, sel: sel, rows: g.source, q: &question{table: g.source.table, offGrid: g.b.c.Settings.OffGrid}}
 	group.expandTargets()
-	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, hasAggregate) {
+	if isDistinct(sel) && len(sel.GroupClause) == 0 && !slices.ContainsFunc(sel.TargetList, ast.HasAggregate) {
 		var all []*pg.Node
 		for _, t := range group.targets {
 			all = append(all, t.node)
@@ -68,7 +72,7 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
 	var out []*pg.Node
 	for _, n := range sel.GroupClause {
 		if n.GetGroupingSet() != nil {
-			return nil, noSets.at(int(n.GetGroupingSet().Location))
+			return nil, noSets.At(int(n.GetGroupingSet().Location))
 		}
 		node, refusal := group.groupItem(n)
 		if refusal != nil {
@@ -80,14 +84,14 @@ func (g *unitRows) items(sel *pg.SelectStmt) ([]*pg.Node, *Refusal) {
 }
 
 // addKey adds a key of the groups: a join key, or an expression over one column.
-func (g *unitRows) addKey(n *pg.Node) *Refusal {
+func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 	k, refusal := g.source.keyNode(n)
 	if refusal != nil {
 		return refusal
 	}
 	if k != nil {
 		if k.present > 0 {
-			return outerCondition.at(locationOf(n))
+			return outerCondition.At(ast.Location(n))
 		}
 		if !k.column.Unit && !slices.Contains(g.u.JoinKeys, k.column) {
 			g.u.JoinKeys = append(g.u.JoinKeys, k.column)
@@ -95,8 +99,8 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 		g.keys = append(g.keys, *k)
 		return nil
 	}
-	if hasAggregate(n) {
-		return aggregateIn.at(locationOf(n), "GROUP BY")
+	if ast.HasAggregate(n) {
+		return refuse.AggregateIn.At(ast.Location(n), "GROUP BY")
 	}
 	t := g.b.overRows(g.source, "GROUP BY")
 	e, refusal := t.expr(n)
@@ -110,22 +114,22 @@ func (g *unitRows) addKey(n *pg.Node) *Refusal {
 	case e.isConstant() || slices.ContainsFunc(g.exprs, func(have *expr) bool { return have.canon == e.canon }):
 		return nil
 	case len(e.cols) > 1:
-		return belowJoin.at(e.pos)
+		return belowJoin.At(e.pos)
 	}
 	c := g.source.table.Columns[e.cols[0]]
-	first := []ClassRun(nil)
+	first := []derived.ClassRun(nil)
 	if e.form != formColumn {
 		if first, refusal = newBox(g.source.table, g.b.env).firstCells(e.cols[0], []*expr{e}); refusal != nil {
 			return refusal
 		}
 	}
 	g.exprs = append(g.exprs, e)
-	g.u.Keys = append(g.u.Keys, UnitKey{c, first})
+	g.u.Keys = append(g.u.Keys, derived.UnitKey{Column: c, First: first})
 	return nil
 }
 
 // derive binds what the SELECT shows, and makes the table of its rows.
-func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
+func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *refuse.Refusal) {
 	out := &rows{pos: g.source.pos}
 	t := &translator{env: g.b.env, params: g.b.params, columns: g.ungrouped, hook: g.hook, place: "SELECT"}
 	var having *expr
@@ -138,33 +142,33 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
 	}
 	for _, n := range sel.TargetList {
 		target := n.GetResTarget()
-		if hasWindow(target.Val) {
-			return nil, windowOnRows.at(locationOf(target.Val))
+		if ast.HasWindow(target.Val) {
+			return nil, windowOnRows.At(ast.Location(target.Val))
 		}
 		k, refusal := g.source.keyNode(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if k != nil && slices.ContainsFunc(g.keys, func(have key) bool { return have.column == k.column }) {
-			out.keys = append(out.keys, key{columnLabel(target), k.column, 0})
+			out.keys = append(out.keys, key{ast.Label(target), k.column, 0})
 			continue
 		}
 		e, refusal := t.expr(target.Val)
 		if refusal != nil {
 			return nil, refusal
 		}
-		out.names, out.exprs = append(out.names, columnLabel(target)), append(out.exprs, e)
+		out.names, out.exprs = append(out.names, ast.Label(target)), append(out.exprs, e)
 	}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if g.u.Where, refusal = g.b.lowered(g.source.table, g.source.where); refusal != nil {
 		return nil, refusal
 	}
 	g.u.From = g.source.table
-	if out.table = perUnit(g.u); out.table == nil {
-		return nil, wideAggregate.at(g.source.pos)
+	if out.table = derived.NewPerUnit(g.u); out.table == nil {
+		return nil, wideAggregate.At(g.source.pos)
 	}
 	for i := range out.keys {
-		out.keys[i].column = keyOf(out.table, g.u, out.keys[i].column)
+		out.keys[i].column = derived.KeyOf(out.table, g.u, out.keys[i].column)
 	}
 	if having != nil {
 		out.where = []*expr{having}
@@ -173,38 +177,24 @@ func (g *unitRows) derive(sel *pg.SelectStmt) (*rows, *Refusal) {
 	return out, nil
 }
 
-// keyOf is the key of the derived table that an input's key became.
-func keyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
-	at := 0
-	for _, have := range u.From.Keys {
-		if have == k {
-			break
-		}
-		if have.Unit || slices.Contains(u.JoinKeys, have) {
-			at++
-		}
-	}
-	return t.Keys[at]
-}
-
 // ungrouped refuses a column that is neither a key nor inside an aggregate.
-func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *Refusal) {
+func (g *unitRows) ungrouped(fields []string, pos int) (*expr, *refuse.Refusal) {
 	if _, refusal := g.source.column(fields, pos); refusal != nil {
 		return nil, refusal
 	}
-	return nil, ungrouped.at(pos, g.source.alias()+"."+fields[len(fields)-1])
+	return nil, ungrouped.At(pos, g.source.alias()+"."+fields[len(fields)-1])
 }
 
 // hook translates group keys and aggregates over the derived columns: keys come first, aggregates after them.
-func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+func (g *unitRows) hook(n *pg.Node) (*expr, *refuse.Refusal) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		return g.aggregate(f)
 	}
 	switch n.GetNode().(type) {
 	case *pg.Node_AConst, *pg.Node_ParamRef, *pg.Node_SubLink, nil:
 		return nil, nil
 	}
-	if hasAggregate(n) || hasWindow(n) {
+	if ast.HasAggregate(n) || ast.HasWindow(n) {
 		return nil, nil
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "SELECT"), g.source)
@@ -225,22 +215,22 @@ func (g *unitRows) hook(n *pg.Node) (*expr, *Refusal) {
 func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }
 
 // aggregate binds an aggregate over a unit's rows.
-func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
+func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	for _, a := range append([]*pg.Node{f.AggFilter}, f.Args...) {
-		if hasAggregate(a) {
-			return nil, nested.at(locationOf(a))
+		if ast.HasAggregate(a) {
+			return nil, nested.At(ast.Location(a))
 		}
-		if hasWindow(a) {
-			return nil, windowIn.at(locationOf(a), "an aggregate")
+		if ast.HasWindow(a) {
+			return nil, windowIn.At(ast.Location(a), "an aggregate")
 		}
 	}
 	if f.AggWithinGroup || f.AggDistinct && name != "count" || !slices.Contains([]string{"count", "sum", "min", "max"}, name) || !f.AggStar && len(f.Args) != 1 {
-		return nil, unitAggregate.at(pos, name)
+		return nil, unitAggregate.At(pos, name)
 	}
 	t := g.b.settles(g.b.overKeys(g.source, "an aggregate"), g.source)
 	var where []*expr
@@ -252,13 +242,13 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 		where = conjuncts([]*expr{e})
 	}
 	if f.AggStar {
-		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
 	if k, _ := g.source.keyNode(f.Args[0]); k != nil && name == "count" && !f.AggDistinct && k.column.Unit {
 		if k.present > 0 {
 			where = append(where, g.source.present(k, pos))
 		}
-		return g.add(UnitAggregate{Kind: UnitCount}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, where, policy.Int8, pos)
 	}
 	arg, refusal := t.expr(f.Args[0])
 	if refusal != nil {
@@ -280,20 +270,20 @@ func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *Refusal) {
 		if refusal != nil {
 			return nil, refusal
 		}
-		return g.add(UnitAggregate{Kind: UnitCount}, append(where, present), policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitCount}, append(where, present), policy.Int8, pos)
 	}
 	if arg.form != formColumn {
-		return nil, unitAggregate.at(pos, name+" of an expression")
+		return nil, unitAggregate.At(pos, name+" of an expression")
 	}
 	return g.ofColumn(name, g.source.table.Columns[arg.cols[0]], where, pos)
 }
 
 // constantOf reads what is summed up over a unit's rows as a constant in those for which a condition holds (nil: in all),
 // and nothing in the others: 5, CASE WHEN p THEN 5 ELSE 0 END. The constant is nil for anything else.
-func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *Refusal) {
+func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusal *refuse.Refusal) {
 	own := &grouping{b: g.b}
 	if holds, refusal = own.isOne(n, t); refusal != nil || holds != nil {
-		return constantExpr(int64(1), policy.Int4, locationOf(n)), holds, refusal
+		return constantExpr(int64(1), policy.Int4, ast.Location(n)), holds, refusal
 	}
 	if w := n.GetCaseExpr(); w != nil && w.Arg == nil && len(w.Args) == 1 && own.addsNothing(w.Defresult, t) {
 		if holds, refusal = t.condition(w.Args[0].GetCaseWhen().Expr, "CASE/WHEN"); refusal != nil {
@@ -308,13 +298,13 @@ func (g *unitRows) constantOf(n *pg.Node, t *translator) (c, holds *expr, refusa
 }
 
 // sumOfConstant is c times the number of a unit's rows for which it is summed up, NULL where the argument is in all of them.
-func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*expr, *Refusal) {
+func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*expr, *refuse.Refusal) {
 	counted := slices.Clone(where)
 	if holds != nil {
 		counted = append(counted, holds)
 	}
 	typ := momentType("sum", arg.Type())
-	n, refusal := g.add(UnitAggregate{Kind: UnitCount}, counted, typ, pos)
+	n, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, counted, typ, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -337,7 +327,7 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 	if where, refusal := g.b.lowered(g.source.table, some); refusal != nil || where == nil { // each unit has a row
 		return total, refusal
 	}
-	rows, refusal := g.add(UnitAggregate{Kind: UnitCount}, some, policy.Int8, pos)
+	rows, refusal := g.add(derived.UnitAggregate{Kind: derived.UnitCount}, some, policy.Int8, pos)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -353,42 +343,42 @@ func (g *unitRows) sumOfConstant(arg, c, holds *expr, where []*expr, pos int) (*
 }
 
 // ofColumn binds count(DISTINCT c), sum(c), min(c) and max(c).
-func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *Refusal) {
+func (g *unitRows) ofColumn(name string, c *policy.Column, where []*expr, pos int) (*expr, *refuse.Refusal) {
 	switch {
 	case name == "count":
-		return g.add(UnitAggregate{Kind: UnitDistinct, Column: c}, where, policy.Int8, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitDistinct, Column: c}, where, policy.Int8, pos)
 	case name == "sum" && c.Type.Integer():
 		typ := policy.Int8
 		if c.Type == policy.Int8 {
 			typ = policy.NumericType
 		}
-		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, typ, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, typ, pos)
 	case name == "sum" && c.Type == policy.NumericType && c.Domain.Scale >= 0:
-		return g.add(UnitAggregate{Kind: UnitSum, Column: c}, where, policy.NumericType, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitSum, Column: c}, where, policy.NumericType, pos)
 	case name == "min" && c.Domain.Ordered():
-		return g.add(UnitAggregate{Kind: UnitMin, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMin, Column: c}, where, c.Type, pos)
 	case name == "max" && c.Domain.Ordered():
-		return g.add(UnitAggregate{Kind: UnitMax, Column: c}, where, c.Type, pos)
+		return g.add(derived.UnitAggregate{Kind: derived.UnitMax, Column: c}, where, c.Type, pos)
 	}
-	return nil, unitAggregate.at(pos, name+"("+c.Name+")")
+	return nil, unitAggregate.At(pos, name+"("+c.Name+")")
 }
 
 // add adds an aggregate once, and returns its column, in the type that SQL gives it.
-func (g *unitRows) add(a UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *Refusal) {
-	var refusal *Refusal
+func (g *unitRows) add(a derived.UnitAggregate, where []*expr, typ policy.Type, pos int) (*expr, *refuse.Refusal) {
+	var refusal *refuse.Refusal
 	if a.Where, refusal = g.b.lowered(g.source.table, where); refusal != nil {
 		return nil, refusal
 	}
-	at := slices.IndexFunc(g.u.Aggregates, func(have UnitAggregate) bool {
-		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(encodePred(nil, have.Where), encodePred(nil, a.Where))
+	at := slices.IndexFunc(g.u.Aggregates, func(have derived.UnitAggregate) bool {
+		return have.Kind == a.Kind && have.Column == a.Column && slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, a.Where))
 	})
 	if at < 0 {
 		at = len(g.u.Aggregates)
 		g.u.Aggregates = append(g.u.Aggregates, a)
 	}
-	c, domain := a.column(g.source.table.MaxRowsPerUnit)
+	c, domain := a.Shown(g.source.table.MaxRowsPerUnit)
 	if domain == nil {
-		return nil, wideAggregate.at(pos)
+		return nil, wideAggregate.At(pos)
 	}
 	e := columnExpr(len(g.exprs)+at, c.Type, c.Typmod, pos)
 	if c.Type == typ {

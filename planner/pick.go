@@ -10,6 +10,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -38,7 +41,7 @@ type choice struct {
 var pickers = wordSet("percentile_cont percentile_disc median mode min max")
 
 // picked binds percentile_cont, percentile_disc, median, mode, min and max.
-func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
+func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *refuse.Refusal) {
 	pos := int(f.Location)
 	if name == "median" {
 		written, refusal := medianWritten(f)
@@ -101,15 +104,15 @@ func (g *grouping) picked(name string, f *pg.FuncCall) (*found, *Refusal) {
 	}
 	tree, err := pg.Parse("SELECT ARRAY[" + strings.Join(columns, ", ") + "]")
 	if err != nil {
-		return nil, unsupported.at(pos, "this aggregate cannot be written")
+		return nil, unsupported.At(pos, "this aggregate cannot be written")
 	}
 	return &found{key: -1, counter: -1, typ: typ, formula: tree.Stmts[0].Stmt.GetSelectStmt().TargetList[0].GetResTarget().Val}, nil
 }
 
 // medianWritten is median(x), which other databases have, as PostgreSQL writes it: percentile_cont(0.5) WITHIN GROUP (ORDER BY x).
-func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *Refusal) {
+func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *refuse.Refusal) {
 	if len(f.Args) != 1 || f.AggStar || f.AggDistinct || f.AggWithinGroup || f.FuncVariadic || len(f.AggOrder) > 0 {
-		return nil, unknownFunction.at(int(f.Location), "median").hinting("The median of x is median(x), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x).")
+		return nil, refuse.UnknownFunction.At(int(f.Location), "median").Hinting("The median of x is median(x), or percentile_cont(0.5) WITHIN GROUP (ORDER BY x).")
 	}
 	half := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Fval{Fval: &pg.Float{Fval: "0.5"}}, Location: f.Location}}}
 	by := &pg.Node{Node: &pg.Node_SortBy{SortBy: &pg.SortBy{Node: f.Args[0], SortbyDir: pg.SortByDir_SORTBY_DEFAULT, SortbyNulls: pg.SortByNulls_SORTBY_NULLS_DEFAULT, Location: f.Location}}}
@@ -117,7 +120,7 @@ func medianWritten(f *pg.FuncCall) (*pg.FuncCall, *Refusal) {
 }
 
 // sameInAll is the least or largest of a number that is the same in all rows; nil: the argument is none.
-func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *Refusal) {
+func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *refuse.Refusal) {
 	if name != "min" && name != "max" || len(f.Args) != 1 || f.AggFilter != nil || f.AggStar || f.AggWithinGroup {
 		return nil, nil
 	}
@@ -129,7 +132,7 @@ func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok {
 		return nil, nil
 	}
@@ -138,12 +141,12 @@ func (g *grouping) sameInAll(name string, f *pg.FuncCall) (*found, *Refusal) {
 }
 
 // pickedArgument is what is ordered, and whether from the largest on.
-func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, descending bool, refusal *Refusal) {
+func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, descending bool, refusal *refuse.Refusal) {
 	pos := int(f.Location)
 	t := g.below("an aggregate")
 	if name == "min" || name == "max" {
 		if len(f.Args) != 1 || f.AggWithinGroup || f.AggStar || f.FuncVariadic {
-			return nil, false, unknownFunction.at(pos, name)
+			return nil, false, refuse.UnknownFunction.At(pos, name)
 		}
 		arg, refusal = t.expr(f.Args[0])
 	} else {
@@ -152,11 +155,11 @@ func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, desce
 			direct = 0
 		}
 		if !f.AggWithinGroup || len(f.Args) != direct || len(f.AggOrder) != 1 || f.FuncVariadic {
-			return nil, false, unknownFunction.at(pos, name).hinting(name + " is written with WITHIN GROUP: percentile_cont(0.5) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x).")
+			return nil, false, refuse.UnknownFunction.At(pos, name).Hinting(name + " is written with WITHIN GROUP: percentile_cont(0.5) WITHIN GROUP (ORDER BY x), mode() WITHIN GROUP (ORDER BY x).")
 		}
 		by := f.AggOrder[0].GetSortBy()
 		if len(by.UseOp) > 0 {
-			return nil, false, construct.at(pos, "ORDER BY USING")
+			return nil, false, refuse.Construct.At(pos, "ORDER BY USING")
 		}
 		descending = by.SortbyDir == pg.SortByDir_SORTBY_DESC
 		arg, refusal = t.expr(by.Node)
@@ -165,35 +168,35 @@ func (g *grouping) pickedArgument(name string, f *pg.FuncCall) (arg *expr, desce
 		return nil, false, refusal
 	}
 	if arg = t.settler.settled(arg); arg.isConstant() {
-		return nil, false, noAggregate.at(pos, name+" of a constant")
+		return nil, false, noAggregate.At(pos, name+" of a constant")
 	}
 	return arg, descending, nil
 }
 
 // rankable refuses arguments whose values are not declared in an order that PostgreSQL has too.
-func rankable(name string, arg *expr, pos int) *Refusal {
+func rankable(name string, arg *expr, pos int) *refuse.Refusal {
 	switch t := arg.Type(); {
 	case numeric(arg):
 		return nil
 	case name == "percentile_cont":
-		return unknownFunction.at(pos, "percentile_cont(double precision, "+t.Name()+")").hinting("percentile_disc takes dates and times too.")
+		return refuse.UnknownFunction.At(pos, "percentile_cont(double precision, "+t.Name()+")").Hinting("percentile_disc takes dates and times too.")
 	case t == policy.DateType || t == policy.TimestampT || t == policy.TimestampTZ:
 		return nil
 	default:
-		return notRanked.at(pos, name, t.Name())
+		return notRanked.At(pos, name, t.Name())
 	}
 }
 
 // permitted refuses extremes that the policy does not permit. A column is called as the statement calls it: that of a
 // sub-query has another name below.
-func (g *grouping) permitted(name string, f *pg.FuncCall, arg *expr) *Refusal {
+func (g *grouping) permitted(name string, f *pg.FuncCall, arg *expr) *refuse.Refusal {
 	for _, at := range arg.cols {
 		if c := g.rows.table.Columns[at]; !c.Extreme {
 			called := c.Name
-			if fields := stringsOf(firstColumn(f)); len(fields) > 0 {
+			if fields := ast.Strings(firstColumn(f)); len(fields) > 0 {
 				called = strings.Join(fields, ".")
 			}
-			return noExtremes.at(int(f.Location), name, called)
+			return noExtremes.At(int(f.Location), name, called)
 		}
 	}
 	g.b.said.add("min and max are extreme quantiles here: about where the outermost rows lie, never an outermost row itself")
@@ -201,7 +204,7 @@ func (g *grouping) permitted(name string, f *pg.FuncCall, arg *expr) *Refusal {
 }
 
 // shares reads the direct argument: a constant, or an array of constants.
-func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Share, array bool, refusal *Refusal) {
+func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Share, array bool, refusal *refuse.Refusal) {
 	switch name {
 	case "min":
 		return []mechanisms.Share{{Num: 0, Den: 1}}, false, nil
@@ -209,7 +212,7 @@ func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Shar
 		return []mechanisms.Share{{Num: 1, Den: 1}}, false, nil
 	}
 	n := f.Args[0]
-	pos := locationOf(n)
+	pos := ast.Location(n)
 	if cast := n.GetTypeCast(); cast != nil && (cast.Arg.GetAArrayExpr() != nil || len(cast.TypeName.GetArrayBounds()) > 0) {
 		n = cast.Arg
 	}
@@ -219,7 +222,7 @@ func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Shar
 	} else if c := n.GetAConst(); c != nil && strings.HasPrefix(strings.TrimSpace(c.GetSval().GetSval()), "{") {
 		values, ok := splitArray(c.GetSval().GetSval())
 		if !ok {
-			return nil, false, notShare.at(pos)
+			return nil, false, notShare.At(pos)
 		}
 		items, array = nil, true
 		for _, v := range values {
@@ -235,17 +238,17 @@ func (g *grouping) shares(name string, f *pg.FuncCall) (shares []mechanisms.Shar
 		shares = append(shares, share)
 	}
 	if len(shares) == 0 {
-		return nil, false, notShare.at(pos)
+		return nil, false, notShare.At(pos)
 	}
 	return shares, array, nil
 }
 
 // share reads a constant from 0 to 1.
-func (g *grouping) share(n *pg.Node) (mechanisms.Share, *Refusal) {
+func (g *grouping) share(n *pg.Node) (mechanisms.Share, *refuse.Refusal) {
 	var none mechanisms.Share
 	e, refusal := (&translator{env: g.b.env, params: g.b.params, place: "a quantile"}).expr(n)
 	if refusal != nil || !e.isConstant() {
-		return none, notShare.at(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	g.b.params.note(e, policy.Float8)
 	if e.parameter > 0 {
@@ -253,11 +256,11 @@ func (g *grouping) share(n *pg.Node) (mechanisms.Share, *Refusal) {
 	}
 	s, err := g.b.env.Cast(e.Expr, policy.Float8, -1)
 	if err != nil {
-		return none, scalarRefusal(err, locationOf(n))
+		return none, scalarRefusal(err, ast.Location(n))
 	}
 	v, err := s.Eval(nil)
 	if err != nil {
-		return none, scalarRefusal(err, locationOf(n))
+		return none, scalarRefusal(err, ast.Location(n))
 	}
 	x, ok := v.(float64)
 	r, whole := new(big.Rat), false
@@ -265,13 +268,13 @@ func (g *grouping) share(n *pg.Node) (mechanisms.Share, *Refusal) {
 		r, whole = r.SetString(strconv.FormatFloat(x, 'f', -1, 64))
 	}
 	if !ok || !whole {
-		return none, notShare.at(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	if r.Sign() < 0 || r.Cmp(big.NewRat(1, 1)) > 0 {
-		return none, shareRange.at(locationOf(n), strconv.FormatFloat(x, 'g', -1, 64))
+		return none, shareRange.At(ast.Location(n), strconv.FormatFloat(x, 'g', -1, 64))
 	}
 	if r.Denom().Cmp(big.NewInt(mechanisms.MostShare)) > 0 {
-		return none, notShare.at(locationOf(n))
+		return none, notShare.At(ast.Location(n))
 	}
 	return mechanisms.Share{Num: r.Num().Int64(), Den: r.Denom().Int64()}, nil
 }

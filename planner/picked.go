@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,7 +26,7 @@ type chosen struct {
 }
 
 // choices makes a sheet for each choice of each grouping set: what is asked are the argument's cells in each group.
-func (v *sheeter) choices(sheets []*sheet) ([]*sheet, *Refusal) {
+func (v *sheeter) choices(sheets []*sheet) ([]*sheet, *refuse.Refusal) {
 	var out []*sheet
 	for i, sh := range sheets {
 		for at, keys := range sh.sets {
@@ -36,7 +37,7 @@ func (v *sheeter) choices(sheets []*sheet) ([]*sheet, *Refusal) {
 				own.counterFor(nil)
 				s, refusal := solve(own, v.b.env, v.notes)
 				if refusal != nil && refusal.ID == tooManyCells.ID && len(own.keys) == 1 {
-					refusal = refusal.hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
+					refusal = refusal.Hinting("Order by coarser values: floor(x / 100) for numbers, date_trunc('hour', t) for times.")
 				}
 				if refusal != nil {
 					return nil, refusal

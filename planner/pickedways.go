@@ -5,6 +5,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -38,7 +39,7 @@ func only(w *way) []candidate {
 }
 
 // oneChoice picks the way of a choice.
-func (ch *chooser) oneChoice(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) oneChoice(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	q, refusal := ch.asking(s, share)
 	if refusal != nil {
 		return nil, refusal
@@ -48,7 +49,7 @@ func (ch *chooser) oneChoice(s *solved, share privacy.Cost) (*way, *Refusal) {
 			return c.way, nil
 		}
 	}
-	return nil, noMechanism.at(-1, "nothing answers this")
+	return nil, noMechanism.At(-1, "nothing answers this")
 }
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.

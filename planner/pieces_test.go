@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -72,8 +74,8 @@ func TestPiecesAreCells(t *testing.T) {
 	b := newBinder(c, &parameters{})
 	for range 200 {
 		text := condition(r, 2)
-		s := parse(t, "SELECT count(*) FROM people WHERE "+text)[0]
-		b.text, b.top = s.Text, s.node.GetSelectStmt()
+		s := parsedText(t, "SELECT count(*) FROM people WHERE "+text)[0]
+		b.text, b.top = s.Text, s.Select()
 		from, _ := b.fromRows(b.top, nil)
 		e, refusal := (&translator{env: b.env, params: b.params, columns: from.column}).expr(b.top.WhereClause)
 		if refusal != nil || len(e.cols) != 1 {
@@ -161,9 +163,9 @@ var large = []string{
 // what enumerates is refused, quickly.
 func TestLargeDomains(t *testing.T) {
 	small, c := vastContext(t, 2_000_000), vastContext(t, 1_000_000_000)
-	steps := func(c Context, sql string) (*Plan, *Refusal, int64) {
+	steps := func(c Context, sql string) (*Plan, *refuse.Refusal, int64) {
 		c.Work = NewWork(context.Background(), DefaultLimits)
-		p, refusal := Build(parse(t, sql)[0], nil, c)
+		p, refusal := Build(parsedText(t, sql)[0], nil, c)
 		return p, refusal, c.Work.Taken().Steps
 	}
 	for _, sql := range large {
@@ -194,7 +196,7 @@ func TestLargeDomains(t *testing.T) {
 // TestWorkEnds: a cancel ends planning after at most a few steps more, and what takes too many is refused.
 func TestWorkEnds(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	s := parse(t, "SELECT count(*) FROM people WHERE (hired - date '2000-01-01') % 7 > kids")[0]
+	s := parsedText(t, "SELECT count(*) FROM people WHERE (hired - date '2000-01-01') % 7 > kids")[0]
 	c.Work = NewWork(context.Background(), DefaultLimits)
 	Build(s, nil, c)
 	whole := c.Work.Taken()
@@ -239,9 +241,9 @@ func (c *countingContext) Err() error {
 	return c.Context.Err()
 }
 
-func parse(t testing.TB, sql string) []Statement {
+func parsedText(t testing.TB, sql string) []parse.Statement {
 	t.Helper()
-	list, refusal := Parse(sql)
+	list, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatalf("%s: %v", sql, refusal)
 	}
@@ -323,14 +325,14 @@ func TestClassesOfUnitsTakeMemory(t *testing.T) {
 	c := vastContext(t, 1_000_000_000)
 	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id % 7 AS seventh FROM orders GROUP BY 1, 2) q", "SELECT id % 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
 		c.Work = NewWork(context.Background(), DefaultLimits)
-		_, refusal := Build(parse(t, sql)[0], nil, c)
+		_, refusal := Build(parsedText(t, sql)[0], nil, c)
 		if taken := c.Work.Taken(); refusal == nil || refusal.ID != planningMemory.ID || taken.Steps > 1_000_000 {
 			t.Errorf("%s: %v after %+v", sql, refusal, taken)
 		}
 	}
 	for _, sql := range []string{"SELECT count(*) FROM (SELECT customer, id > 7 AS late FROM orders GROUP BY 1, 2) q", "SELECT id > 7, count(DISTINCT customer) FROM orders GROUP BY 1"} {
 		c.Work = NewWork(context.Background(), DefaultLimits)
-		_, refusal := Build(parse(t, sql)[0], nil, c)
+		_, refusal := Build(parsedText(t, sql)[0], nil, c)
 		if taken := c.Work.Taken(); refusal != nil || taken.Steps > 2_000 || taken.Bytes > 10_000 {
 			t.Errorf("%s: %v after %+v", sql, refusal, taken)
 		}
@@ -379,7 +381,7 @@ func TestTwinEachCell(t *testing.T) {
 		fewRegular = 16
 		p := planOrRefusal(t, c, sql)
 		fewRegular = 1 << 30
-		cells, refusal := Build(parse(t, sql)[0], nil, c)
+		cells, refusal := Build(parsedText(t, sql)[0], nil, c)
 		switch {
 		case p == nil && refusal != nil, refusal != nil && refusal.ID == tooManyCells.ID:
 			continue

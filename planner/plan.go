@@ -6,13 +6,16 @@
 package planner
 
 import (
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/scalar"
-	"github.com/dpproxy/dpproxy/policy"
 	"math/big"
 	"slices"
 	"sync/atomic"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Digest names a measure by its meaning: source, unit, bounds, domains, rules for NULL and outside values, neighbours,
@@ -59,8 +62,8 @@ type Measure struct {
 	Table    *policy.Table
 	Grain    []*policy.Column     // the SQL groups by the cells of these; empty: one group
 	Cuts     [][]int              // by column of the grain: the first cell of each piece of cells that the SQL tells apart; nil: each cell
-	Where    Pred                 // nil: every row
-	Counters []Pred               // one count per counter and group, over the rows where it holds; nil: every row
+	Where    predicate.Pred       // nil: every row
+	Counters []predicate.Pred     // one count per counter and group, over the rows where it holds; nil: every row
 	Sums     []*Sum               // by counter, nil counts rows; nil: all of them do
 	Weigh    Weighing             // what a group's rows add to a counter whose Sum has no factors; nil: there is none
 	Place    mechanisms.Placement // from a group to a cell of the spec
@@ -113,9 +116,9 @@ func (m *Measure) Piece(i, cell int) int {
 // groupings, one after the other, are the grain, and two combinations of cells are in one group when they are in one class
 // of each grouping.
 type Grouping struct {
-	Columns int        // of the grain
-	Cells   int        // combinations of their cells
-	Runs    []ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
+	Columns int                // of the grain
+	Cells   int                // combinations of their cells
+	Runs    []derived.ClassRun // of these combinations, the first column's slowest, where the policy bounds groups; nil: each is a class of its own
 	Classes int
 	Partly  bool // a counter leaves out some of the combinations
 }
@@ -208,47 +211,6 @@ func (c *CountColumn) In(run *Run, row int) int {
 	}
 	return row
 }
-
-// Pred is a two-valued predicate on the normalised columns of one table: true or not, never NULL. The planner has
-// already folded three-valued logic into it.
-type Pred interface{ pred() }
-
-// AllOf holds where each of its parts holds, AnyOf where one does. Both are flat and non-empty.
-type (
-	AllOf []Pred
-	AnyOf []Pred
-)
-
-// InCells holds where the column's cell is in one of the spans (sorted, disjoint, half-open). It can name the cells of
-// 'other' and NULL.
-type InCells struct {
-	Column *policy.Column
-	Spans  []mechanisms.Span
-}
-
-// Compare holds where the normalised column is not NULL and compares so with a constant of its type that lies off its
-// grid. Op is one of < <= > >= = <>.
-type Compare struct {
-	Column *policy.Column
-	Op     string
-	Value  policy.Value
-}
-
-// Between holds where two columns of one type are both not NULL and compare so, value by value.
-type Between struct {
-	Left, Right *policy.Column
-	Op          string
-}
-
-// Never holds nowhere.
-type Never struct{}
-
-func (AllOf) pred()   {}
-func (AnyOf) pred()   {}
-func (InCells) pred() {}
-func (Compare) pred() {}
-func (Between) pred() {}
-func (Never) pred()   {}
 
 // Direct is an outer query that needs no engine: a projection of one leaf, filtered, sorted and cut. Expressions see
 // the row's key columns followed by its count columns. Leaf −1 is the single empty row of a SELECT without FROM.

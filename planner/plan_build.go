@@ -6,28 +6,32 @@ import (
 	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // Build plans a Select with its parameters.
-func Build(s Statement, params []policy.Value, c Context) (p *Plan, refusal *Refusal) {
+func Build(s parse.Statement, params []policy.Value, c Context) (p *Plan, refusal *refuse.Refusal) {
 	c = c.limited()
 	defer c.stopped(&refusal)
 	p, refusal = planOpen(s, params, c)
-	return p, s.placed(refusal)
+	return p, s.Placed(refusal)
 }
 
-func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *Refusal) {
-	if s.Kind != KindSelect {
-		if s.refusal != nil {
-			return nil, s.refusal
+func build(s parse.Statement, values []policy.Value, c Context, o *opening) (*Plan, *refuse.Refusal) {
+	if s.Kind != parse.KindSelect {
+		if refusal := parse.Refuse(s); refusal != nil {
+			return nil, refusal
 		}
-		return nil, otherKind.at(-1, verbOf(s.Text))
+		return nil, s.NotSelect()
 	}
 	b := newBinder(c, &parameters{values: values, types: s.ParamTypes, describing: values == nil})
 	b.open = o
-	b.text, b.top = s.Text, s.node.GetSelectStmt()
+	b.text, b.top = s.Text, s.Select()
 	outer, columns, refusal := b.bind(b.top)
 	if refusal != nil {
 		return nil, refusal
@@ -83,7 +87,7 @@ func build(s Statement, values []policy.Value, c Context, o *opening) (*Plan, *R
 }
 
 // sheets finds what is asked for the questions of a bound statement, and what is chosen.
-func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *Refusal) {
+func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *refuse.Refusal) {
 	for _, q := range v.b.questions {
 		for _, set := range q.choices {
 			if set.arg == nil {
@@ -125,7 +129,7 @@ func (s *solved) tellRules(said *notes) {
 	if unit := s.table.Dataset.Unit; !unit.Row {
 		groups := s.table.BoundsGroups(s.cells)
 		below, leftOut, own := boundedIn(s.table), false, s.table
-		for d, ok := own.Derived.(*Computed); ok; d, ok = own.Derived.(*Computed) { // whose rows are these
+		for d, ok := own.Derived.(*derived.Computed); ok; d, ok = own.Derived.(*derived.Computed) { // whose rows are these
 			own = d.From
 		}
 		switch rows := s.table.MaxRowsPerUnit; {
@@ -133,7 +137,7 @@ func (s *solved) tellRules(said *notes) {
 		case rows == 1:
 			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
 		default:
-			said.add("at most " + textOf(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
+			said.add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
 		}
 		for _, t := range below {
 			if t == own || t.MaxRowsPerUnit > 1 {
@@ -147,7 +151,7 @@ func (s *solved) tellRules(said *notes) {
 	}
 	columns, _ := s.columns()
 	for at := 0; at < len(columns); at++ { // those that are added up too
-		columns = append(columns, operandsOf(columns[at])...)
+		columns = append(columns, derived.OperandsOf(columns[at])...)
 	}
 	for _, c := range columns {
 		if c.Outside == policy.OutsideClamp {
@@ -179,9 +183,9 @@ func boundTold(t *policy.Table, groups bool) string {
 		picked = ", the first by " + t.Appends.Column.Name + " where there are more"
 	}
 	if groups {
-		return "at most " + textOf(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + textOf(t.MaxPerGroup) + " rows in each" + picked
+		return "at most " + predicate.Text(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + predicate.Text(t.MaxPerGroup) + " rows in each" + picked
 	}
-	return "at most " + textOf(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
+	return "at most " + predicate.Text(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
 }
 
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
@@ -279,7 +283,7 @@ func (p *Plan) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
 		}
 	}
 	if widest > 0 {
-		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + textOf(widest))
+		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
 	}
 }
 
@@ -306,8 +310,8 @@ func (p *Plan) tellFew(leaf *Leaf, said *notes) {
 			if run.Most == 0 || run.Measure < 0 {
 				continue
 			}
-			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(span(0), p.Confidence); e.HalfWidth >= run.Most {
-				said.add("there are at most " + textOf(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
+			if e := p.Measures[run.Measure].Spec.Only(run.Counter).Error(predicate.One(0), p.Confidence); e.HalfWidth >= run.Most {
+				said.add("there are at most " + predicate.Text(run.Most) + " different values, fewer than the error of their number: GROUP BY tells more")
 			}
 		}
 	}
@@ -355,13 +359,13 @@ func (p *Plan) tellErrors() {
 // digest names the plan as a whole.
 func (p *Plan) digest(text string, values []policy.Value) Digest {
 	h := sha256.New()
-	b := encodeText(nil, text)
+	b := predicate.EncodeText(nil, text)
 	for _, v := range values {
-		b = encodeText(b, textOf(v))
+		b = predicate.EncodeText(b, predicate.Text(v))
 	}
 	for _, m := range p.Measures {
 		b = append(b, m.Digest[:]...)
-		b = encodeText(b, m.Cost.String())
+		b = predicate.EncodeText(b, m.Cost.String())
 	}
 	h.Write(b)
 	return Digest(h.Sum(nil))

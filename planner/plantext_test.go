@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 )
 
 // Plans as the golden files write them.
@@ -42,7 +45,7 @@ func planText(p *Plan) string {
 	if d := p.Outer.Direct; d != nil {
 		fmt.Fprintf(&b, "\ndirect over leaf %d: %d items, having %v, sort %d, limit %d offset %d", d.Leaf, len(d.Items), d.Having != nil, len(d.Sort), d.Limit, d.Offset)
 	} else {
-		text, err := pg.Deparse(&pg.ParseResult{Version: grammarVersion, Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
+		text, err := pg.Deparse(&pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: p.Outer.Tree}}})
 		if err != nil {
 			text = "cannot be written: " + err.Error()
 		}
@@ -74,7 +77,7 @@ func leafText(b *strings.Builder, l *Leaf) {
 	show := func(r int) {
 		var cells []string
 		for _, k := range l.Keys {
-			cells = append(cells, fmt.Sprintf("%s=%s", k.Name, textOf(k.Values[r])))
+			cells = append(cells, fmt.Sprintf("%s=%s", k.Name, predicate.Text(k.Values[r])))
 		}
 		for _, n := range l.Counts {
 			run, spans := n.At(r)
@@ -120,7 +123,7 @@ func pickText(c *CountColumn, row int) string {
 			return c.Type.Name() + " NULL"
 		}
 		values := p.Values[row]
-		text := fmt.Sprintf("%s %d.%d of %d values from %s to %s", c.Type.Name(), run.Measure, p.At[row], len(values), textOf(values[0]), textOf(values[len(values)-1]))
+		text := fmt.Sprintf("%s %d.%d of %d values from %s to %s", c.Type.Name(), run.Measure, p.At[row], len(values), predicate.Text(values[0]), predicate.Text(values[len(values)-1]))
 		if p.Spans != nil {
 			text += fmt.Sprintf(" at %d/%d of counts %v to %v", p.Share.Num, p.Share.Den, p.Spans[row][0], p.Spans[row][len(values)-1])
 		}
@@ -129,8 +132,8 @@ func pickText(c *CountColumn, row int) string {
 	return "none"
 }
 
-func predText(p Pred) string {
-	join := func(parts []Pred, word string) string {
+func predText(p predicate.Pred) string {
+	join := func(parts []predicate.Pred, word string) string {
 		texts := make([]string, len(parts))
 		for i, q := range parts {
 			texts[i] = predText(q)
@@ -140,19 +143,19 @@ func predText(p Pred) string {
 	switch p := p.(type) {
 	case nil:
 		return "every row"
-	case AllOf:
+	case predicate.AllOf:
 		return join(p, " and ")
-	case AnyOf:
+	case predicate.AnyOf:
 		return join(p, " or ")
-	case InCells:
+	case predicate.InCells:
 		text := fmt.Sprint(p.Spans)
 		if len(text) > 120 {
 			text = text[:120] + "…"
 		}
 		return p.Column.Name + " in cells " + text
-	case Compare:
-		return p.Column.Name + " " + p.Op + " " + textOf(p.Value)
-	case Between:
+	case predicate.Compare:
+		return p.Column.Name + " " + p.Op + " " + predicate.Text(p.Value)
+	case predicate.Between:
 		return p.Left.Name + " " + p.Op + " " + p.Right.Name
 	}
 	return "never"

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,7 +36,7 @@ func productOf(e *expr) *product {
 			return nil
 		}
 		v, refusal := e.value(nil)
-		x, ok := ratOf(v)
+		x, ok := derived.RatOf(v)
 		if refusal != nil || !ok {
 			return nil
 		}
@@ -131,8 +132,8 @@ func (p *product) factors(t *policy.Table, each, most int64) ([]Factor, bool) {
 // factor is the moved column on a grid.
 func (m moved) factor(c *policy.Column, exponent int) (Factor, bool) {
 	centre := new(big.Rat).Quo(m.by, power10(exponent, 1))
-	least, ok := ratOf(c.Domain.Min)
-	most, also := ratOf(c.Domain.Max)
+	least, ok := derived.RatOf(c.Domain.Min)
+	most, also := derived.RatOf(c.Domain.Max)
 	if !ok || !also || !centre.IsInt() || !centre.Num().IsInt64() || centre.Num().BitLen() > 40 {
 		return Factor{}, false
 	}
@@ -149,7 +150,7 @@ func (v *value) multiply(t *policy.Table) bool {
 	}
 	most := v.largest
 	if v.use == alone {
-		most = mostTermMagnitude
+		most = derived.MaxMagnitude
 	}
 	factors, ok := p.factors(t, v.largest, most)
 	if !ok {

@@ -9,6 +9,10 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -36,7 +40,7 @@ func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg
 }
 
 // lookUp joins a public table to private rows.
-func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *Refusal) {
+func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *refuse.Refusal) {
 	t, alias := b.publicTable(n, scope)
 	if t == nil {
 		return b.meet(from, n, scope, j)
@@ -45,16 +49,16 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	if refusal != nil {
 		return nil, refusal
 	}
-	public := tableRows(t, locationOf(n))
+	public := tableRows(t, ast.Location(n))
 	public, refusal = public.aliased(alias)
 	if refusal != nil {
 		return nil, refusal
 	}
 	if slices.ContainsFunc(from.parts, func(p relation) bool { return p.alias == public.alias() }) {
-		return nil, duplicateAlias.at(j.pos, public.alias())
+		return nil, duplicateAlias.At(j.pos, public.alias())
 	}
 	if from.kept > 0 {
-		return nil, keptJoined.at(j.pos, from.table.Name)
+		return nil, keptJoined.At(j.pos, from.table.Name)
 	}
 	if j.natural {
 		if j.using, refusal = usingOf(&pg.JoinExpr{IsNatural: true}, from, public); refusal != nil {
@@ -70,7 +74,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 	case refusal != nil && refusal.ID != fanOut.ID:
 		return nil, refusal
 	case refusal == nil && len(l.args) == 0 && !j.kept && !j.outer:
-		return b.meetOrMatch(from, n, scope, j, func() (*rows, *Refusal) { return b.match(from, public, t, j, l) })
+		return b.meetOrMatch(from, n, scope, j, func() (*rows, *refuse.Refusal) { return b.match(from, public, t, j, l) })
 	case refusal != nil || len(l.args) == 0 || j.kept || j.outer && len(rest) > 0:
 		out, refusal := b.match(from, public, t, j, l)
 		if refusal == nil && !(j.outer && j.kept) {
@@ -98,7 +102,7 @@ func (b *binder) lookUp(from *rows, n *pg.Node, scope *cte, j joining) (*rows, *
 			return nil, refusal
 		}
 		if j.outer {
-			return nil, outerCondition.at(e.pos)
+			return nil, outerCondition.At(e.pos)
 		}
 		out.where = append(out.where, e)
 	}
@@ -119,7 +123,7 @@ type lookup struct {
 
 // conditions takes the join's conditions apart: equations of a public column with a private expression, conditions on the
 // public columns alone, and the rest.
-func (l *lookup) conditions(from *rows, j joining) (rest []*pg.Node, refusal *Refusal) {
+func (l *lookup) conditions(from *rows, j joining) (rest []*pg.Node, refusal *refuse.Refusal) {
 	for _, name := range j.using {
 		key, refusal := l.public.column([]string{name}, j.pos)
 		if refusal != nil {
@@ -148,11 +152,11 @@ func (l *lookup) conditions(from *rows, j joining) (rest []*pg.Node, refusal *Re
 // equation reads private expression = public column.
 func (l *lookup) equation(n *pg.Node, from *rows) bool {
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"="}) {
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"="}) {
 		return false
 	}
 	for _, sides := range [][2]*pg.Node{{e.Lexpr, e.Rexpr}, {e.Rexpr, e.Lexpr}} {
-		fields := stringsOf(sides[1].GetColumnRef().GetFields())
+		fields := ast.Strings(sides[1].GetColumnRef().GetFields())
 		if len(fields) == 0 {
 			continue
 		}
@@ -186,23 +190,23 @@ func joinText(v policy.Value) (string, bool) {
 	if v == nil {
 		return "", false
 	}
-	if x, ok := ratOf(v); ok {
+	if x, ok := derived.RatOf(v); ok {
 		return x.RatString(), true
 	}
-	return textOf(v), true
+	return predicate.Text(v), true
 }
 
 // bytesOfLooked is about what a public row takes in an index by its key.
 const bytesOfLooked = 96
 
 // index reads the public rows by their keys, which must be unique.
-func (l *lookup) index(t *policy.Table, pos int) *Refusal {
+func (l *lookup) index(t *policy.Table, pos int) *refuse.Refusal {
 	if l.b.c.Public == nil {
-		return notCopied.at(pos, t.Name)
+		return notCopied.At(pos, t.Name)
 	}
 	data, ok := l.b.c.Public.Rows(t)
 	if !ok {
-		return notCopied.at(pos, t.Name)
+		return notCopied.At(pos, t.Name)
 	}
 	l.b.env.Work.Take(len(data), bytesOfLooked)
 	l.rows = make(map[string][]policy.Value, len(data))
@@ -230,12 +234,12 @@ func (l *lookup) index(t *policy.Table, pos int) *Refusal {
 			continue
 		}
 		if _, twice := l.rows[key]; twice {
-			return fanOut.at(pos, t.Name, mostMatches, mostPairs, mostDerivedRows) // it is matched row by row then
+			return fanOut.At(pos, t.Name, derived.MaxMatches, derived.MaxPairs, derived.MaxRows) // it is matched row by row then
 		}
 		l.rows[key] = row
 		fmt.Fprintf(hash, "%q", key)
 		for _, v := range row {
-			fmt.Fprintf(hash, " %q", textOf(v))
+			fmt.Fprintf(hash, " %q", predicate.Text(v))
 		}
 	}
 	l.digest = hex.EncodeToString(hash.Sum(nil)[:16])
@@ -257,7 +261,7 @@ func joinKey(values []policy.Value) (string, bool) {
 		if !known {
 			return "", false
 		}
-		b.Write(encodeText(nil, text))
+		b.Write(predicate.EncodeText(nil, text))
 	}
 	return b.String(), true
 }

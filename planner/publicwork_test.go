@@ -34,7 +34,7 @@ func TestPublicRowsAreWork(t *testing.T) {
 		`SELECT r.label, count(*) FROM visits v LEFT JOIN regions r ON r.label = v.ward GROUP BY 1`,
 		`SELECT count(v.day) FROM regions r LEFT JOIN visits v ON v.ward = r.code`,
 	} {
-		s := parse(t, sql)[0]
+		s := parsedText(t, sql)[0]
 		c.Work = NewWork(context.Background(), DefaultLimits)
 		if _, refusal := Build(s, nil, c); refusal != nil && refusal.ID == planningSteps.ID {
 			t.Errorf("%s: %v", sql, refusal)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -35,7 +36,7 @@ func TestPums(t *testing.T) {
 		}
 		all++
 		fmt.Fprintf(&out, "%s\n", line)
-		statements, refusal := Parse(line)
+		statements, refusal := parse.Parse(line)
 		var plan *Plan
 		if refusal == nil {
 			plan, refusal = Build(statements[0], nil, c)

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -128,13 +130,13 @@ func whereText(where []*expr) string {
 // solved is a question in cells: what the private database is asked, and which cells make up each row of the answer.
 type solved struct {
 	*question
-	filter    Pred
-	counts    []Pred     // by measured counter
-	sums      []*summand // by measured counter: nil counts rows
-	worths    []*big.Rat // by measured counter, none for other questions than those of statements
-	values    []*values  // by measured counter: nil counts rows, or adds up
-	counting  []int      // question's counter → measured counter, −1: it can count nothing
-	grain     []int      // column positions, by name
+	filter    predicate.Pred
+	counts    []predicate.Pred // by measured counter
+	sums      []*summand       // by measured counter: nil counts rows
+	worths    []*big.Rat       // by measured counter, none for other questions than those of statements
+	values    []*values        // by measured counter: nil counts rows, or adds up
+	counting  []int            // question's counter → measured counter, −1: it can count nothing
+	grain     []int            // column positions, by name
 	parts     []*part
 	cells     int
 	empty     bool // no row can satisfy the condition, whatever the data
@@ -167,8 +169,8 @@ type part struct {
 	keys    []int            // question's keys decided here
 	values  [][]policy.Value
 	filters []*expr
-	within  []Pred          // conjuncts of the filter over these columns alone
-	only    map[int][]*expr // counter conditions evaluated here, by measured counter
+	within  []predicate.Pred // conjuncts of the filter over these columns alone
+	only    map[int][]*expr  // counter conditions evaluated here, by measured counter
 }
 
 // solver solves one question.
@@ -178,7 +180,7 @@ type solver struct {
 }
 
 // solve folds a question's conditions and keys into cells.
-func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
+func solve(q *question, env scalar.Env, n *notes) (*solved, *refuse.Refusal) {
 	own := *q
 	v := &solver{lowerer{q.table, env, newBox(q.table, env), n, q.offGrid}, &solved{question: &own, work: env.Work}}
 	residual, refusal := v.fold(q.where, &v.s.filter)
@@ -191,7 +193,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 	}
 	residual, only = v.narrow(residual, only)
 	v.s.parts = v.split(residual, only)
-	_, v.s.empty = v.s.filter.(Never)
+	_, v.s.empty = v.s.filter.(predicate.Never)
 	v.s.cells = 1
 	for _, p := range v.s.parts {
 		if refusal := v.classify(p); refusal != nil {
@@ -201,7 +203,7 @@ func solve(q *question, env scalar.Env, n *notes) (*solved, *Refusal) {
 		if p.classes == 0 {
 			v.s.cells, v.s.empty = 0, true
 		} else if v.s.cells *= p.classes; v.s.cells > maxCells {
-			return nil, tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
+			return nil, tooManyCells.At(v.positionOfKeys(), strconv.Itoa(v.s.cells), maxCells)
 		}
 	}
 	if refusal := v.withinCells(); refusal != nil {
@@ -220,14 +222,14 @@ func (v *solver) positionOfKeys() int {
 }
 
 // fold adds what the database can test to pred and returns the other conditions.
-func (v *solver) fold(where []*expr, pred *Pred) (residual []*expr, refusal *Refusal) {
+func (v *solver) fold(where []*expr, pred *predicate.Pred) (residual []*expr, refusal *refuse.Refusal) {
 	for _, e := range conjuncts(where) {
 		t, ok, refusal := v.lower(e)
 		if refusal != nil {
 			return nil, refusal
 		}
 		if ok {
-			*pred = allOf(*pred, t.holds)
+			*pred = predicate.All(*pred, t.holds)
 		} else if !v.implied(e) {
 			residual = append(residual, e)
 		}

@@ -7,6 +7,8 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
 )
 
 // SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list by a
@@ -39,7 +41,7 @@ func (f *fanned) findRace() {
 		return
 	}
 	for _, t := range g.targets {
-		if hasAggregate(t.node) || hasWindow(t.node) {
+		if ast.HasAggregate(t.node) || ast.HasWindow(t.node) {
 			return
 		}
 	}
@@ -81,18 +83,18 @@ func (f *fanned) findRace() {
 
 // scoreOf takes a product apart: one aggregate, and public factors. A nil call: it is none.
 func scoreOf(n *pg.Node) (call *pg.FuncCall, factors []*pg.Node) {
-	if f := n.GetFuncCall(); f != nil && isAggregate(f) {
+	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {
 		return f, nil
 	}
 	e := n.GetAExpr()
-	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(stringsOf(e.Name), []string{"*"}) {
+	if e == nil || e.Kind != pg.A_Expr_Kind_AEXPR_OP || !slices.Equal(ast.Strings(e.Name), []string{"*"}) {
 		return nil, nil
 	}
 	left, right := e.Lexpr, e.Rexpr
-	if hasAggregate(left) {
+	if ast.HasAggregate(left) {
 		left, right = right, left
 	}
-	if left == nil || hasAggregate(left) {
+	if left == nil || ast.HasAggregate(left) {
 		return nil, nil
 	}
 	if call, factors = scoreOf(right); call == nil {
@@ -109,7 +111,7 @@ func (g *grouping) term(call *pg.FuncCall, factors []*pg.Node) *term {
 			return nil
 		}
 	}
-	name, refusal := functionName(call)
+	name, refusal := ast.FunctionName(call)
 	if refusal != nil || call.AggDistinct || call.AggWithinGroup || call.FuncVariadic || len(call.AggOrder) > 0 {
 		return nil
 	}
@@ -155,7 +157,7 @@ func (t *term) times(e *expr) bool {
 	if refusal != nil || v == nil {
 		return false
 	}
-	x, ok := ratOf(v)
+	x, ok := derived.RatOf(v)
 	if !ok || x.Sign() < 0 {
 		return false
 	}

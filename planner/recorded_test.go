@@ -1,9 +1,14 @@
 package planner
 
 import (
+	"os"
+	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // TestRecordedCatalogStatements: what real clients ask of the catalogs is planned for the engine. Left out are statements
@@ -12,15 +17,15 @@ func TestRecordedCatalogStatements(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	planned, refusedBy := 0, map[string][]string{}
 	for _, text := range recorded(t) {
-		statements, refusal := Parse(text)
+		statements, refusal := parse.Parse(text)
 		if refusal != nil {
-			if refusal.ID != syntax.ID {
+			if refusal.ID != "syntax-error" {
 				t.Errorf("%s: %.200s", refusal.ID, text)
 			}
 			continue
 		}
 		for _, s := range statements {
-			if s.Kind != KindSelect {
+			if s.Kind != parse.KindSelect {
 				continue
 			}
 			p, refusal := Build(s, nil, c)
@@ -32,7 +37,7 @@ func TestRecordedCatalogStatements(t *testing.T) {
 			refusedBy[refusal.ID] = append(refusedBy[refusal.ID], refusal.Message)
 		}
 	}
-	allowed := map[string]bool{unknownTable.ID: true, unknownDatabase.ID: true, notAllowed.ID: true, unknownFunction.ID: true, intoTable.ID: true, rowLocks.ID: true, writes.ID: true, unknownColumn.ID: true}
+	allowed := map[string]bool{unknownTable.ID: true, unknownDatabase.ID: true, notAllowed.ID: true, refuse.UnknownFunction.ID: true, refuse.IntoTable.ID: true, refuse.RowLocks.ID: true, refuse.Writes.ID: true, unknownColumn.ID: true}
 	for id, messages := range refusedBy {
 		sort.Strings(messages)
 		text := strings.Join(unique(messages), "; ")
@@ -54,4 +59,31 @@ func unique(sorted []string) []string {
 		}
 	}
 	return out
+}
+
+func sharedDir(t *testing.T) string {
+	dir := os.Getenv("DPPROXY_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared")
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("no recorded client statements: %v (set DPPROXY_SHARED)", err)
+	}
+	return dir
+}
+
+// recorded returns every statement block that real clients sent.
+func recorded(t *testing.T) []string {
+	files, _ := filepath.Glob(filepath.Join(sharedDir(t), "clients", "*.sql"))
+	var blocks []string
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, b := range strings.Split(string(data), "\n;;\n") {
+			blocks = append(blocks, strings.TrimSpace(b))
+		}
+	}
+	return blocks
 }

@@ -1,189 +1,108 @@
 package planner
 
 import (
-	"fmt"
-	"unicode/utf8"
+	"slices"
+
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
-// reason is one entry of the catalogue of refusals: docs/refusals.md is generated from it.
-type reason struct {
-	ID       string
-	SQLState string
-	Text     string // fmt format; its arguments are names, SQL of the analyst or public figures, never data
-	Hint     string // fmt format over the same arguments, with explicit indexes
-	Example  string // a statement over the table of the examples that is refused so
-}
-
-// at makes a Refusal of the entry; position is a byte offset into the text, −1 for none.
-func (e *reason) at(position int, args ...any) *Refusal {
-	r := &Refusal{ID: e.ID, SQLState: e.SQLState, Message: format(e.Text, args), Hint: format(e.Hint, args)}
-	if position >= 0 {
-		r.Position = position + 1
-	}
-	return r
-}
-
-// hinting replaces the hint.
-func (r *Refusal) hinting(hint string) *Refusal {
-	r.Hint = hint
-	return r
-}
-
-func format(text string, args []any) string {
-	if len(args) == 0 || !hasVerb(text) {
-		return text
-	}
-	return fmt.Sprintf(text, args...)
-}
-
-func hasVerb(text string) bool {
-	for i := 0; i < len(text); i++ {
-		if text[i] == '%' {
-			return true
-		}
-	}
-	return false
-}
-
-// inCharacters turns a 1-based byte position of text into a 1-based character position.
-func (r *Refusal) inCharacters(text string) *Refusal {
-	if r != nil && r.Position > 0 && r.Position <= len(text)+1 {
-		r.Position = utf8.RuneCountInString(text[:r.Position-1]) + 1
-	}
-	return r
-}
-
-// Limits on the text, applied before the grammar's C code sees it.
+// Limits on planning itself.
 var (
-	planningSteps  = &reason{"planning-limit", "54000", "planning this statement takes more than the %d steps that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", ""}
-	planningMemory = &reason{"planning-memory", "54000", "planning this statement takes more than the %d MiB that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", ""}
-	planningEnded  = &reason{"planning-ended", "57014", "planning was ended: %s", "Nothing was charged. Ask again.", ""}
-
-	tooLong     = &reason{"statement-too-long", "54000", "the statement has %d bytes, more than the limit of %d", "Send the statements of a script one by one, and shorten lists of values.", ""}
-	tooMany     = &reason{"too-many-tokens", "54000", "the statement has more than %d tokens", "Shorten lists of values, or split the statement.", ""}
-	tooDeep     = &reason{"nesting-too-deep", "54001", "the statement is nested deeper than %d levels", "Write it with fewer parentheses, sub-queries or CASE levels.", ""}
-	chainLong   = &reason{"chain-too-long", "54001", "an expression chains more than %d operators", "Use IN (…) instead of long chains of OR, and split long expressions.", ""}
-	tooUnions   = &reason{"too-many-set-operations", "54001", "more than %d UNION, INTERSECT or EXCEPT at one level", "Use GROUP BY, or count(*) FILTER (WHERE …) for each part.", ""}
-	listLong    = &reason{"list-too-long", "54000", "a list after IN has more than %d values", "Use a range (BETWEEN), or split the list.", ""}
-	nameLong    = &reason{"name-too-long", "42622", "a name has %d bytes, more than the limit of %d", "Shorten the name or alias; it is not cut silently.", `SELECT count(*) AS a_name_that_goes_on_and_on_until_it_has_more_bytes_than_postgres_keeps FROM people`}
-	badEncoding = &reason{"invalid-text", "22021", "the statement is not valid UTF-8 text", "Send the statement in UTF-8, without NUL bytes.", ""}
-	syntax      = &reason{"syntax-error", "42601", "%s", "", `SELEC count(*) FROM people`}
-)
-
-// Statements that never run here.
-var (
-	writes        = &reason{"read-only", "42501", "%s is not permitted: the data behind this connection is read-only", "Only SELECT is answered. Write to the database itself.", `DELETE FROM people`}
-	definitions   = &reason{"no-definitions", "42501", "%s is not permitted: nothing can be created or changed here", "The data owner changes tables and rights in the database and in the policy file.", `CREATE TABLE t (a int)`}
-	copies        = &reason{"no-copy", "42501", "COPY %s is not permitted", "Only COPY (SELECT …) TO STDOUT is answered; psql's \\copy writes what it brings to a file of yours.", `COPY people FROM STDIN`}
-	copyOption    = &reason{"copy-option", "22023", "%s", "FORMAT text, csv or binary, DELIMITER, NULL, HEADER, QUOTE, ESCAPE, FORCE_QUOTE and ENCODING 'UTF8' are known.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT xml)`}
-	copySyntax    = &reason{"copy-options-conflict", "42601", "%s", "Give each option once, and to binary none but its format.", `COPY (SELECT count(*) FROM people) TO STDOUT (FORMAT binary, DELIMITER ';')`}
-	cursorOptions = &reason{"cursor-options", "42P11", "a cursor cannot be %s at once", "Leave one of them out.", `DECLARE c SCROLL NO SCROLL CURSOR FOR SELECT count(*) FROM people`}
-	otherKind     = &reason{"statement-not-permitted", "42501", "%s is not permitted here", "Only SELECT, EXPLAIN, SET, SHOW and transaction statements are answered.", `CHECKPOINT`}
-	notifies      = &reason{"no-notifications", "42501", "NOTIFY is not permitted: no session hears another here", "LISTEN is accepted, and nothing ever comes; ask the database itself to notify.", `NOTIFY channel, 'message'`}
-	twoPhase      = &reason{"no-two-phase", "42501", "two-phase transactions are not permitted here", "Use BEGIN and COMMIT.", `PREPARE TRANSACTION 'x'`}
-	intoTable     = &reason{"no-select-into", "42501", "SELECT INTO is not permitted: nothing can be created here", "Leave INTO out.", `SELECT count(*) INTO t FROM people`}
-	rowLocks      = &reason{"no-row-locks", "42501", "%s is not permitted: the data behind this connection is read-only", "Leave the locking clause out.", `SELECT count(*) FROM people FOR UPDATE`}
-	explained     = &reason{"explain-select-only", "42501", "EXPLAIN is answered for SELECT only", "EXPLAIN SELECT …", `EXPLAIN DELETE FROM people`}
-	explainArg    = &reason{"explain-option", "22023", "EXPLAIN option %s is not recognised here", "EXPLAIN SELECT …, or EXPLAIN (FORMAT JSON), EXPLAIN (ALTERNATIVES), EXPLAIN (SQL off).", `EXPLAIN (FORMAT XML) SELECT count(*) FROM people`}
+	planningSteps  = refuse.New("planning-limit", "54000", "planning this statement takes more than the %d steps that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", "")
+	planningMemory = refuse.New("planning-memory", "54000", "planning this statement takes more than the %d MiB that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", "")
+	planningEnded  = refuse.New("planning-ended", "57014", "planning was ended: %s", "Nothing was charged. Ask again.", "")
 )
 
 // Names.
 var (
-	noDataset       = &reason{"no-dataset", "3D000", "no dataset is open on this connection", "Connect with the dataset as the database name.", ""}
-	unknownTable    = &reason{"unknown-table", "42P01", `relation "%s" does not exist`, "SELECT * FROM dp.tables lists the tables.", `SELECT count(*) FROM persons`}
-	unknownDatabase = &reason{"other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`}
-	unknownColumn   = &reason{"unknown-column", "42703", `column "%s" does not exist`, "SELECT * FROM dp.columns lists the columns.", `SELECT count(*) FROM people WHERE agee > 3`}
-	unknownAlias    = &reason{"unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`}
-	ambiguous       = &reason{"ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`}
-	unknownFunction = &reason{"unknown-function", "42883", `function %s does not exist`, "No function of that name and these arguments is available; casts may help.", `SELECT count(*) FROM people WHERE frobnicate(age) > 3`}
-	noOperator      = &reason{"unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`}
-	notAllowed      = &reason{"function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`}
-	systemColumn    = &reason{"system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`}
-	unknownType     = &reason{"unknown-type", "42704", `type "%s" does not exist`, "Use the types of the declared columns and their usual relatives.", `SELECT count(*) FROM people WHERE age::money > 3::money`}
-	blankPadded     = &reason{"blank-padded", "DP002", "a cast to char(n), whose values are padded with blanks, is not answered here", "x::varchar(2) and left(x, 2) cut a text without padding it.", `SELECT sex::char(2), count(*) FROM people GROUP BY 1`}
-	unknownParam    = &reason{"unknown-parameter", "42P02", "there is no parameter $%d", "Bind a value to each parameter.", ""}
-	badOrdinal      = &reason{"bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`}
-	columnCount     = &reason{"column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`}
-	duplicateAlias  = &reason{"duplicate-alias", "42712", `table name "%s" specified more than once`, "Give each table of FROM an alias of its own.", ""}
+	noDataset       = refuse.New("no-dataset", "3D000", "no dataset is open on this connection", "Connect with the dataset as the database name.", "")
+	unknownTable    = refuse.New("unknown-table", "42P01", `relation "%s" does not exist`, "SELECT * FROM dp.tables lists the tables.", `SELECT count(*) FROM persons`)
+	unknownDatabase = refuse.New("other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`)
+	unknownColumn   = refuse.New("unknown-column", "42703", `column "%s" does not exist`, "SELECT * FROM dp.columns lists the columns.", `SELECT count(*) FROM people WHERE agee > 3`)
+	unknownAlias    = refuse.New("unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`)
+	ambiguous       = refuse.New("ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`)
+	noOperator      = refuse.New("unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`)
+	notAllowed      = refuse.New("function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`)
+	systemColumn    = refuse.New("system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`)
+	badOrdinal      = refuse.New("bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`)
+	columnCount     = refuse.New("column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`)
+	duplicateAlias  = refuse.New("duplicate-alias", "42712", `table name "%s" specified more than once`, "Give each table of FROM an alias of its own.", "")
 )
 
 // What SQL itself forbids.
 var (
-	ungrouped     = &reason{"ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`}
-	aggregateIn   = &reason{"aggregate-misplaced", "42803", "aggregate functions are not allowed in %s", "Use HAVING for conditions on aggregates.", `SELECT count(*) FROM people WHERE count(*) > 3`}
-	nested        = &reason{"nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`}
-	windowIn      = &reason{"window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`}
-	notBoolean    = &reason{"not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`}
-	evaluation    = &reason{"evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`}
-	limitConstant = &reason{"limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`}
-	negativeLimit = &reason{"negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`}
+	ungrouped     = refuse.New("ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`)
+	nested        = refuse.New("nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`)
+	windowIn      = refuse.New("window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`)
+	notBoolean    = refuse.New("not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`)
+	evaluation    = refuse.New("evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`)
+	limitConstant = refuse.New("limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`)
+	negativeLimit = refuse.New("negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`)
 )
 
 // What has no private form, or none yet.
 var (
-	rawRows        = &reason{"raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`}
-	privateJoin    = &reason{"private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`}
-	fanOut         = &reason{"public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", ""}
-	notCopied      = &reason{"public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", ""}
-	keptPublic     = &reason{"public-outer-join", "DP002", "rows of the public table that match no row of %s would be counted here, and that they match none is private", "Count a column of the private side, such as count(its key), which leaves them out, or join without keeping them: groups are shown with zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`}
-	keptJoined     = &reason{"public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`}
-	crossUnit      = &reason{"cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`}
-	naturalCross   = &reason{"natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`}
-	rowUnits       = &reason{"rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", ""}
-	keyOnly        = &reason{"join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`}
-	keyTypes       = &reason{"key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`}
-	computedOuter  = &reason{"computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", ""}
-	outerCondition = &reason{"outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", ""}
-	correlated     = &reason{"correlated-condition", "DP002", `a condition of this sub-query compares its rows with "%s" of the row around it`, "Equate keys of both, and compare the sub-query's own columns with each other and with constants.", `SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day)`}
-	countedAround  = &reason{"correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`}
-	belowJoin      = &reason{"condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", ""}
-	tooManyRows    = &reason{"too-many-joined-rows", "DP002", "joining %s with %s, one unit could have more than %[3]d rows", "Aggregate one side in a sub-query first.", ""}
-	unitAggregate  = &reason{"unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", ""}
-	wideAggregate  = &reason{"unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", ""}
-	limitedRows    = &reason{"limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query: SELECT count(*) FROM people, or least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`}
-	noAggregate    = &reason{"aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`}
-	notRanked      = &reason{"quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`}
-	notShare       = &reason{"quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`}
-	shareRange     = &reason{"quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`}
-	noExtremes     = &reason{"extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`}
-	noDistinct     = &reason{"distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`}
-	distinctRow    = &reason{"distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`}
-	distinctKeys   = &reason{"distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", ""}
-	noSets         = &reason{"grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", ""}
-	manySets       = &reason{"too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`}
-	notGrouped     = &reason{"grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`}
-	noForm         = &reason{"no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`}
-	unsupported    = &reason{"unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`}
-	rowSubquery    = &reason{"subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, a sub-query over one public table (x IN (SELECT y FROM …), EXISTS), or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`}
-	offGrid        = &reason{"off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`}
-	tooManyCells   = &reason{"too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other. Where the data owner sets large_products: threshold, GROUP BY of plain columns shows the combinations that enough units have.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`}
-	construct      = &reason{"construct-not-permitted", "DP002", "%s is not answered here", "Write the query with plain SELECTs, joins of their results, and the usual functions.", `SELECT XMLELEMENT(NAME a)`}
-	rowsCombined   = &reason{"combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`}
-	epsilonSmall   = &reason{"epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", ""}
-	errorUntold    = &reason{"error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`}
-	errorKeys      = &reason{"error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", ""}
-	errorDear      = &reason{"error-too-dear", "DP002", "an error of at most %s would cost %s, more than the %s that dp.epsilon lets a statement cost", "SET dp.epsilon or dp.max_error to more.", `SET dp.max_error = 5; SELECT count(*) FROM people`}
-	noMechanism    = &reason{"no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", ""}
-	ownCatalogue   = &reason{"relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`}
-	windowOnRows   = &reason{"window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`}
-	domainMissing  = &reason{"open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", ""}
+	openColumn     = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
+	noDelta        = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
+	rawRows        = refuse.New("raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`)
+	privateJoin    = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
+	fanOut         = refuse.New("public-join-fan-out", "DP002", "private rows match too many rows of public table %[1]s: one row more than %[2]d, or all together more than %[3]d, or one unit's rows become more than %[4]d", "Join by a narrower condition, or group the public table's rows in the database first.", "")
+	notCopied      = refuse.New("public-table-not-copied", "DP002", "public table %s has not been copied yet", "Try again later.", "")
+	keptPublic     = refuse.New("public-outer-join", "DP002", "rows of the public table that match no row of %s would be counted here, and that they match none is private", "Count a column of the private side, such as count(its key), which leaves them out, or join without keeping them: groups are shown with zero counts anyway.", `SELECT r.code, count(*) FROM regions r LEFT JOIN people p ON p.sex = r.code GROUP BY 1`)
+	keptJoined     = refuse.New("public-outer-join-below", "DP002", "an outer join that keeps rows of a public table is not answered below another join or a sub-query by unit, here of %s", "Join it last.", `SELECT count(p.age) FROM (regions r LEFT JOIN people p ON p.sex = r.code) JOIN visits v ON v.person_id = p.person_id`)
+	crossUnit      = refuse.New("cross-unit-join", "DP002", "joining %s with %s so would put rows of different %[3]ss together", "Join along the %[3]s: add a condition that equates the %[3]s's key on both sides.", `SELECT count(*) FROM people a JOIN people b ON a.age = b.age`)
+	naturalCross   = refuse.New("natural-join-without-columns", "DP002", "the two sides of this NATURAL JOIN have no column in common", "Write the condition: JOIN … ON ….", `SELECT count(*) FROM people NATURAL JOIN regions`)
+	rowUnits       = refuse.New("rows-are-units", "DP002", "%s and %s cannot be joined: in this dataset each row is a unit of its own", "Count each table in a sub-query of its own, and join the counts.", "")
+	keyOnly        = refuse.New("join-key-only", "42501", `"%s" names rows of one %s: it may join, be counted with DISTINCT, and nothing else`, "Join by it, use count(DISTINCT …), or GROUP BY it in a sub-query whose rows are then counted.", `SELECT count(*) FROM people WHERE person_id = 7`)
+	keyTypes       = refuse.New("key-types", "DP002", `keys "%s" and "%s" are not known to be of types that can be compared`, "The data owner lists both with keys: join and types that compare.", `SELECT count(*) FROM people p JOIN visits v ON p.person_id = v.person_id AND p.person_id = v.referral`)
+	computedOuter  = refuse.New("computed-outer", "DP002", "computed columns on the inner side of an outer join are not answered", "Compute them above the join.", "")
+	outerCondition = refuse.New("outer-condition", "DP002", "this condition of an outer join reads both sides, or a side that may be missing", "Equate keys, and compare the columns of one side with constants.", "")
+	correlated     = refuse.New("correlated-condition", "DP002", `a condition of this sub-query compares its rows with "%s" of the row around it`, "Equate keys of both, and compare the sub-query's own columns with each other and with constants.", `SELECT count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits o WHERE o.person_id = v.person_id AND o.day < v.day)`)
+	countedAround  = refuse.New("correlated-sub-query", "DP002", `this sub-query would be counted for each row of the query around it, whose "%s" it reads`, "Join and group: SELECT r.name, count(*) FROM t JOIN r ON t.code = r.code GROUP BY r.name. Or group in a sub-query of FROM, and join its counts.", `SELECT r.label, (SELECT count(*) FROM visits v WHERE v.ward = r.code) FROM regions r`)
+	belowJoin      = refuse.New("condition-below-join", "DP002", "this condition reads several columns at once, which is not answered below a join or a sub-query of one", "Compare single columns with constants, or move the condition above the join.", "")
+	tooManyRows    = refuse.New("too-many-joined-rows", "DP002", "joining %s with %s, one unit could have more than %[3]d rows", "Aggregate one side in a sub-query first.", "")
+	unitAggregate  = refuse.New("unit-aggregate", "DP002", "%s over the rows of one unit is not answered", "count, count(DISTINCT column), sum of a whole-numbered or numeric column, min and max are.", "")
+	wideAggregate  = refuse.New("unit-aggregate-range", "DP002", "this aggregate over the rows of one unit has no bounded range of values", "Declare narrower bounds for the column, or fewer rows per unit.", "")
+	limitedRows    = refuse.New("limited-rows", "DP002", "%s over private rows has no private form: which rows stay would be told exactly", "Leave it out of the sub-query: SELECT count(*) FROM people, or least(count(*), 1000) for a count that stops at 1000. LIMIT may stand above the aggregation.", `SELECT count(*) FROM (SELECT * FROM people LIMIT 10) t`)
+	noAggregate    = refuse.New("aggregate-unavailable", "DP002", "%s over private rows is not available yet", "count, sum, avg, stddev, variance, corr, covar_*, regr_*, median, percentile_cont, percentile_disc and mode are answered, with FILTER too.", `SELECT string_agg(sex, ',') FROM people`)
+	notRanked      = refuse.New("quantile-type", "DP002", "%s of values of type %s over private rows is not answered", "Quantiles are of numbers, dates and times. For other columns ask for mode() WITHIN GROUP (ORDER BY …), or GROUP BY the column.", `SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY sex) FROM people`)
+	notShare       = refuse.New("quantile-share", "DP002", "the quantile must be a constant with at most six decimals", "Write a number from 0 to 1, such as 0.5, or an array of such numbers.", `SELECT percentile_cont(sex) WITHIN GROUP (ORDER BY age) FROM people`)
+	shareRange     = refuse.New("quantile-range", "22003", "percentile value %s is not between 0 and 1", "The median is 0.5.", `SELECT percentile_cont(50) WITHIN GROUP (ORDER BY age) FROM people`)
+	noExtremes     = refuse.New("extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`)
+	noDistinct     = refuse.New("distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`)
+	distinctRow    = refuse.New("distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`)
+	distinctKeys   = refuse.New("distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", "")
+	noSets         = refuse.New("grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", "")
+	manySets       = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
+	notGrouped     = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
+	noForm         = refuse.New("no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`)
+	unsupported    = refuse.New("unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`)
+	rowSubquery    = refuse.New("subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, a sub-query over one public table (x IN (SELECT y FROM …), EXISTS), or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`)
+	offGrid        = refuse.New("off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`)
+	tooManyCells   = refuse.New("too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other. Where the data owner sets large_products: threshold, GROUP BY of plain columns shows the combinations that enough units have.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`)
+	rowsCombined   = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
+	epsilonSmall   = refuse.New("epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", "")
+	errorUntold    = refuse.New("error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`)
+	errorKeys      = refuse.New("error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", "")
+	errorDear      = refuse.New("error-too-dear", "DP002", "an error of at most %s would cost %s, more than the %s that dp.epsilon lets a statement cost", "SET dp.epsilon or dp.max_error to more.", `SET dp.max_error = 5; SELECT count(*) FROM people`)
+	noMechanism    = refuse.New("no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", "")
+	ownCatalogue   = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
+	windowOnRows   = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`)
+	domainMissing  = refuse.New("open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", "")
 )
 
 // catalogue lists every refusal, in the order of the documentation.
-func catalogue() []*reason {
-	return []*reason{
-		planningSteps, planningMemory, planningEnded,
-		tooLong, tooMany, tooDeep, chainLong, tooUnions, listLong, nameLong, badEncoding, syntax,
-		writes, definitions, copies, copyOption, copySyntax, cursorOptions, otherKind, notifies, twoPhase, intoTable, rowLocks, explained, explainArg,
-		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, unknownFunction, noOperator, notAllowed,
-		systemColumn, unknownType, blankPadded, unknownParam, badOrdinal, columnCount, duplicateAlias,
-		ungrouped, aggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
+func catalogue() []*refuse.Reason {
+	return slices.Concat([]*refuse.Reason{planningSteps, planningMemory, planningEnded}, parse.RefusedTexts, parse.RefusedStatements, []*refuse.Reason{
+		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, refuse.UnknownFunction, noOperator, notAllowed,
+		systemColumn, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, badOrdinal, columnCount, duplicateAlias,
+		ungrouped, refuse.AggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
 		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
-		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, construct,
+		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, refuse.Construct,
 		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
 		errorUntold, errorKeys, errorDear,
 		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
-		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong, mixedValues, sandboxUnsupported, sandboxQuery, invalidOuter, unrendered,
-		mysqlSyntax, mysqlConstruct, mysqlCollation, mysqlUntyped, mysqlTemporal, mysqlAmbiguous, mysqlDeep,
-	}
+		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong, mixedValues,
+	}, refuse.AfterPlanning, parse.RefusedMySQL)
 }

@@ -5,27 +5,30 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // refused runs the text as a session would, up to the first refusal.
-func refused(c Context, text string) *Refusal {
-	dialect := PostgreSQL
+func refused(c Context, text string) *refuse.Refusal {
+	dialect := parse.PostgreSQL
 	if rest, ok := strings.CutPrefix(text, "SET dp.dialect = mysql; "); ok {
-		dialect, text = MySQL, rest
+		dialect, text = parse.MySQL, rest
 	}
 	if rest, ok := strings.CutPrefix(text, "SET dp.max_error = "); ok {
 		fmt.Sscan(rest, &c.Settings.MaxError)
 		_, text, _ = strings.Cut(rest, "; ")
 	}
-	statements, r := ParseAs(text, dialect, c.Dataset)
+	statements, r := parse.ParseAs(text, dialect, c.Dataset)
 	if r != nil {
 		return r
 	}
 	for _, s := range statements {
-		if s.Kind == KindOther {
-			return Refuse(s)
+		if s.Kind == parse.KindOther {
+			return parse.Refuse(s)
 		}
-		if s.Kind == KindSelect {
+		if s.Kind == parse.KindSelect {
 			if _, r := Build(s, nil, c); r != nil {
 				return r
 			}
@@ -58,7 +61,7 @@ func TestRefusalExamples(t *testing.T) {
 			t.Errorf("%s: %s gives %v (%+v)", e.ID, e.Example, r, r)
 			continue
 		}
-		if r.Hint == "" && e.ID != syntax.ID {
+		if r.Hint == "" && e.ID != "syntax-error" {
 			t.Errorf("%s: no hint", e.ID)
 		}
 		if strings.Contains(r.Message+r.Hint, "%!") {
@@ -119,7 +122,7 @@ func TestPasswordHint(t *testing.T) {
 		"ALTER USER alice PASSWORD NULL": true, "ALTER USER alice CREATEDB": false, "ALTER TABLE people ADD x int": false,
 	} {
 		r := refused(c, text)
-		if r == nil || r.ID != definitions.ID || strings.Contains(r.Hint, "dpproxy user add") != want || strings.Contains(r.Message+r.Hint, "SCRAM") {
+		if r == nil || r.ID != "no-definitions" || strings.Contains(r.Hint, "dpproxy user add") != want || strings.Contains(r.Message+r.Hint, "SCRAM") {
 			t.Errorf("%s: %+v", text, r)
 		}
 	}

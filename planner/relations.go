@@ -6,6 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -46,11 +47,11 @@ func wordSet(text string) map[string]bool {
 }
 
 // resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
-func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation, refusal *Refusal) {
+func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation, refusal *refuse.Refusal) {
 	pos := int(v.Location)
 	d := b.c.Dataset
 	if v.Catalogname != "" && (d == nil || v.Catalogname != d.ID) {
-		return nil, other, unknownDatabase.at(pos, v.Catalogname+"."+v.Schemaname+"."+v.Relname)
+		return nil, other, unknownDatabase.At(pos, v.Catalogname+"."+v.Schemaname+"."+v.Relname)
 	}
 	if v.Schemaname != "" {
 		return b.resolveIn(v.Schemaname, v.Relname, pos)
@@ -72,7 +73,7 @@ func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation,
 			return b.table(t)
 		}
 	}
-	if refusal = unknownTable.at(pos, v.Relname); d != nil {
+	if refusal = unknownTable.At(pos, v.Relname); d != nil {
 		names := make([]string, len(d.Tables))
 		for i, t := range d.Tables {
 			names[i] = t.Name
@@ -87,7 +88,7 @@ func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation,
 	return nil, other, refusal
 }
 
-func (b *binder) resolveIn(schema, name string, pos int) (*policy.Table, Relation, *Refusal) {
+func (b *binder) resolveIn(schema, name string, pos int) (*policy.Table, Relation, *refuse.Refusal) {
 	known := map[string]map[string]bool{"pg_catalog": catalogRelations, "information_schema": schemaRelations, "dp": ownRelations}[schema]
 	switch {
 	case known[name]:
@@ -95,16 +96,16 @@ func (b *binder) resolveIn(schema, name string, pos int) (*policy.Table, Relatio
 	case schema == "dp" && b.releaseNamed(name) != nil:
 		return nil, Relation{Schema: schema, Name: name, Release: b.releaseNamed(name)}, nil
 	case schema == "pg_catalog" && strings.HasPrefix(name, "pg_"):
-		return nil, Relation{}, ownCatalogue.at(pos, schema+"."+name)
+		return nil, Relation{}, ownCatalogue.At(pos, schema+"."+name)
 	case known == nil && b.c.Dataset != nil:
 		if t := b.c.Dataset.Table(schema, name); t != nil && t.Schema == schema {
 			return b.table(t)
 		}
 	}
-	return nil, Relation{}, unknownTable.at(pos, schema+"."+name)
+	return nil, Relation{}, unknownTable.At(pos, schema+"."+name)
 }
 
-func (b *binder) table(t *policy.Table) (*policy.Table, Relation, *Refusal) {
+func (b *binder) table(t *policy.Table) (*policy.Table, Relation, *refuse.Refusal) {
 	if t.Public {
 		return nil, Relation{Schema: t.Schema, Name: t.Name, Public: t}, nil
 	}

@@ -6,6 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,14 +22,14 @@ type rows struct {
 	exprs          []*expr // over positions of table.Columns
 	where          []*expr
 	keys           []key
-	equal          [][2]*policy.Column      // keys that are known to be equal in each row
-	marks          []mark                   // columns that say whether the unit has rows elsewhere
-	asked          *question                // what is asked of them, once that is known
-	scope          *cte                     // the WITH queries in sight
-	fan            *candidates              // the public list that they meet, nil: none
-	met            bool                     // as they meet one candidate of a list
-	matched        func() (*rows, *Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
-	kept           int                      // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
+	equal          [][2]*policy.Column             // keys that are known to be equal in each row
+	marks          []mark                          // columns that say whether the unit has rows elsewhere
+	asked          *question                       // what is asked of them, once that is known
+	scope          *cte                            // the WITH queries in sight
+	fan            *candidates                     // the public list that they meet, nil: none
+	met            bool                            // as they meet one candidate of a list
+	matched        func() (*rows, *refuse.Refusal) // of rows with fan, where there is another way: the rows as they match the list one by one
+	kept           int                             // position, counted from 1, of the column that says which public row it is, where public rows without a private row are among them, as SQL sees it; 0: there are none
 	pos            int
 }
 
@@ -61,7 +63,7 @@ func tableRows(t *policy.Table, pos int) *rows {
 }
 
 // aliased gives the rows another name and, where the alias lists them, other column names.
-func (r *rows) aliased(a *pg.Alias) (*rows, *Refusal) {
+func (r *rows) aliased(a *pg.Alias) (*rows, *refuse.Refusal) {
 	if a == nil {
 		return r, nil
 	}
@@ -75,8 +77,8 @@ func (r *rows) aliased(a *pg.Alias) (*rows, *Refusal) {
 		out.hidden, out.merged = nil, nil
 		out.parts[0].to = len(out.names)
 	}
-	if names := stringsOf(a.Colnames); len(names) > len(out.names) {
-		return nil, columnCount.at(r.pos, a.Aliasname, len(out.names), len(names))
+	if names := ast.Strings(a.Colnames); len(names) > len(out.names) {
+		return nil, columnCount.At(r.pos, a.Aliasname, len(out.names), len(names))
 	} else if len(names) > 0 {
 		out.names = append(append([]string{}, names...), out.names[len(names):]...)
 	}
@@ -90,11 +92,11 @@ func (r *rows) alias() string { return r.parts[0].alias }
 var systemColumns = map[string]bool{"ctid": true, "xmin": true, "xmax": true, "cmin": true, "cmax": true, "tableoid": true, "rowid": true}
 
 // column resolves a reference among the rows' columns.
-func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
+func (r *rows) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name := fields[len(fields)-1]
 	parts := r.named(fields[:len(fields)-1])
 	if len(parts) == 0 {
-		return nil, unknownAlias.at(pos, strings.Join(fields[:len(fields)-1], "."))
+		return nil, unknownAlias.At(pos, strings.Join(fields[:len(fields)-1], "."))
 	}
 	found := -1
 	for _, p := range parts {
@@ -103,7 +105,7 @@ func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 				continue
 			}
 			if found >= 0 {
-				return nil, ambiguous.at(pos, name)
+				return nil, ambiguous.At(pos, name)
 			}
 			found = i
 		}
@@ -121,15 +123,15 @@ func (r *rows) column(fields []string, pos int) (*expr, *Refusal) {
 }
 
 // missing refuses a name that is no column: a join key, a system column, or nothing.
-func (r *rows) missing(fields []string, parts []relation, pos int) *Refusal {
+func (r *rows) missing(fields []string, parts []relation, pos int) *refuse.Refusal {
 	name := fields[len(fields)-1]
 	if k, _ := r.key(fields, pos); k != nil {
-		return keyOnly.at(pos, name, r.table.Dataset.Unit.Name)
+		return keyOnly.At(pos, name, r.table.Dataset.Unit.Name)
 	}
 	if systemColumns[name] {
-		return systemColumn.at(pos, name)
+		return systemColumn.At(pos, name)
 	}
-	refusal := unknownColumn.at(pos, strings.Join(fields, "."))
+	refusal := unknownColumn.At(pos, strings.Join(fields, "."))
 	for _, p := range parts {
 		names := slices.Clone(r.names[p.from:p.to])
 		for _, k := range r.keys[p.fromKey:p.toKey] {
@@ -145,7 +147,7 @@ func (r *rows) missing(fields []string, parts []relation, pos int) *Refusal {
 
 // key resolves a reference among the join keys in sight; nil: it is none. Of several units' keys, which are equal in each
 // row, the first is taken.
-func (r *rows) key(fields []string, pos int) (*key, *Refusal) {
+func (r *rows) key(fields []string, pos int) (*key, *refuse.Refusal) {
 	var found *key
 	for _, p := range r.named(fields[:len(fields)-1]) {
 		for i := p.fromKey; i < p.toKey; i++ {
@@ -154,7 +156,7 @@ func (r *rows) key(fields []string, pos int) (*key, *Refusal) {
 				continue
 			}
 			if found != nil && !r.areEqual(found.column, k.column) {
-				return nil, ambiguous.at(pos, k.name)
+				return nil, ambiguous.At(pos, k.name)
 			}
 			if found == nil {
 				found = k
@@ -165,12 +167,12 @@ func (r *rows) key(fields []string, pos int) (*key, *Refusal) {
 }
 
 // keyNode is key for a node; nil: the node is no reference to a key.
-func (r *rows) keyNode(n *pg.Node) (*key, *Refusal) {
+func (r *rows) keyNode(n *pg.Node) (*key, *refuse.Refusal) {
 	ref := n.GetColumnRef()
 	if ref == nil {
 		return nil, nil
 	}
-	fields := stringsOf(ref.Fields)
+	fields := ast.Strings(ref.Fields)
 	if len(fields) == 0 || len(fields) < len(ref.Fields) {
 		return nil, nil
 	}

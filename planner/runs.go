@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -102,12 +105,6 @@ func (p *part) byCell(list []int32) []int32 {
 	return out
 }
 
-// ClassRun are neighbouring combinations of cells that belong to one class, −1 to none.
-type ClassRun struct {
-	Length int
-	Class  int32
-}
-
 // What a piece of a column takes, and a class with its arm in the SQL, in bytes.
 const (
 	bytesOfFirst = 16
@@ -116,7 +113,7 @@ const (
 
 // firstCells puts the cells of a column into classes on which all expressions over it are the same, each told by its first
 // cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
-func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *Refusal) {
+func (b *box) firstCells(column int, exprs []*expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.table.Columns[column].Domain, map[string]int32{}
 	starts, ok := b.fewPieces(column, exprs, nil)
 	if !ok {
@@ -149,18 +146,18 @@ func (b *box) firstCells(column int, exprs []*expr) (runs []ClassRun, refusal *R
 		if n := len(runs); n > 0 && runs[n-1].Class == seen[name] {
 			runs[n-1].Length += end - cell
 		} else {
-			runs = append(runs, ClassRun{end - cell, seen[name]})
+			runs = append(runs, derived.ClassRun{Length: end - cell, Class: seen[name]})
 		}
 	}
 	return runs, nil
 }
 
 // runs are the runs of classes; nil: each combination is a class of its own, in their order.
-func (p *part) runs() (list []ClassRun) {
+func (p *part) runs() (list []derived.ClassRun) {
 	if p.isIdentity(p.class) {
 		return nil
 	}
-	eachRun(p, p.class, func(n int, class int32) { list = append(list, ClassRun{n, class}) })
+	eachRun(p, p.class, func(n int, class int32) { list = append(list, derived.ClassRun{Length: n, Class: class}) })
 	return list
 }
 
@@ -169,16 +166,7 @@ func (p *part) isIdentity(class []int32) bool {
 	if !p.told && p.pieced() {
 		return false
 	}
-	return isIdentity(class)
-}
-
-func isIdentity(class []int32) bool {
-	for i, c := range class {
-		if int(c) != i {
-			return false
-		}
-	}
-	return true
+	return derived.IsIdentity(class)
 }
 
 // encodeClasses writes runs of equal steps: the identity over any number of cells is one run.
@@ -190,24 +178,6 @@ func (p *part) encodeClasses(b []byte, class []int32) []byte {
 	eachRun(p, class, func(n int, class int32) {
 		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(n)), uint64(class+1))
 	})
-	return b
-}
-
-// encodeRuns writes runs as encodeClasses does.
-func encodeRuns(b []byte, runs []ClassRun) []byte {
-	if !slices.ContainsFunc(runs, func(r ClassRun) bool { return r.Length > 1 }) {
-		class := make([]int32, len(runs))
-		for i, r := range runs {
-			class[i] = r.Class
-		}
-		if isIdentity(class) {
-			return append(b, 'i')
-		}
-	}
-	b = append(b, 'r')
-	for _, r := range runs {
-		b = binary.AppendUvarint(binary.AppendUvarint(b, uint64(r.Length)), uint64(r.Class+1))
-	}
 	return b
 }
 
@@ -230,5 +200,5 @@ func (p *part) encodeMask(b []byte, mask []bool) []byte {
 			at += n
 		}
 	})
-	return encodeText(b, string(packed))
+	return predicate.EncodeText(b, string(packed))
 }

@@ -6,15 +6,17 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // seriesCandidates are the values of generate_series of numbers, or of unnest of an array; nil for other functions.
-func (b *binder) seriesCandidates(f *pg.FuncCall) (*candidates, *Refusal) {
+func (b *binder) seriesCandidates(f *pg.FuncCall) (*candidates, *refuse.Refusal) {
 	if f == nil || f.AggFilter != nil || f.Over != nil || f.AggDistinct || f.FuncVariadic || len(f.AggOrder) > 0 {
 		return nil, nil
 	}
-	name, refusal := functionName(f)
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, nil
 	}
@@ -41,7 +43,7 @@ func (b *binder) seriesCandidates(f *pg.FuncCall) (*candidates, *Refusal) {
 }
 
 // generated fills a list with an arithmetic series; nil: its ends are no numbers.
-func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refusal) {
+func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, place: "generate_series"}
 	ends, _, refusal := t.all(f.Args)
 	if refusal != nil {
@@ -49,7 +51,7 @@ func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refu
 	}
 	for _, e := range ends {
 		if isMoment(e.Type()) || e.Type() == policy.IntervalT {
-			return nil, timesSeries.at(int(f.Location), ends[0].Type().Name())
+			return nil, timesSeries.At(int(f.Location), ends[0].Type().Name())
 		}
 	}
 	typ, refusal := commonType([][]*expr{ends[:1], ends[1:2], ends[len(ends)-1:]}, 0)
@@ -86,11 +88,11 @@ func (b *binder) generated(list *candidates, f *pg.FuncCall) (*candidates, *Refu
 		step = numbers[2]
 	}
 	if step.Sign() == 0 {
-		return nil, evaluation.at(int(f.Location), "step size cannot equal zero")
+		return nil, evaluation.At(int(f.Location), "step size cannot equal zero")
 	}
 	for x := numbers[0]; x.Cmp(numbers[1])*step.Sign() <= 0; x = new(big.Int).Add(x, step) {
 		if len(list.rows) > mostCandidates {
-			return nil, manyCandidates.at(int(f.Location), len(list.rows), mostCandidates)
+			return nil, manyCandidates.At(int(f.Location), len(list.rows), mostCandidates)
 		}
 		v := policy.Value(policy.Numeric{Coefficient: x, Scale: scale})
 		if typ.Integer() {
@@ -112,8 +114,8 @@ const mostSeriesRows = 1 << 20
 
 // seriesBounded refuses generate_series with constant ends that makes more rows. What its ends are only when it runs is
 // bounded by the sandbox's time and memory.
-func (b *binder) seriesBounded(f *pg.FuncCall) *Refusal {
-	name, refusal := functionName(f)
+func (b *binder) seriesBounded(f *pg.FuncCall) *refuse.Refusal {
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil || name != "generate_series" || len(f.Args) < 2 || len(f.Args) > 3 {
 		return nil
 	}
@@ -157,7 +159,7 @@ func (b *binder) seriesBounded(f *pg.FuncCall) *Refusal {
 	}
 	if span.Quo(span, step).Cmp(big.NewRat(mostSeriesRows-1, 1)) > 0 {
 		rows := new(big.Int).Quo(span.Num(), span.Denom())
-		return seriesLong.at(int(f.Location), rows.Add(rows, big.NewInt(1)), mostSeriesRows)
+		return seriesLong.At(int(f.Location), rows.Add(rows, big.NewInt(1)), mostSeriesRows)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -122,7 +123,7 @@ func readOnline(r *policy.Release) (*onlineRelease, error) {
 	m := o.cells.measure(kind, r.Name)
 	m.Declared, m.Shared, m.Spec, m.Cost = r, o.drawn, o.spec, r.Cost
 	if !o.drawn {
-		m.described = encodeText(append(m.described, "online"...), r.Name)
+		m.described = predicate.EncodeText(append(m.described, "online"...), r.Name)
 		m.Digest = sha256.Sum256(m.described)
 	}
 	o.measure = m
@@ -264,7 +265,7 @@ func (ch *chooser) declaredBetter(q *asking, online candidate) *candidate {
 func (ch *chooser) stopped(q *asking) []candidate {
 	for _, o := range ch.onlineFor(q) {
 		if o.held && !o.Recount && o.left == 0 {
-			q.refusal = sessionStopped.at(-1, o.Name, o.Updates, q.table.Name)
+			q.refusal = sessionStopped.At(-1, o.Name, o.Updates, q.table.Name)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -14,7 +16,7 @@ const mostSets = 64
 
 // groupClause binds GROUP BY. Its grouping sets are all combinations of one set of each item; a plain expression is the
 // set of itself.
-func (g *grouping) groupClause() *Refusal {
+func (g *grouping) groupClause() *refuse.Refusal {
 	sets, some := []set{nil}, false
 	for _, n := range g.sel.GroupClause {
 		item, refusal := g.itemSets(n)
@@ -29,14 +31,14 @@ func (g *grouping) groupClause() *Refusal {
 			}
 		}
 		if sets = all; len(sets) > mostSets {
-			return manySets.at(locationOf(n), mostSets)
+			return manySets.At(ast.Location(n), mostSets)
 		}
 	}
 	if !some {
 		return nil
 	}
 	if g.twice != nil { // ROLLUP (1, 2) of two equal items: each is NULL in the sets that leave it out
-		return noForm.at(locationOf(g.twice), "a grouping set that names one expression by two columns")
+		return noForm.At(ast.Location(g.twice), "a grouping set that names one expression by two columns")
 	}
 	for _, s := range sets {
 		if g.sel.GroupDistinct && slices.ContainsFunc(g.q.sets, func(have set) bool { return slices.Equal(have, s) }) {
@@ -51,7 +53,7 @@ func (g *grouping) groupClause() *Refusal {
 func united(a, b set) set { return union(append([]int{}, a...), b) }
 
 // itemSets are the sets of one item of GROUP BY.
-func (g *grouping) itemSets(n *pg.Node) ([]set, *Refusal) {
+func (g *grouping) itemSets(n *pg.Node) ([]set, *refuse.Refusal) {
 	s := n.GetGroupingSet()
 	if s == nil {
 		keys, refusal := g.itemKeys(n)
@@ -68,14 +70,14 @@ func (g *grouping) itemSets(n *pg.Node) ([]set, *Refusal) {
 				return nil, refusal
 			}
 			if all = append(all, sets...); len(all) > mostSets {
-				return nil, manySets.at(int(s.Location), mostSets)
+				return nil, manySets.At(int(s.Location), mostSets)
 			}
 		}
 		return all, nil
 	}
 	parts := make([]set, len(s.Content))
 	for i, c := range s.Content {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if parts[i], refusal = g.itemKeys(c); refusal != nil {
 			return nil, refusal
 		}
@@ -88,7 +90,7 @@ func (g *grouping) itemSets(n *pg.Node) ([]set, *Refusal) {
 		return all, nil
 	}
 	if len(parts) > 12 || 1<<len(parts) > mostSets {
-		return nil, manySets.at(int(s.Location), mostSets)
+		return nil, manySets.At(int(s.Location), mostSets)
 	}
 	for bits := 1<<len(parts) - 1; bits >= 0; bits-- {
 		var chosen []set
@@ -111,7 +113,7 @@ func unitedAll(parts []set) set {
 }
 
 // itemKeys are the keys of an expression, or of several in parentheses.
-func (g *grouping) itemKeys(n *pg.Node) (set, *Refusal) {
+func (g *grouping) itemKeys(n *pg.Node) (set, *refuse.Refusal) {
 	if r := n.GetRowExpr(); r != nil && r.RowFormat == pg.CoercionForm_COERCE_IMPLICIT_CAST {
 		all := set{}
 		for _, a := range r.Args {
@@ -141,8 +143,8 @@ func (g *grouping) itemKeys(n *pg.Node) (set, *Refusal) {
 }
 
 // findLevels gives each grouping(…) a key of its own: which of its arguments a row is not grouped by.
-func (g *grouping) findLevels() *Refusal {
-	var refusal *Refusal
+func (g *grouping) findLevels() *refuse.Refusal {
+	var refusal *refuse.Refusal
 	note := func(n *pg.Node) bool {
 		f := n.GetGroupingFunc()
 		if f == nil || refusal != nil {
@@ -165,17 +167,17 @@ func (g *grouping) findLevels() *Refusal {
 		return false
 	}
 	for _, t := range g.targets {
-		holds(t.node, note)
+		ast.Holds(t.node, note)
 	}
-	holds(g.sel.HavingClause, note)
+	ast.Holds(g.sel.HavingClause, note)
 	for _, n := range g.sel.SortClause {
-		holds(n, note)
+		ast.Holds(n, note)
 	}
 	return refusal
 }
 
 // levelKeys are the keys that the arguments of grouping(…) are, in its order.
-func (g *grouping) levelKeys(f *pg.GroupingFunc) (set, *Refusal) {
+func (g *grouping) levelKeys(f *pg.GroupingFunc) (set, *refuse.Refusal) {
 	keys := set{}
 	for _, a := range f.Args {
 		e, refusal := g.below("GROUPING").expr(a)
@@ -184,7 +186,7 @@ func (g *grouping) levelKeys(f *pg.GroupingFunc) (set, *Refusal) {
 		}
 		k, known := g.keyAt[e.canon]
 		if !known {
-			return nil, notGrouped.at(locationOf(a))
+			return nil, notGrouped.At(ast.Location(a))
 		}
 		keys = append(keys, k)
 	}
@@ -192,14 +194,14 @@ func (g *grouping) levelKeys(f *pg.GroupingFunc) (set, *Refusal) {
 }
 
 // level finds the key of a grouping(…).
-func (g *grouping) level(f *pg.GroupingFunc) (*found, *Refusal) {
+func (g *grouping) level(f *pg.GroupingFunc) (*found, *refuse.Refusal) {
 	keys, refusal := g.levelKeys(f)
 	if refusal != nil {
 		return nil, refusal
 	}
 	k, known := g.keyAt[fmt.Sprint("grouping ", keys)]
 	if !known {
-		return nil, construct.at(int(f.Location), "GROUPING in this place")
+		return nil, refuse.Construct.At(int(f.Location), "GROUPING in this place")
 	}
 	return &found{key: k, counter: -1, typ: policy.Int4}, nil
 }

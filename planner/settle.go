@@ -6,6 +6,9 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -80,7 +83,7 @@ func (s *settler) settled(e *expr) *expr {
 		return own
 	}
 	of := ofSum{at, times, f.plus, e.Type(), e.Typmod(), bare, scale}
-	out := node(formOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+textOf(int64(e.Type()))+" "+textOf(int64(scale)), of, e.pos, own)
+	out := node(formOther, "sum "+times.RatString()+" "+f.plus.RatString()+" "+predicate.Text(int64(e.Type()))+" "+predicate.Text(int64(scale)), of, e.pos, own)
 	out.monotone = true
 	return out
 }
@@ -127,7 +130,7 @@ func (s *settler) compared(t *translator, e *expr) *expr {
 	}
 	op, with := e.op, new(big.Rat).Quo(new(big.Rat).Neg(f.plus), times)
 	if times.Sign() < 0 {
-		op = mirrored[op]
+		op = predicate.Mirrored[op]
 	}
 	op, constant, ok := comparedWith(op, with, sum.Decimal())
 	if !ok {
@@ -207,7 +210,7 @@ func comparedWith(op string, with *big.Rat, decimal bool) (string, policy.Value,
 
 // unitsOfRat is x in units of 10^−scale, rounded down.
 func unitsOfRat(x *big.Rat, scale int32) (n *big.Int, whole bool) {
-	y := new(big.Rat).Mul(x, new(big.Rat).SetInt(tens(scale)))
+	y := new(big.Rat).Mul(x, new(big.Rat).SetInt(derived.Tens(scale)))
 	return new(big.Int).Div(y.Num(), y.Denom()), y.IsInt()
 }
 
@@ -218,7 +221,7 @@ func (b *binder) foresee(r *rows, nodes ...*pg.Node) {
 		return
 	}
 	for _, n := range nodes {
-		holds(n, func(n *pg.Node) bool {
+		ast.Holds(n, func(n *pg.Node) bool {
 			if n.GetAExpr() != nil {
 				t.expr(n)
 			}
@@ -241,4 +244,29 @@ func (s *settler) keeps(arg *expr, t policy.Type, typmod int32) bool {
 	}
 	c, err := s.env.Cast(arg.Expr, t, typmod)
 	return err != nil || s.reader().cast(node(formOther, "cast:", c, arg.pos, arg)) != nil
+}
+
+// compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
+func (r *rows) compute(terms derived.ComputedColumn) int {
+	if at := derived.ComputedIn(r.table, terms); at >= 0 {
+		return at
+	}
+	c := &derived.Computed{From: r.table}
+	if d, ok := r.table.Derived.(*derived.Computed); ok && !slices.ContainsFunc(terms, func(t derived.ComputedTerm) bool {
+		return slices.Index(r.table.Columns, t.Column) >= len(d.From.Columns)
+	}) {
+		c = &derived.Computed{From: d.From, Columns: slices.Clone(d.Columns)}
+		own := slices.Clone(terms)
+		for i, t := range own {
+			own[i].Column = d.From.Columns[slices.Index(r.table.Columns, t.Column)]
+		}
+		terms = own
+	}
+	c.Columns = append(c.Columns, terms)
+	t := derived.NewComputed(c)
+	if t == nil {
+		return -1
+	}
+	r.become(t)
+	return len(t.Columns) - 1
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -20,7 +22,7 @@ var unanswered = map[string]struct {
 	"metabase refuse: raw browse":              {rawRows.ID, false, "single rows"},
 	"superset refuse: table chart in raw mode": {rawRows.ID, false, "single rows"},
 	"powerbi refuse: import mode / preview":    {rawRows.ID, false, "single rows"},
-	"grafana: timescaledb flavour":             {unknownFunction.ID, false, "a function that PostgreSQL does not have either"},
+	"grafana: timescaledb flavour":             {refuse.UnknownFunction.ID, false, "a function that PostgreSQL does not have either"},
 	"looker: join fan-out":                     {noDistinct.ID, false, "sum(DISTINCT hash of a key): one row more could add any value"},
 	"superset: legacy __timestamp alias":       {privateJoin.ID, true, "the rows of one release decide which rows of another count: two statements do it"},
 	"grafana: $__unixEpochFilter":              {offGrid.ID, true, "the last second of the filter lies inside a declared step, within an expression"},
@@ -46,7 +48,7 @@ func TestShapes(t *testing.T) {
 	answered, private := 0, 0
 	for _, block := range strings.Split(string(data), "\n;;\n")[1:] {
 		name, sql, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(block), "-- "), "\n")
-		statements, refusal := Parse(sql)
+		statements, refusal := parse.Parse(sql)
 		if refusal != nil {
 			t.Errorf("%s: %v", name, refusal)
 			continue

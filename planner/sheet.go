@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -47,7 +49,7 @@ type sheeter struct {
 }
 
 // sheet finds what is asked for a question.
-func (v *sheeter) sheet(q *question) (*sheet, *Refusal) {
+func (v *sheeter) sheet(q *question) (*sheet, *refuse.Refusal) {
 	if q.fanned != nil {
 		return v.fannedSheet(q.fanned)
 	}
@@ -98,7 +100,7 @@ func (v *sheeter) sheet(q *question) (*sheet, *Refusal) {
 }
 
 // frame finds the rows of each set: those of an ask of the same keys, where there is one.
-func (v *sheeter) frame(sh *sheet) *Refusal {
+func (v *sheeter) frame(sh *sheet) *refuse.Refusal {
 	for s, keys := range sh.sets {
 		if first := slices.IndexFunc(sh.sets[:s], func(other set) bool { return slices.Equal(other, keys) }); first >= 0 {
 			sh.frames[s] = sh.frames[first]
@@ -114,7 +116,7 @@ func (v *sheeter) frame(sh *sheet) *Refusal {
 		if sh.frames[s] != nil {
 			continue
 		}
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if sh.frames[s], refusal = solve(sh.on(keys, nil, nil), v.b.env, v.notes); refusal != nil {
 			return refusal
 		}
@@ -147,7 +149,7 @@ func (q *question) groupingSets() []set {
 }
 
 // plain asks for counters side by side.
-func (v *sheeter) plain(q *question, keys set, counters []int) (*ask, *Refusal) {
+func (v *sheeter) plain(q *question, keys set, counters []int) (*ask, *refuse.Refusal) {
 	a := &ask{set: keys}
 	list := make([]counter, len(counters))
 	for i, c := range counters {
@@ -162,8 +164,8 @@ func (a *ask) wanted() bool {
 	return a.measured() && slices.ContainsFunc(a.fills, func(f fill) bool { return a.counting[f.counter] >= 0 && a.cellsWhere(f.condition) > 0 })
 }
 
-func (v *sheeter) solved(a *ask, q *question) (*ask, *Refusal) {
-	var refusal *Refusal
+func (v *sheeter) solved(a *ask, q *question) (*ask, *refuse.Refusal) {
+	var refusal *refuse.Refusal
 	if a.solved, refusal = solve(q, v.b.env, v.notes); refusal != nil {
 		return nil, refusal
 	}
@@ -214,7 +216,7 @@ func (v *sheeter) condition(where []*expr, conditions *[]*expr) (at int, known b
 	t := &translator{env: v.b.env, params: v.b.params}
 	e := where[0]
 	for _, next := range where[1:] {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if e, refusal = t.junction(formAnd, e.pos, e, next); refusal != nil {
 			return 0, false
 		}
@@ -292,5 +294,5 @@ func joinSpans(list [][]mechanisms.Span) []mechanisms.Span {
 	for _, spans := range list {
 		all = append(all, spans...)
 	}
-	return unite(all, nil)
+	return predicate.Unite(all, nil)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -144,7 +145,7 @@ func TestSQLDocument(t *testing.T) {
 // movedText is what one unit moves in the measures of a statement.
 func movedText(t *testing.T, c Context, sql string) string {
 	t.Helper()
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -118,7 +119,7 @@ type stocked struct {
 	order    int    // of what is held over the table, by age
 	columns  string // of its cells
 	inexact  float64
-	conjunct []Pred // of its condition
+	conjunct []predicate.Pred // of its condition
 }
 
 // bucket holds releases of one kind: those that a plan looks at are the oldest and the most exact.
@@ -197,13 +198,13 @@ func (s *Stock) put(h Holding, m *heldMeasure) {
 	if !m.combines() || h.Spec.Strategy.IsCube() {
 		return
 	}
-	filter := string(encodePred(nil, m.filter))
+	filter := string(predicate.Encode(nil, m.filter))
 	if s.byFilter[filter] == nil {
 		s.byFilter[filter] = map[string]*bucket{}
 	}
 	bucketOf(s.byFilter[filter], columns).add(one)
 	for i, p := range one.conjunct {
-		if in, ok := p.(InCells); ok {
+		if in, ok := p.(predicate.InCells); ok {
 			key := lineKey(without(one.conjunct, i), in.Column)
 			if s.lines[key] == nil {
 				s.lines[key] = newLine()
@@ -243,7 +244,9 @@ func hasColumns(set, wanted string) bool {
 }
 
 // without is a list without one of its parts.
-func without(list []Pred, at int) []Pred { return slices.Delete(slices.Clone(list), at, at+1) }
+func without(list []predicate.Pred, at int) []predicate.Pred {
+	return slices.Delete(slices.Clone(list), at, at+1)
+}
 
 // finer lists counts of every row, or of those that a question counts, by cells of at least its columns, oldest first.
 func (s *Stock) finer(q *solved) (found []*stocked) {
@@ -268,7 +271,7 @@ func (s *Stock) finer(q *solved) (found []*stocked) {
 		bare := *q
 		bare.filter = nil
 		columns, _ = bare.columns()
-		collect(s.byFilter[string(encodePred(nil, q.filter))], columns)
+		collect(s.byFilter[string(predicate.Encode(nil, q.filter))], columns)
 	}
 	slices.SortFunc(found, func(a, b *stocked) int { return a.order - b.order })
 	return found

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -125,32 +127,13 @@ func nearest10(x *big.Rat, exponent int) int64 {
 	return min(max(n.Int64(), math.MinInt64/2), math.MaxInt64/2)
 }
 
-// ratOf is a number as a fraction; false for what is none.
-func ratOf(v policy.Value) (*big.Rat, bool) {
-	switch v := v.(type) {
-	case int64:
-		return new(big.Rat).SetInt64(v), true
-	case policy.Date: // days, of which differences are added up
-		return new(big.Rat).SetInt64(int64(v)), true
-	case policy.Numeric:
-		if v.Scale >= 0 {
-			return new(big.Rat).SetFrac(v.At(v.Scale), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(v.Scale)), nil)), true
-		}
-	case float64:
-		if !math.IsNaN(v) && !math.IsInf(v, 0) {
-			return new(big.Rat).SetFloat64(v), true
-		}
-	}
-	return nil, false
-}
-
 // factorOf makes the factor of a column with a domain of numbers.
 func factorOf(c *policy.Column, centred bool, largest int64) (Factor, bool) {
 	if c.Domain == nil || !c.Domain.Ordered() {
 		return Factor{}, false
 	}
-	least, ok := ratOf(c.Domain.Min)
-	most, also := ratOf(c.Domain.Max)
+	least, ok := derived.RatOf(c.Domain.Min)
+	most, also := derived.RatOf(c.Domain.Max)
 	if !ok || !also {
 		return Factor{}, false
 	}
@@ -196,7 +179,7 @@ func (g *grouping) tellRounding(v *value) {
 	for _, f := range factors {
 		own, exact := finest(f.Column)
 		if !exact {
-			step, ok := ratOf(f.Column.Domain.Step.Decimal)
+			step, ok := derived.RatOf(f.Column.Domain.Step.Decimal)
 			exact = !ok || power10(f.Exponent, 1).Cmp(step) > 0
 		}
 		if !exact || f.Exponent <= own {
@@ -365,14 +348,14 @@ func mostDecimalsIn(list []*expr, t *policy.Table) int {
 }
 
 // middle evaluates an expression of numbers in the middle of a box: the mean of its ends where it varies on it.
-func (b *box) middle(e *expr) (*big.Rat, *Refusal) {
+func (b *box) middle(e *expr) (*big.Rat, *refuse.Refusal) {
 	low, refusal := e.value(b.low)
 	if refusal != nil || low == nil {
 		return nil, refusal
 	}
-	v, ok := ratOf(low)
+	v, ok := derived.RatOf(low)
 	if !ok {
-		return nil, evaluation.at(e.pos, "value is not a number")
+		return nil, evaluation.At(e.pos, "value is not a number")
 	}
 	if !b.isWide(e) {
 		return v, nil
@@ -381,7 +364,7 @@ func (b *box) middle(e *expr) (*big.Rat, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	if w, ok := ratOf(high); ok {
+	if w, ok := derived.RatOf(high); ok {
 		v.Add(v, w).Mul(v, big.NewRat(1, 2))
 	}
 	return v, nil

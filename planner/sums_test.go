@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -55,7 +56,7 @@ func TestMoneyIsPlanned(t *testing.T) {
 				for _, e := range []string{"0.0001", "1000"} {
 					c.Settings.Epsilon = epsilon(t, e)
 					for _, q := range moneyQuestions {
-						parsed, _ := Parse("SELECT " + q + " FROM orders")
+						parsed, _ := parse.Parse("SELECT " + q + " FROM orders")
 						plan, refusal := Build(parsed[0], nil, c)
 						if refusal != nil {
 							t.Fatalf("%s, %d rows, up to %s, ε %s: %s: %s", accountant, rows, most, e, q, refusal.Message)
@@ -103,7 +104,7 @@ func TestConstantSums(t *testing.T) {
 		"SELECT sum(2 * 3 + 1) FROM people WHERE age > 20":                        {"7", big.NewRat(7, 1)},
 		"SELECT sum(2) FROM (SELECT age FROM people) t WHERE age BETWEEN 1 AND 9": {"2", big.NewRat(2, 1)},
 	} {
-		parsed, _ := Parse(sql)
+		parsed, _ := parse.Parse(sql)
 		plan, refusal := Build(parsed[0], nil, c)
 		if refusal != nil {
 			t.Errorf("%s: %s", sql, refusal.Message)
@@ -153,7 +154,7 @@ func TestAccuracyOfConstantSums(t *testing.T) {
 	c.Settings.MaxError, c.Settings.Epsilon = 100, epsilon(t, "10")
 	widths := map[string]int64{}
 	for _, sql := range []string{"SELECT count(*) FROM people", "SELECT sum(10) FROM people", "SELECT sum(0.1), count(*) FROM people"} {
-		parsed, _ := Parse(sql)
+		parsed, _ := parse.Parse(sql)
 		plan, refusal := Build(parsed[0], nil, c)
 		if refusal != nil {
 			t.Fatal(refusal.Message)
@@ -196,7 +197,7 @@ func TestNotesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := testContext(t, p)
-	parsed, _ := Parse("SELECT sum(price), sum(price * 2) FROM orders WHERE price > 3.555")
+	parsed, _ := parse.Parse("SELECT sum(price), sum(price * 2) FROM orders WHERE price > 3.555")
 	plan, refusal := Build(parsed[0], nil, c)
 	if refusal != nil {
 		t.Fatal(refusal.Message)

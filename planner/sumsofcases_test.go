@@ -21,7 +21,7 @@ func TestSumOfCaseBesideTotal(t *testing.T) {
 	widths := func(e, columns string) (widths []int64) {
 		c := testContext(t, p)
 		c.Settings.Epsilon = epsilon(t, e)
-		plan, refusal := Build(parse(t, "SELECT "+columns+" FROM orders WHERE cost < 5000")[0], nil, c)
+		plan, refusal := Build(parsedText(t, "SELECT "+columns+" FROM orders WHERE cost < 5000")[0], nil, c)
 		if refusal != nil {
 			t.Fatal(columns, refusal)
 		}

@@ -9,6 +9,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
@@ -23,16 +26,16 @@ func (g *grouping) findTop() {
 		return
 	}
 	for _, t := range g.targets {
-		if hasAggregate(t.node) || hasWindow(t.node) {
+		if ast.HasAggregate(t.node) || ast.HasWindow(t.node) {
 			return
 		}
 	}
 	by := sel.SortClause[0].GetSortBy()
 	f := by.Node.GetFuncCall()
-	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !isAggregate(f) || f.AggDistinct {
+	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !ast.IsAggregate(f) || f.AggDistinct {
 		return
 	}
-	if name, refusal := functionName(f); refusal != nil || name != "count" {
+	if name, refusal := ast.FunctionName(f); refusal != nil || name != "count" {
 		return
 	}
 	if n, refusal := g.b.whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MostChosen {
@@ -52,7 +55,7 @@ func (sh *sheet) topOf(a *ask) int {
 }
 
 // one picks the way of one question: of a choice, of the first keys, or of counts.
-func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *Refusal) {
+func (ch *chooser) one(s *solved, share privacy.Cost) (*way, *refuse.Refusal) {
 	if s.chosen != nil {
 		return ch.oneChoice(s, share)
 	}
@@ -91,7 +94,7 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	}
 	// The count of a key and that of another may both be off.
 	each, err := mechanisms.NewConfidence(1 - (1-ch.c.Settings.Confidence.Float())/float64(s.cells))
-	if err != nil || spec.RankError(ch.c.Settings.Confidence) >= 2*float64(w.measure.Spec.Error(span(0), each).HalfWidth) {
+	if err != nil || spec.RankError(ch.c.Settings.Confidence) >= 2*float64(w.measure.Spec.Error(predicate.One(0), each).HalfWidth) {
 		return nil
 	}
 	own.Spec, own.Cost = spec, share

@@ -3,6 +3,7 @@ package planner
 import (
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
@@ -59,7 +60,7 @@ func readTime(env scalar.Env, text, template string) (time.Time, bool) {
 			break
 		}
 		if field == "" {
-			if text == "" || template[0] != text[0] || isIdentStart(template[0]) && template[0] != 'T' {
+			if text == "" || template[0] != text[0] || isLetter(template[0]) && template[0] != 'T' {
 				return time.Time{}, false
 			}
 			template, text = template[1:], text[1:]
@@ -82,10 +83,15 @@ func digitsOf(text string, n int) (value int, ok bool) {
 		return 0, false
 	}
 	for i := 0; i < n; i++ {
-		if !isDigit(text[i]) {
+		if text[i] < '0' || text[i] > '9' {
 			return 0, false
 		}
 		value = value*10 + int(text[i]-'0')
 	}
 	return value, true
+}
+
+// isLetter tells a letter of a template, _ and whatever is not ASCII among them.
+func isLetter(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= utf8.RuneSelf
 }

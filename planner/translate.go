@@ -7,6 +7,8 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -16,14 +18,14 @@ import (
 type translator struct {
 	env     scalar.Env
 	params  *parameters
-	columns func(fields []string, pos int) (*expr, *Refusal) // nil: no columns are in sight
-	hook    func(n *pg.Node) (*expr, *Refusal)               // tried first at each node; nil, nil: go on
-	place   string                                           // the clause, for messages
-	settler *settler                                         // of sums of several columns; nil: none are
-	holding []*pg.Node                                       // what must hold where a condition does: false there is as good as NULL
+	columns func(fields []string, pos int) (*expr, *refuse.Refusal) // nil: no columns are in sight
+	hook    func(n *pg.Node) (*expr, *refuse.Refusal)               // tried first at each node; nil, nil: go on
+	place   string                                                  // the clause, for messages
+	settler *settler                                                // of sums of several columns; nil: none are
+	holding []*pg.Node                                              // what must hold where a condition does: false there is as good as NULL
 }
 
-func (t *translator) expr(n *pg.Node) (*expr, *Refusal) {
+func (t *translator) expr(n *pg.Node) (*expr, *refuse.Refusal) {
 	if t.hook != nil {
 		if e, r := t.hook(n); e != nil || r != nil {
 			return e, r
@@ -63,17 +65,17 @@ func (t *translator) expr(n *pg.Node) (*expr, *Refusal) {
 	case *pg.Node_SubLink:
 		return t.subLink(v.SubLink)
 	case *pg.Node_CollateClause:
-		return nil, noForm.at(int(v.CollateClause.Location), "COLLATE")
+		return nil, noForm.At(int(v.CollateClause.Location), "COLLATE")
 	case *pg.Node_AArrayExpr:
-		return nil, noForm.at(int(v.AArrayExpr.Location), "an array")
+		return nil, noForm.At(int(v.AArrayExpr.Location), "an array")
 	case *pg.Node_RowExpr:
-		return nil, noForm.at(int(v.RowExpr.Location), "a row expression")
+		return nil, noForm.At(int(v.RowExpr.Location), "a row expression")
 	}
-	return nil, noForm.at(locationOf(n), "this expression")
+	return nil, noForm.At(ast.Location(n), "this expression")
 }
 
 // all translates a list.
-func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *Refusal) {
+func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *refuse.Refusal) {
 	args, plain := make([]*expr, len(nodes)), make([]scalar.Expr, len(nodes))
 	for i, n := range nodes {
 		e, r := t.expr(n)
@@ -87,7 +89,7 @@ func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *Refusal) {
 }
 
 // condition translates a predicate.
-func (t *translator) condition(n *pg.Node, clause string) (*expr, *Refusal) {
+func (t *translator) condition(n *pg.Node, clause string) (*expr, *refuse.Refusal) {
 	around := t.holding
 	t.holding = conjunctNodes(n)
 	e, r := t.expr(n)
@@ -106,12 +108,12 @@ func (t *translator) condition(n *pg.Node, clause string) (*expr, *Refusal) {
 		e = &same
 	}
 	if e.Type() != policy.Bool {
-		return nil, notBoolean.at(locationOf(n), clause)
+		return nil, notBoolean.At(ast.Location(n), clause)
 	}
 	return e, nil
 }
 
-func (t *translator) constant(c *pg.A_Const) (*expr, *Refusal) {
+func (t *translator) constant(c *pg.A_Const) (*expr, *refuse.Refusal) {
 	pos := int(c.Location)
 	if c.Isnull {
 		return constantExpr(nil, policy.Unknown, pos), nil
@@ -133,21 +135,21 @@ func (t *translator) constant(c *pg.A_Const) (*expr, *Refusal) {
 		}
 		return constantExpr(value, policy.NumericType, pos), nil
 	}
-	return nil, noForm.at(pos, "a bit string")
+	return nil, noForm.At(pos, "a bit string")
 }
 
-func (t *translator) column(c *pg.ColumnRef) (*expr, *Refusal) {
-	fields := stringsOf(c.Fields)
+func (t *translator) column(c *pg.ColumnRef) (*expr, *refuse.Refusal) {
+	fields := ast.Strings(c.Fields)
 	if len(fields) < len(c.Fields) {
-		return nil, noForm.at(int(c.Location), "a whole row")
+		return nil, noForm.At(int(c.Location), "a whole row")
 	}
 	if t.columns == nil {
-		return nil, unknownColumn.at(int(c.Location), strings.Join(fields, "."))
+		return nil, unknownColumn.At(int(c.Location), strings.Join(fields, "."))
 	}
 	return t.columns(fields, int(c.Location))
 }
 
-func (t *translator) boolean(b *pg.BoolExpr) (*expr, *Refusal) {
+func (t *translator) boolean(b *pg.BoolExpr) (*expr, *refuse.Refusal) {
 	args, plain, r := t.all(b.Args)
 	if r != nil {
 		return nil, r
@@ -174,7 +176,7 @@ func (t *translator) boolean(b *pg.BoolExpr) (*expr, *Refusal) {
 	return node(f, op, s, int(b.Location), args...), nil
 }
 
-func (t *translator) nullTest(n *pg.NullTest) (*expr, *Refusal) {
+func (t *translator) nullTest(n *pg.NullTest) (*expr, *refuse.Refusal) {
 	arg, r := t.expr(n.Arg)
 	if r != nil {
 		return nil, r
@@ -187,7 +189,7 @@ func (t *translator) nullTest(n *pg.NullTest) (*expr, *Refusal) {
 	return e, nil
 }
 
-func (t *translator) not(e *expr) (*expr, *Refusal) {
+func (t *translator) not(e *expr) (*expr, *refuse.Refusal) {
 	s, err := scalar.Not(e.Expr)
 	if err != nil {
 		return nil, scalarRefusal(err, e.pos)
@@ -195,7 +197,7 @@ func (t *translator) not(e *expr) (*expr, *Refusal) {
 	return node(formNot, "not", s, e.pos, e), nil
 }
 
-func (t *translator) booleanTest(b *pg.BooleanTest) (*expr, *Refusal) {
+func (t *translator) booleanTest(b *pg.BooleanTest) (*expr, *refuse.Refusal) {
 	arg, r := t.expr(b.Arg)
 	if r != nil {
 		return nil, r
@@ -222,16 +224,16 @@ func (t *translator) booleanTest(b *pg.BooleanTest) (*expr, *Refusal) {
 	return e, nil
 }
 
-func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
+func (t *translator) cast(c *pg.TypeCast) (*expr, *refuse.Refusal) {
 	if e := t.char(c); e != nil {
 		return e, nil
 	}
-	typ, typmod, array, r := scalarType(c.TypeName)
+	typ, typmod, array, r := ast.ScalarType(c.TypeName)
 	if r != nil {
 		return nil, r
 	}
 	if array {
-		return nil, noForm.at(int(c.Location), "an array")
+		return nil, noForm.At(int(c.Location), "an array")
 	}
 	arg, r := t.expr(c.Arg)
 	if r != nil {
@@ -239,7 +241,7 @@ func (t *translator) cast(c *pg.TypeCast) (*expr, *Refusal) {
 	}
 	t.params.note(arg, typ)
 	if s := c.Arg.GetAConst().GetSval(); s != nil && typ == policy.IntervalT {
-		arg = constantExpr(intervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.pos)
+		arg = constantExpr(ast.IntervalText(s.Sval, c.TypeName.Typmods), policy.Unknown, arg.pos)
 	}
 	if !t.settler.keeps(arg, typ, typmod) {
 		arg = t.settler.settled(arg)
@@ -267,7 +269,7 @@ func ordered(t policy.Type) bool {
 	return false
 }
 
-func (t *translator) caseOf(c *pg.CaseExpr) (*expr, *Refusal) {
+func (t *translator) caseOf(c *pg.CaseExpr) (*expr, *refuse.Refusal) {
 	var args []*expr
 	arms := make([]scalar.When, len(c.Args))
 	for i, n := range c.Args {
@@ -310,7 +312,7 @@ func (t *translator) caseOf(c *pg.CaseExpr) (*expr, *Refusal) {
 }
 
 // variadic is COALESCE, GREATEST or LEAST.
-func (t *translator) variadic(name string, nodes []*pg.Node, pos int) (*expr, *Refusal) {
+func (t *translator) variadic(name string, nodes []*pg.Node, pos int) (*expr, *refuse.Refusal) {
 	args, plain, r := t.all(nodes)
 	if r != nil {
 		return nil, r

@@ -6,15 +6,18 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-func (t *translator) operator(a *pg.A_Expr) (*expr, *Refusal) {
+func (t *translator) operator(a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	pos := int(a.Location)
-	names := stringsOf(a.Name)
+	names := ast.Strings(a.Name)
 	if len(names) == 2 && names[0] != "pg_catalog" || len(names) > 2 || len(names) == 0 {
-		return nil, noOperator.at(pos, strings.Join(names, "."))
+		return nil, noOperator.At(pos, strings.Join(names, "."))
 	}
 	op := names[len(names)-1]
 	if refusal := rowsCompared(op, a); refusal != nil {
@@ -48,11 +51,11 @@ func (t *translator) operator(a *pg.A_Expr) (*expr, *Refusal) {
 		}
 		return node(formOther, "nullif", s, pos, args...), nil
 	}
-	return nil, noForm.at(pos, "SIMILAR TO")
+	return nil, noForm.At(pos, "SIMILAR TO")
 }
 
 // rowsCompared refuses a comparison of rows for equality, and says how to write it.
-func rowsCompared(op string, a *pg.A_Expr) *Refusal {
+func rowsCompared(op string, a *pg.A_Expr) *refuse.Refusal {
 	row := a.Lexpr.GetRowExpr()
 	if row == nil || op != "=" && op != "<>" {
 		return nil
@@ -68,14 +71,14 @@ func rowsCompared(op string, a *pg.A_Expr) *Refusal {
 	if op == "<>" {
 		same = "NOT (" + same + ")"
 	}
-	return noForm.at(int(row.Location), "a row expression").hinting("Compare column by column: " + same + ".")
+	return noForm.At(int(row.Location), "a row expression").Hinting("Compare column by column: " + same + ".")
 }
 
 // apply translates the operands and calls the operator.
-func (t *translator) apply(op string, pos int, nodes ...*pg.Node) (*expr, *Refusal) {
+func (t *translator) apply(op string, pos int, nodes ...*pg.Node) (*expr, *refuse.Refusal) {
 	args := make([]*expr, len(nodes))
 	for i, n := range nodes {
-		var r *Refusal
+		var r *refuse.Refusal
 		if args[i], r = t.expr(n); r != nil {
 			return nil, r
 		}
@@ -84,7 +87,7 @@ func (t *translator) apply(op string, pos int, nodes ...*pg.Node) (*expr, *Refus
 }
 
 // combine makes an operation, whose operands are settled unless it is a sum itself, or compares two.
-func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *Refusal) {
+func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *refuse.Refusal) {
 	e, r := t.operation(op, pos, args...)
 	if r != nil || t.settler == nil || len(e.cols) < 2 {
 		return e, r
@@ -108,10 +111,10 @@ func (t *translator) combine(op string, pos int, args ...*expr) (*expr, *Refusal
 // mostProductNodes is how large an expression is looked at for a sum of products.
 const mostProductNodes = 64
 
-func (t *translator) operation(op string, pos int, args ...*expr) (*expr, *Refusal) {
+func (t *translator) operation(op string, pos int, args ...*expr) (*expr, *refuse.Refusal) {
 	args = slices.Clone(args)
 	if patterns[op] && len(args) == 2 {
-		var r *Refusal
+		var r *refuse.Refusal
 		if args[0], r = t.filled(args[0]); r != nil {
 			return nil, r
 		}
@@ -144,7 +147,7 @@ func (t *translator) operation(op string, pos int, args ...*expr) (*expr, *Refus
 	return e, nil
 }
 
-func (t *translator) like(op string, a *pg.A_Expr) (*expr, *Refusal) {
+func (t *translator) like(op string, a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	pos := int(a.Location)
 	left, r := t.expr(a.Lexpr)
 	if r != nil {
@@ -159,7 +162,7 @@ func (t *translator) like(op string, a *pg.A_Expr) (*expr, *Refusal) {
 	return t.combine(op, pos, left, right)
 }
 
-func (t *translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) (*expr, *Refusal) {
+func (t *translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) (*expr, *refuse.Refusal) {
 	subject, r := t.expr(left)
 	if r != nil {
 		return nil, r
@@ -176,7 +179,7 @@ func (t *translator) in(left *pg.Node, items []*pg.Node, negated bool, pos int) 
 	return t.member(subject, args, plain, negated, pos)
 }
 
-func (t *translator) member(subject *expr, args []*expr, plain []scalar.Expr, negated bool, pos int) (*expr, *Refusal) {
+func (t *translator) member(subject *expr, args []*expr, plain []scalar.Expr, negated bool, pos int) (*expr, *refuse.Refusal) {
 	all := append([]*expr{subject}, args...)
 	withoutBlanks(all, append([]scalar.Expr{subject.Expr}, plain...))
 	for i, e := range all[1:] {
@@ -194,13 +197,13 @@ func (t *translator) member(subject *expr, args []*expr, plain []scalar.Expr, ne
 }
 
 // between is a AND of two comparisons, as the grammar of PostgreSQL has it.
-func (t *translator) between(a *pg.A_Expr) (*expr, *Refusal) {
+func (t *translator) between(a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	pos := int(a.Location)
 	bounds := a.Rexpr.GetList().GetItems()
 	if len(bounds) != 2 {
-		return nil, noForm.at(pos, "BETWEEN")
+		return nil, noForm.At(pos, "BETWEEN")
 	}
-	within := func(low, high *pg.Node) (*expr, *Refusal) {
+	within := func(low, high *pg.Node) (*expr, *refuse.Refusal) {
 		from, r := t.apply(">=", pos, a.Lexpr, low)
 		if r != nil {
 			return nil, r
@@ -231,7 +234,7 @@ func (t *translator) between(a *pg.A_Expr) (*expr, *Refusal) {
 }
 
 // junction is AND or OR of two translated parts.
-func (t *translator) junction(f form, pos int, a, b *expr) (*expr, *Refusal) {
+func (t *translator) junction(f form, pos int, a, b *expr) (*expr, *refuse.Refusal) {
 	join, op := scalar.And, "and"
 	if f == formOr {
 		join, op = scalar.Or, "or"
@@ -244,11 +247,11 @@ func (t *translator) junction(f form, pos int, a, b *expr) (*expr, *Refusal) {
 }
 
 // anyOf is e = ANY (array) or e <> ALL (array), the array being a constructor, a literal or a parameter.
-func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *Refusal) {
+func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	pos := int(a.Location)
 	negated := a.Kind == pg.A_Expr_Kind_AEXPR_OP_ALL && op == "<>"
 	if !(a.Kind == pg.A_Expr_Kind_AEXPR_OP_ANY && op == "=") && !negated {
-		return nil, noForm.at(pos, "this comparison with an array")
+		return nil, noForm.At(pos, "this comparison with an array")
 	}
 	array := a.Rexpr
 	for array.GetTypeCast() != nil && len(array.GetTypeCast().TypeName.ArrayBounds) > 0 {
@@ -267,11 +270,11 @@ func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *Refusal) {
 	}
 	literal := array.GetAConst().GetSval()
 	if literal == nil {
-		return nil, noForm.at(pos, "this comparison with an array")
+		return nil, noForm.At(pos, "this comparison with an array")
 	}
 	elements, ok := splitArray(literal.Sval)
 	if !ok {
-		r := evaluation.at(locationOf(array), "malformed array literal")
+		r := evaluation.At(ast.Location(array), "malformed array literal")
 		r.SQLState = "22P02"
 		return nil, r
 	}
@@ -284,13 +287,13 @@ func (t *translator) anyOf(op string, a *pg.A_Expr) (*expr, *Refusal) {
 }
 
 // inParameter is e = ANY ($n).
-func (t *translator) inParameter(subject *expr, p *pg.ParamRef, negated bool, pos int) (*expr, *Refusal) {
+func (t *translator) inParameter(subject *expr, p *pg.ParamRef, negated bool, pos int) (*expr, *refuse.Refusal) {
 	n := int(p.Number)
 	list, r := t.params.constant(n, t.env, pos)
 	if r != nil {
 		return nil, r
 	}
-	t.params.note(list, arrayTypes[subject.Type()])
+	t.params.note(list, ast.ArrayTypes[subject.Type()])
 	var values []policy.Value
 	if !t.params.describing {
 		switch v := t.params.values[n-1].(type) {
@@ -299,7 +302,7 @@ func (t *translator) inParameter(subject *expr, p *pg.ParamRef, negated bool, po
 		case string:
 			elements, ok := splitArray(v)
 			if !ok {
-				return nil, noForm.at(pos, "this array parameter")
+				return nil, noForm.At(pos, "this array parameter")
 			}
 			values = elements
 		}
@@ -317,7 +320,7 @@ func (t *translator) inParameter(subject *expr, p *pg.ParamRef, negated bool, po
 	return t.member(subject, args, plain, negated, pos)
 }
 
-func (t *translator) distinct(a *pg.A_Expr) (*expr, *Refusal) {
+func (t *translator) distinct(a *pg.A_Expr) (*expr, *refuse.Refusal) {
 	args, plain, r := t.all([]*pg.Node{a.Lexpr, a.Rexpr})
 	if r != nil {
 		return nil, r
@@ -348,17 +351,17 @@ func (t *translator) distinct(a *pg.A_Expr) (*expr, *Refusal) {
 }
 
 // call translates a function call that is not an aggregate.
-func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
+func (t *translator) call(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
-	name, r := functionName(f)
+	name, r := ast.FunctionName(f)
 	if r != nil {
 		return nil, r
 	}
 	if f.Over != nil {
-		return nil, windowIn.at(pos, t.place)
+		return nil, windowIn.At(pos, t.place)
 	}
-	if aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
-		return nil, aggregateIn.at(pos, t.place)
+	if ast.Aggregates[name] || f.AggStar || f.AggDistinct || f.AggFilter != nil || len(f.AggOrder) > 0 || f.AggWithinGroup {
+		return nil, refuse.AggregateIn.At(pos, t.place)
 	}
 	args, plain, r := t.all(f.Args)
 	if r != nil {
@@ -380,7 +383,7 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 	e := node(formOther, name, s, pos, args...)
 	e.order(t.env, name)
 	if (name == "extract" || name == "date_part") && len(args) == 2 && args[0].form == formConstant {
-		field := strings.ToLower(textOf(mustConstant(args[0])))
+		field := strings.ToLower(predicate.Text(mustConstant(args[0])))
 		elapsed := args[1].Type() == policy.IntervalT // between two moments: whole days, and the rest of one
 		if e.monotone = args[1].monotone && (field == "epoch" || field == "year" || field == "day" && elapsed); e.monotone && args[1].Type() == policy.TimestampTZ {
 			e.setClock(t.env.Zone, args[1])
@@ -390,7 +393,7 @@ func (t *translator) call(f *pg.FuncCall) (*expr, *Refusal) {
 		}
 	}
 	if name == "to_char" && len(args) == 2 && args[0].monotone && isDated(args[0].Type()) && args[1].form == formConstant && mustConstant(args[1]) != nil {
-		if unit := scalar.TemplateUnit(textOf(mustConstant(args[1]))); unit != "" {
+		if unit := scalar.TemplateUnit(predicate.Text(mustConstant(args[1]))); unit != "" {
 			e.form, e.want = formExtract, unit
 		}
 	}
@@ -408,7 +411,7 @@ func mustConstant(e *expr) policy.Value {
 	return v
 }
 
-func (t *translator) sqlValue(f *pg.SQLValueFunction) (*expr, *Refusal) {
+func (t *translator) sqlValue(f *pg.SQLValueFunction) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)
 	now := constantExpr(policy.Timestamptz(t.env.Clock().UnixMicro()), policy.TimestampTZ, pos)
 	target := policy.TimestampTZ
@@ -420,7 +423,7 @@ func (t *translator) sqlValue(f *pg.SQLValueFunction) (*expr, *Refusal) {
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP, pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP_N:
 		target = policy.TimestampT
 	default:
-		return nil, noForm.at(pos, "a function of the session")
+		return nil, noForm.At(pos, "a function of the session")
 	}
 	s, err := t.env.Cast(now.Expr, target, -1)
 	if err != nil {
@@ -430,12 +433,12 @@ func (t *translator) sqlValue(f *pg.SQLValueFunction) (*expr, *Refusal) {
 }
 
 // subLink takes (SELECT constant) for its constant; any other sub-query is not a function of one row.
-func (t *translator) subLink(s *pg.SubLink) (*expr, *Refusal) {
+func (t *translator) subLink(s *pg.SubLink) (*expr, *refuse.Refusal) {
 	sel := s.Subselect.GetSelectStmt()
 	if s.SubLinkType == pg.SubLinkType_EXPR_SUBLINK && isBareSelect(sel) && len(sel.TargetList) == 1 {
 		return t.expr(sel.TargetList[0].GetResTarget().Val)
 	}
-	return nil, rowSubquery.at(int(s.Location))
+	return nil, rowSubquery.At(int(s.Location))
 }
 
 // isBareSelect tells SELECT expressions without anything else.

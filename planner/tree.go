@@ -2,6 +2,9 @@ package planner
 
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // tree rebuilds an outer query node by node. It knows every node that may reach the sandbox and refuses all others, so
@@ -16,7 +19,7 @@ type tree struct {
 }
 
 // engineTree rebuilds a whole statement.
-func (b *binder) engineTree(sel *pg.SelectStmt) (*pg.Node, *Refusal) {
+func (b *binder) engineTree(sel *pg.SelectStmt) (*pg.Node, *refuse.Refusal) {
 	out, refusal := (&tree{b: b}).query(sel)
 	if refusal != nil {
 		return nil, refusal
@@ -25,19 +28,19 @@ func (b *binder) engineTree(sel *pg.SelectStmt) (*pg.Node, *Refusal) {
 }
 
 // query rebuilds a SELECT in a scope of its own.
-func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *Refusal) {
+func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *refuse.Refusal) {
 	if sel == nil {
-		return nil, construct.at(-1, "this sub-query")
+		return nil, refuse.Construct.At(-1, "this sub-query")
 	}
 	if sel.IntoClause != nil {
-		return nil, intoTable.at(-1)
+		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, rowLocks.at(-1, lockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
 	}
 	in := &tree{b: t.b, scope: t.scope}
 	out := &pg.SelectStmt{LimitOption: sel.LimitOption, Op: sel.Op, All: sel.All, GroupDistinct: sel.GroupDistinct}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if out.WithClause, refusal = in.with(sel.WithClause); refusal != nil {
 		return nil, refusal
 	}
@@ -66,7 +69,7 @@ func (t *tree) query(sel *pg.SelectStmt) (*pg.SelectStmt, *Refusal) {
 }
 
 // with rebuilds the WITH queries that are released tables; private rows are pulled into the leaves that read them.
-func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *Refusal) {
+func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *refuse.Refusal) {
 	if w == nil {
 		return nil, nil
 	}
@@ -86,14 +89,14 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *Refusal) {
 		}
 		if scope.rows == nil {
 			if c.SearchClause != nil || c.CycleClause != nil {
-				return nil, construct.at(int(c.Location), "SEARCH or CYCLE")
+				return nil, refuse.Construct.At(int(c.Location), "SEARCH or CYCLE")
 			}
 			query, refusal := t.query(c.Ctequery.GetSelectStmt())
 			if refusal != nil {
 				return nil, refusal
 			}
 			out.Ctes = append(out.Ctes, &pg.Node{Node: &pg.Node_CommonTableExpr{CommonTableExpr: &pg.CommonTableExpr{
-				Ctename: c.Ctename, Aliascolnames: names(c.Aliascolnames), Ctematerialized: c.Ctematerialized, Ctequery: selectNode(query)}}})
+				Ctename: c.Ctename, Aliascolnames: ast.StringNodes(c.Aliascolnames), Ctematerialized: c.Ctematerialized, Ctequery: ast.Select(query)}}})
 		}
 		t.scope = scope
 	}
@@ -103,11 +106,7 @@ func (t *tree) with(w *pg.WithClause) (*pg.WithClause, *Refusal) {
 	return out, nil
 }
 
-func selectNode(s *pg.SelectStmt) *pg.Node {
-	return &pg.Node{Node: &pg.Node_SelectStmt{SelectStmt: s}}
-}
-
-func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *Refusal) {
+func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	if out.Larg, refusal = t.query(sel.Larg); refusal != nil {
 		return refusal
 	}
@@ -118,7 +117,7 @@ func (t *tree) setOperation(sel, out *pg.SelectStmt) (refusal *Refusal) {
 }
 
 // tail rebuilds ORDER BY, LIMIT and OFFSET.
-func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *Refusal) {
+func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	if out.SortClause, refusal = t.nodes(sel.SortClause); refusal != nil {
 		return refusal
 	}
@@ -130,7 +129,7 @@ func (t *tree) tail(sel, out *pg.SelectStmt) (refusal *Refusal) {
 }
 
 // plain rebuilds a SELECT over released tables.
-func (t *tree) plain(sel, out *pg.SelectStmt) *Refusal {
+func (t *tree) plain(sel, out *pg.SelectStmt) *refuse.Refusal {
 	for _, part := range []struct {
 		from []*pg.Node
 		to   *[]*pg.Node
@@ -156,7 +155,7 @@ func (t *tree) plain(sel, out *pg.SelectStmt) *Refusal {
 }
 
 // grouped rebuilds an aggregation over private rows as a SELECT over the rows of its leaf: HAVING becomes WHERE.
-func (t *tree) grouped(out *pg.SelectStmt) (refusal *Refusal) {
+func (t *tree) grouped(out *pg.SelectStmt) (refusal *refuse.Refusal) {
 	sel := t.g.sel
 	name := leafName(t.g.leaf)
 	out.FromClause = []*pg.Node{pg.MakeSimpleRangeVarNode(name, -1)}
@@ -191,7 +190,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *Refusal) {
 			}
 		}
 		if len(s.UseOp) > 0 {
-			return construct.at(locationOf(s.Node), "ORDER BY USING")
+			return refuse.Construct.At(ast.Location(s.Node), "ORDER BY USING")
 		}
 		out.SortClause = append(out.SortClause, pg.MakeSortByNode(by, s.SortbyDir, s.SortbyNulls, -1))
 	}
@@ -204,7 +203,7 @@ func (t *tree) grouped(out *pg.SelectStmt) (refusal *Refusal) {
 }
 
 // emptyRows rebuilds a preview of no private rows as typed NULLs that a false condition hides.
-func (t *tree) emptyRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *Refusal {
+func (t *tree) emptyRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *refuse.Refusal {
 	d, columns, refusal := t.b.preview(sel, from)
 	if refusal != nil {
 		return refusal
@@ -215,7 +214,7 @@ func (t *tree) emptyRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *Re
 	out.LimitOption = pg.LimitOption_LIMIT_OPTION_DEFAULT
 	for _, c := range columns {
 		null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
-		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, castNode(null, c.Type), -1))
+		out.TargetList = append(out.TargetList, pg.MakeResTargetNodeWithNameAndVal(c.Name, ast.Cast(null, c.Type), -1))
 	}
 	out.WhereClause = &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Val: &pg.A_Const_Boolval{Boolval: &pg.Boolean{}}, Location: -1}}}
 	return nil

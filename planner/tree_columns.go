@@ -3,6 +3,8 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,7 +29,7 @@ func (b *binder) treeColumns(sel *pg.SelectStmt) ([]OutColumn, *shown) {
 		return nil, nil
 	}
 	t := &translator{env: b.env, params: b.params, place: "SELECT"}
-	t.hook = func(n *pg.Node) (*expr, *Refusal) {
+	t.hook = func(n *pg.Node) (*expr, *refuse.Refusal) {
 		if f := n.GetFuncCall(); f != nil && f.Over != nil {
 			return g.window(t, f)
 		}
@@ -49,8 +51,8 @@ func (b *binder) treeColumns(sel *pg.SelectStmt) ([]OutColumn, *shown) {
 }
 
 // window stands for a window function: an expression of its type that reads the counts where its operands do.
-func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *Refusal) {
-	name, refusal := functionName(f)
+func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *refuse.Refusal) {
+	name, refusal := ast.FunctionName(f)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -63,12 +65,12 @@ func (g *grouping) window(t *translator, f *pg.FuncCall) (*expr, *Refusal) {
 		typ = windowResult(name, arg.Type())
 	}
 	if typ == 0 {
-		return nil, noForm.at(int(f.Location), name)
+		return nil, noForm.At(int(f.Location), name)
 	}
 	out := *nullOf(typ)
 	out.form = formOther
 	named := f.Over.Name != "" || f.Over.Refname != "" // defined in WINDOW
-	if named || hasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || hasAggregate(g.sel.HavingClause) {
+	if named || ast.HasAggregate(&pg.Node{Node: &pg.Node_FuncCall{FuncCall: f}}) || ast.HasAggregate(g.sel.HavingClause) {
 		out.cols = []int{len(g.q.keys)}
 	}
 	return &out, nil

@@ -5,21 +5,23 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // fromItem rebuilds an item of FROM, in which no private rows are left.
-func (t *tree) fromItem(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) fromItem(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_RangeVar:
 		return t.relation(v.RangeVar)
 	case *pg.Node_RangeSubselect:
 		query, refusal := t.query(v.RangeSubselect.Subquery.GetSelectStmt())
-		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: v.RangeSubselect.Lateral, Subquery: selectNode(query), Alias: aliasCopy(v.RangeSubselect.Alias)}}}, refusal
+		return &pg.Node{Node: &pg.Node_RangeSubselect{RangeSubselect: &pg.RangeSubselect{Lateral: v.RangeSubselect.Lateral, Subquery: ast.Select(query), Alias: aliasCopy(v.RangeSubselect.Alias)}}}, refusal
 	case *pg.Node_RangeFunction:
 		f := v.RangeFunction
 		if len(f.Coldeflist) > 0 {
-			return nil, construct.at(-1, "a column definition list")
+			return nil, refuse.Construct.At(-1, "a column definition list")
 		}
 		functions, refusal := t.nodes(f.Functions)
 		return &pg.Node{Node: &pg.Node_RangeFunction{RangeFunction: &pg.RangeFunction{Lateral: f.Lateral, Ordinality: f.Ordinality, IsRowsfrom: f.IsRowsfrom, Functions: functions, Alias: aliasCopy(f.Alias)}}}, refusal
@@ -30,20 +32,20 @@ func (t *tree) fromItem(n *pg.Node) (*pg.Node, *Refusal) {
 			return nil, refusal
 		}
 		return &pg.Node{Node: &pg.Node_JoinExpr{JoinExpr: &pg.JoinExpr{Jointype: j.Jointype, IsNatural: j.IsNatural, Larg: parts[0], Rarg: parts[1], Quals: parts[2],
-			UsingClause: names(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
+			UsingClause: ast.StringNodes(j.UsingClause), JoinUsingAlias: aliasCopy(j.JoinUsingAlias), Alias: aliasCopy(j.Alias)}}}, nil
 	}
-	return nil, construct.at(locationOf(n), "this item of FROM")
+	return nil, refuse.Construct.At(ast.Location(n), "this item of FROM")
 }
 
 func aliasCopy(a *pg.Alias) *pg.Alias {
 	if a == nil {
 		return nil
 	}
-	return &pg.Alias{Aliasname: a.Aliasname, Colnames: names(a.Colnames)}
+	return &pg.Alias{Aliasname: a.Aliasname, Colnames: ast.StringNodes(a.Colnames)}
 }
 
 // relation rebuilds a name in FROM: a WITH query, or a relation of the sandbox with its schema.
-func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
+func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *refuse.Refusal) {
 	out := &pg.RangeVar{Relname: v.Relname, Inh: true, Relpersistence: "p", Alias: aliasCopy(v.Alias), Location: -1}
 	node := &pg.Node{Node: &pg.Node_RangeVar{RangeVar: out}}
 	if v.Schemaname == "" && t.scope.find(v.Relname) != nil {
@@ -57,7 +59,7 @@ func (t *tree) relation(v *pg.RangeVar) (*pg.Node, *Refusal) {
 		return t.leafAs(node, v.Relname, t.preview.leaf), nil
 	}
 	if private != nil {
-		return nil, privateJoin.at(int(v.Location), private.Name)
+		return nil, privateJoin.At(int(v.Location), private.Name)
 	}
 	if other.Release != nil {
 		leaf, refusal := t.madeUpTable(other.Release, int(v.Location))
@@ -83,7 +85,7 @@ func (t *tree) leafAs(n *pg.Node, name, leaf string) *pg.Node {
 }
 
 // call rebuilds a function call of the allow-list.
-func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
+func (t *tree) call(f *pg.FuncCall) (*pg.Node, *refuse.Refusal) {
 	if refusal := engineFunction(f); refusal != nil {
 		return nil, refusal
 	}
@@ -102,7 +104,7 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	out := &pg.FuncCall{Funcname: names(f.Funcname), Args: args, AggOrder: order, AggFilter: filter, AggWithinGroup: f.AggWithinGroup,
+	out := &pg.FuncCall{Funcname: ast.StringNodes(f.Funcname), Args: args, AggOrder: order, AggFilter: filter, AggWithinGroup: f.AggWithinGroup,
 		AggStar: f.AggStar, AggDistinct: f.AggDistinct, FuncVariadic: f.FuncVariadic, Funcformat: f.Funcformat, Location: -1}
 	if f.Over != nil {
 		if out.Over, refusal = t.window(f.Over); refusal != nil {
@@ -112,9 +114,9 @@ func (t *tree) call(f *pg.FuncCall) (*pg.Node, *Refusal) {
 	return &pg.Node{Node: &pg.Node_FuncCall{FuncCall: out}}, nil
 }
 
-func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *Refusal) {
+func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *refuse.Refusal) {
 	out := &pg.WindowDef{Name: w.Name, Refname: w.Refname, FrameOptions: w.FrameOptions, Location: -1}
-	var refusal *Refusal
+	var refusal *refuse.Refusal
 	if out.PartitionClause, refusal = t.nodes(w.PartitionClause); refusal != nil {
 		return nil, refusal
 	}
@@ -130,7 +132,7 @@ func (t *tree) window(w *pg.WindowDef) (*pg.WindowDef, *Refusal) {
 }
 
 // subLink rebuilds a sub-query of an expression: a query of its own, with leaves of its own.
-func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *Refusal) {
+func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *refuse.Refusal) {
 	test, refusal := t.node(s.Testexpr)
 	if refusal != nil {
 		return nil, refusal
@@ -139,19 +141,19 @@ func (t *tree) subLink(s *pg.SubLink) (*pg.Node, *Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
-	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: test, OperName: names(s.OperName), Subselect: selectNode(query), Location: -1}}}, nil
+	return &pg.Node{Node: &pg.Node_SubLink{SubLink: &pg.SubLink{SubLinkType: s.SubLinkType, Testexpr: test, OperName: ast.StringNodes(s.OperName), Subselect: ast.Select(query), Location: -1}}}, nil
 }
 
 // typeNameCopy rebuilds the name of a type of PostgreSQL's own schemas.
-func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *Refusal) {
-	words := stringsOf(t.Names)
+func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *refuse.Refusal) {
+	words := ast.Strings(t.Names)
 	if len(words) > 2 || len(words) == 2 && words[0] != "pg_catalog" && words[0] != "information_schema" || t.Setof || t.PctType {
-		return nil, unknownType.at(int(t.Location), strings.Join(words, "."))
+		return nil, refuse.UnknownType.At(int(t.Location), strings.Join(words, "."))
 	}
-	out := &pg.TypeName{Names: names(t.Names), Typemod: -1, Location: -1}
+	out := &pg.TypeName{Names: ast.StringNodes(t.Names), Typemod: -1, Location: -1}
 	for _, m := range t.Typmods {
 		if m.GetAConst() == nil {
-			return nil, construct.at(int(t.Location), "this type modifier")
+			return nil, refuse.Construct.At(int(t.Location), "this type modifier")
 		}
 		out.Typmods = append(out.Typmods, pg.MakeAConstIntNode(int64(m.GetAConst().GetIval().GetIval()), -1))
 	}
@@ -161,44 +163,18 @@ func typeNameCopy(t *pg.TypeName) (*pg.TypeName, *Refusal) {
 	return out, nil
 }
 
-// internalNames are the types' names in pg_catalog.
-var internalNames = map[policy.Type]string{
-	policy.Bool: "bool", policy.Int2: "int2", policy.Int4: "int4", policy.Int8: "int8", policy.Float4: "float4", policy.Float8: "float8",
-	policy.NumericType: "numeric", policy.Text: "text", policy.Varchar: "varchar", policy.DateType: "date", policy.TimestampT: "timestamp",
-	policy.TimestampTZ: "timestamptz", policy.IntervalT: "interval", policy.UUID: "uuid", 26: "oid", 19: "name", 2205: "regclass", 2206: "regtype",
-}
-
-// castNode is n::t; a type without a name here leaves n as it is.
-func castNode(n *pg.Node, t policy.Type) *pg.Node {
-	array := false
-	for element, of := range arrayTypes {
-		if of == t {
-			t, array = element, true
-		}
-	}
-	name, known := internalNames[t]
-	if !known {
-		return n
-	}
-	typ := &pg.TypeName{Names: []*pg.Node{pg.MakeStrNode("pg_catalog"), pg.MakeStrNode(name)}, Typemod: -1, Location: -1}
-	if array {
-		typ.ArrayBounds = []*pg.Node{pg.MakeIntNode(-1)}
-	}
-	return &pg.Node{Node: &pg.Node_TypeCast{TypeCast: &pg.TypeCast{Arg: n, TypeName: typ, Location: -1}}}
-}
-
 // parameter writes $n as a typed literal.
-func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *Refusal) {
+func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *refuse.Refusal) {
 	n := int(p.Number)
 	params := t.b.params
 	params.seen = max(params.seen, n)
 	typ := params.typeOf(n)
 	null := &pg.Node{Node: &pg.Node_AConst{AConst: &pg.A_Const{Isnull: true, Location: -1}}}
 	if params.describing {
-		return castNode(null, typ), nil
+		return ast.Cast(null, typ), nil
 	}
 	if n < 1 || n > len(params.values) {
-		return nil, unknownParam.at(int(p.Location), n)
+		return nil, refuse.UnknownParam.At(int(p.Location), n)
 	}
 	v := params.values[n-1]
 	if typ == 0 {
@@ -208,13 +184,13 @@ func (t *tree) parameter(p *pg.ParamRef) (*pg.Node, *Refusal) {
 	}
 	switch v := v.(type) {
 	case nil:
-		return castNode(null, typ), nil
+		return ast.Cast(null, typ), nil
 	case string:
-		return castNode(pg.MakeAConstStrNode(v, -1), typ), nil
+		return ast.Cast(pg.MakeAConstStrNode(v, -1), typ), nil
 	case []policy.Value:
-		return castNode(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil
+		return ast.Cast(pg.MakeAConstStrNode(t.arrayText(v), -1), typ), nil
 	}
-	return castNode(pg.MakeAConstStrNode(t.b.env.FormatText(typeOfValue(v), v), -1), typ), nil
+	return ast.Cast(pg.MakeAConstStrNode(t.b.env.FormatText(typeOfValue(v), v), -1), typ), nil
 }
 
 // arrayText writes an array literal.

@@ -3,16 +3,18 @@ package planner
 import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	if list == nil {
 		return nil, nil
 	}
 	out := make([]*pg.Node, len(list))
 	for i, n := range list {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if out[i], refusal = t.node(n); refusal != nil {
 			return nil, refusal
 		}
@@ -24,7 +26,7 @@ func (t *tree) nodes(list []*pg.Node) ([]*pg.Node, *Refusal) {
 }
 
 // node rebuilds one node of an expression or a FROM clause.
-func (t *tree) node(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) node(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	if n.GetNode() == nil {
 		return nil, nil
 	}
@@ -72,14 +74,14 @@ func (t *tree) node(n *pg.Node) (*pg.Node, *Refusal) {
 }
 
 // compound rebuilds the nodes that are made of expressions alone.
-func (t *tree) compound(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) compound(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_AExpr:
 		parts, refusal := t.fixed(v.AExpr.Lexpr, v.AExpr.Rexpr)
 		if refusal != nil {
 			return nil, refusal
 		}
-		return pg.MakeAExprNode(v.AExpr.Kind, names(v.AExpr.Name), parts[0], parts[1], -1), nil
+		return pg.MakeAExprNode(v.AExpr.Kind, ast.StringNodes(v.AExpr.Name), parts[0], parts[1], -1), nil
 	case *pg.Node_BoolExpr:
 		args, refusal := t.nodes(v.BoolExpr.Args)
 		return pg.MakeBoolExprNode(v.BoolExpr.Boolop, args, -1), refusal
@@ -113,7 +115,7 @@ func (t *tree) compound(n *pg.Node) (*pg.Node, *Refusal) {
 		return &pg.Node{Node: &pg.Node_MinMaxExpr{MinMaxExpr: &pg.MinMaxExpr{Op: v.MinMaxExpr.Op, Args: args, Location: -1}}}, refusal
 	case *pg.Node_CollateClause:
 		arg, refusal := t.node(v.CollateClause.Arg)
-		return &pg.Node{Node: &pg.Node_CollateClause{CollateClause: &pg.CollateClause{Arg: arg, Collname: names(v.CollateClause.Collname), Location: -1}}}, refusal
+		return &pg.Node{Node: &pg.Node_CollateClause{CollateClause: &pg.CollateClause{Arg: arg, Collname: ast.StringNodes(v.CollateClause.Collname), Location: -1}}}, refusal
 	case *pg.Node_RowExpr:
 		args, refusal := t.nodes(v.RowExpr.Args)
 		return &pg.Node{Node: &pg.Node_RowExpr{RowExpr: &pg.RowExpr{Args: args, RowFormat: v.RowExpr.RowFormat, Location: -1}}}, refusal
@@ -141,18 +143,18 @@ func (t *tree) compound(n *pg.Node) (*pg.Node, *Refusal) {
 }
 
 // clause rebuilds the nodes of clauses.
-func (t *tree) clause(n *pg.Node) (*pg.Node, *Refusal) {
+func (t *tree) clause(n *pg.Node) (*pg.Node, *refuse.Refusal) {
 	switch v := n.Node.(type) {
 	case *pg.Node_ResTarget:
 		if len(v.ResTarget.Indirection) > 0 {
-			return nil, construct.at(locationOf(n), "this target")
+			return nil, refuse.Construct.At(ast.Location(n), "this target")
 		}
 		val, refusal := t.node(v.ResTarget.Val)
 		return pg.MakeResTargetNodeWithNameAndVal(v.ResTarget.Name, val, -1), refusal
 	case *pg.Node_SortBy:
 		by, refusal := t.node(v.SortBy.Node)
 		out := pg.MakeSortByNode(by, v.SortBy.SortbyDir, v.SortBy.SortbyNulls, -1)
-		out.GetSortBy().UseOp = names(v.SortBy.UseOp)
+		out.GetSortBy().UseOp = ast.StringNodes(v.SortBy.UseOp)
 		return out, refusal
 	case *pg.Node_WindowDef:
 		w, refusal := t.window(v.WindowDef)
@@ -164,14 +166,14 @@ func (t *tree) clause(n *pg.Node) (*pg.Node, *Refusal) {
 		args, refusal := t.nodes(v.GroupingFunc.Args)
 		return &pg.Node{Node: &pg.Node_GroupingFunc{GroupingFunc: &pg.GroupingFunc{Args: args, Location: -1}}}, refusal
 	}
-	return nil, construct.at(locationOf(n), "this construct")
+	return nil, refuse.Construct.At(ast.Location(n), "this construct")
 }
 
 // fixed rebuilds operands that may be absent.
-func (t *tree) fixed(list ...*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) fixed(list ...*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	out := make([]*pg.Node, len(list))
 	for i, n := range list {
-		var refusal *Refusal
+		var refusal *refuse.Refusal
 		if out[i], refusal = t.node(n); refusal != nil {
 			return nil, refusal
 		}
@@ -188,7 +190,7 @@ func (t *tree) unqualified(fields []*pg.Node) []*pg.Node {
 }
 
 // bare rebuilds the fields of a column reference.
-func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *Refusal) {
+func (t *tree) bare(fields []*pg.Node) ([]*pg.Node, *refuse.Refusal) {
 	return (&tree{b: t.b, scope: t.scope}).nodes(fields)
 }
 
@@ -205,16 +207,7 @@ func (t *tree) leafColumn(f *found) *pg.Node {
 	}
 	ref := pg.MakeColumnRefNode([]*pg.Node{pg.MakeStrNode(leafName(t.g.leaf)), pg.MakeStrNode(name)}, -1)
 	if f.counter >= 0 && f.typ != policy.Int8 {
-		return castNode(ref, f.typ)
+		return ast.Cast(ref, f.typ)
 	}
 	return ref
-}
-
-// names rebuilds a list of String nodes.
-func names(list []*pg.Node) []*pg.Node {
-	var out []*pg.Node
-	for _, s := range stringsOf(list) {
-		out = append(out, pg.MakeStrNode(s))
-	}
-	return out
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -33,38 +36,38 @@ func randomRows(r *rand.Rand, t *policy.Table, n int) []scalar.Row {
 }
 
 // holdsOn evaluates a predicate on a row, as the database would.
-func holdsOn(t *testing.T, p Pred, row scalar.Row, at map[*policy.Column]int) bool {
+func holdsOn(t *testing.T, p predicate.Pred, row scalar.Row, at map[*policy.Column]int) bool {
 	switch p := p.(type) {
 	case nil:
 		return true
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			if !holdsOn(t, q, row, at) {
 				return false
 			}
 		}
 		return true
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			if holdsOn(t, q, row, at) {
 				return true
 			}
 		}
 		return false
-	case InCells:
+	case predicate.InCells:
 		cell, ok := p.Column.Domain.Cell(row[at[p.Column]])
 		if !ok {
 			t.Fatalf("%s: value %v lies in no cell", p.Column.Name, row[at[p.Column]])
 		}
-		return inSpans(p.Spans, cell)
-	case Compare:
+		return predicate.Contains(p.Spans, cell)
+	case predicate.Compare:
 		v := row[at[p.Column]]
 		if v == nil {
 			return false
 		}
 		d := scalar.Compare(p.Column.Type, v, p.Value)
 		return map[string]bool{"<": d < 0, "<=": d <= 0, ">": d > 0, ">=": d >= 0, "=": d == 0, "<>": d != 0}[p.Op]
-	case Between:
+	case predicate.Between:
 		a, b := row[at[p.Left]], row[at[p.Right]]
 		if a == nil || b == nil {
 			return false
@@ -122,7 +125,7 @@ func measureOn(t *testing.T, m *Measure, rows []scalar.Row) [][]int64 {
 
 // withSums is a row of a table of the policy with the computed columns of one that is made of it.
 func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
-	d, ok := of.Derived.(*Computed)
+	d, ok := of.Derived.(*derived.Computed)
 	if !ok {
 		return row
 	}
@@ -135,7 +138,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 				total = nil
 				break
 			}
-			x, ok := ratOf(v)
+			x, ok := derived.RatOf(v)
 			if at, moment := v.(policy.Timestamp); moment {
 				x, ok = new(big.Rat).SetInt64(int64(at)), true
 			}
@@ -151,7 +154,7 @@ func withSums(t *testing.T, of *policy.Table, row scalar.Row) scalar.Row {
 			row = append(row, total.Num().Int64())
 		default:
 			scale := int32(decimalsOf(total))
-			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(tens(scale)))
+			scaled := new(big.Rat).Mul(total, new(big.Rat).SetInt(derived.Tens(scale)))
 			row = append(row, policy.Numeric{Coefficient: scaled.Num(), Scale: scale})
 		}
 	}
@@ -260,7 +263,7 @@ func TestTwinFresh(t *testing.T) {
 }
 
 func planOrRefusal(t *testing.T, c Context, sql string) *Plan {
-	statements, refusal := Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
 		t.Fatalf("%s: %v", sql, refusal)
 	}

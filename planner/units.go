@@ -5,6 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,9 +30,9 @@ func (u *units) name() string {
 // With the unit's own key it has at most one row in each group: the derived table has one for each unit and combination of
 // classes of cells, and no two combinations have equal keys, since in each column the classes are told by all keys that
 // read it.
-func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal) {
-	u := &PerUnit{From: q.table}
-	var refusal *Refusal
+func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *refuse.Refusal) {
+	u := &derived.PerUnit{From: q.table}
+	var refusal *refuse.Refusal
 	if u.Where, refusal = v.b.lowered(q.table, q.where); refusal != nil {
 		return nil, refusal
 	}
@@ -41,7 +44,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 	for _, k := range keys {
 		e := q.keys[k]
 		if len(e.cols) > 1 {
-			return nil, distinctKeys.at(e.pos, q.table.Dataset.Unit.Name)
+			return nil, distinctKeys.At(e.pos, q.table.Dataset.Unit.Name)
 		}
 		if len(e.cols) == 1 {
 			if _, known := byColumn[e.cols[0]]; !known {
@@ -63,8 +66,8 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 		}
 		sub.counters = append(sub.counters, counter{where: where})
 	}
-	if sub.table = perUnit(u); sub.table == nil {
-		return nil, wideAggregate.at(v.positionOf(q))
+	if sub.table = derived.NewPerUnit(u); sub.table == nil {
+		return nil, wideAggregate.At(v.positionOf(q))
 	}
 	a, refusal := v.better(sub)
 	if refusal != nil {
@@ -78,7 +81,7 @@ func (v *sheeter) perUnit(q *question, keys set, counters []int) (*ask, *Refusal
 }
 
 // better asks for all counters of a question side by side, or by combination of their conditions.
-func (v *sheeter) better(q *question) (*ask, *Refusal) {
+func (v *sheeter) better(q *question) (*ask, *refuse.Refusal) {
 	keys, counters := set(identityOf(len(q.keys))), identityOf(len(q.counters))
 	a, refusal := v.plain(q, keys, counters)
 	if refusal != nil || !conditional(q, counters) {
@@ -95,25 +98,25 @@ func (v *sheeter) positionOf(q *question) int {
 }
 
 // unitKey puts the cells of a column into classes on which all keys over it are the same.
-func (v *sheeter) unitKey(q *question, keys set, column int) (UnitKey, *Refusal) {
+func (v *sheeter) unitKey(q *question, keys set, column int) (derived.UnitKey, *refuse.Refusal) {
 	c := q.table.Columns[column]
 	if len(c.Product) > 0 {
-		return UnitKey{Column: c}, nil // its parts together tell its cells
+		return derived.UnitKey{Column: c}, nil // its parts together tell its cells
 	}
 	var over []*expr
 	for _, k := range keys {
 		if e := q.keys[k]; slices.Equal(e.cols, []int{column}) {
 			if over = append(over, e); e.form == formColumn {
-				return UnitKey{Column: c}, nil
+				return derived.UnitKey{Column: c}, nil
 			}
 		}
 	}
 	first, refusal := newBox(q.table, v.b.env).firstCells(column, over)
-	return UnitKey{c, first}, refusal
+	return derived.UnitKey{Column: c, First: first}, refusal
 }
 
 // some is the condition that a unit has rows for which where holds: that their number is above 0.
-func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *Refusal) {
+func (v *sheeter) some(q *question, u *derived.PerUnit, where []*expr) ([]*expr, *refuse.Refusal) {
 	if len(where) == 0 {
 		return nil, nil
 	}
@@ -121,12 +124,12 @@ func (v *sheeter) some(q *question, u *PerUnit, where []*expr) ([]*expr, *Refusa
 	if refusal != nil || holds == nil {
 		return nil, refusal
 	}
-	at := slices.IndexFunc(u.Aggregates, func(have UnitAggregate) bool {
-		return slices.Equal(encodePred(nil, have.Where), encodePred(nil, holds))
+	at := slices.IndexFunc(u.Aggregates, func(have derived.UnitAggregate) bool {
+		return slices.Equal(predicate.Encode(nil, have.Where), predicate.Encode(nil, holds))
 	})
 	if at < 0 {
 		at = len(u.Aggregates)
-		u.Aggregates = append(u.Aggregates, UnitAggregate{Kind: UnitCount, Where: holds})
+		u.Aggregates = append(u.Aggregates, derived.UnitAggregate{Kind: derived.UnitCount, Where: holds})
 	}
 	n := columnExpr(len(u.Keys)+at, policy.Int8, -1, where[0].pos)
 	t := &translator{env: v.b.env, params: v.b.params}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -95,7 +96,7 @@ func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
 			}
 		}
 		for _, p := range preds {
-			kind = append(kind, bit(inSpans(p.Spans, w.firstAt(at, cell))))
+			kind = append(kind, bit(predicate.Contains(p.Spans, w.firstAt(at, cell))))
 		}
 		if !seen[string(kind)] {
 			seen[string(kind)] = true
@@ -113,17 +114,17 @@ func bit(yes bool) byte {
 }
 
 // inCells lists the predicates over one column within another.
-func inCells(p Pred, column *policy.Column, list []InCells) []InCells {
+func inCells(p predicate.Pred, column *policy.Column, list []predicate.InCells) []predicate.InCells {
 	switch p := p.(type) {
-	case AllOf:
+	case predicate.AllOf:
 		for _, q := range p {
 			list = inCells(q, column, list)
 		}
-	case AnyOf:
+	case predicate.AnyOf:
 		for _, q := range p {
 			list = inCells(q, column, list)
 		}
-	case InCells:
+	case predicate.InCells:
 		if p.Column == column {
 			list = append(list, p)
 		}

@@ -4,14 +4,17 @@ import (
 	"slices"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // USING and NATURAL equate columns of one name, of which one is seen afterwards: that of the side whose rows stay.
 
 // usingOf are the names that a join equates by USING or NATURAL.
-func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *Refusal) {
+func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *refuse.Refusal) {
 	if !j.IsNatural {
-		return stringsOf(j.UsingClause), nil
+		return ast.Strings(j.UsingClause), nil
 	}
 	var names []string
 	others := right.visible()
@@ -21,7 +24,7 @@ func usingOf(j *pg.JoinExpr, left, right *rows) ([]string, *Refusal) {
 		}
 	}
 	if len(names) == 0 {
-		return nil, naturalCross.at(right.pos)
+		return nil, naturalCross.At(right.pos)
 	}
 	return names, nil
 }
@@ -107,7 +110,7 @@ func (r *rows) starred(target *pg.ResTarget, parts []relation) []int {
 		return nil
 	}
 	var list []int
-	bare := len(stringsOf(target.Val.GetColumnRef().Fields)) == 0
+	bare := len(ast.Strings(target.Val.GetColumnRef().Fields)) == 0
 	if bare {
 		list = slices.Clone(r.merged)
 	}

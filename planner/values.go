@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -58,7 +59,7 @@ func (v *values) columns() []int {
 
 // show numbers the different values of a counter over the combinations of a part's cells, in order of their first
 // occurrence among those where the counter counts.
-func (v *solver) show(p *part, counter int) *Refusal {
+func (v *solver) show(p *part, counter int) *refuse.Refusal {
 	shows, seen := make([]int32, len(p.class)), map[string]int32{}
 	for _, e := range v.s.values[counter].of {
 		if e.form == formColumn && v.table.Columns[e.cols[0]].Domain.Other >= 0 {
@@ -86,7 +87,7 @@ func (v *solver) show(p *part, counter int) *Refusal {
 }
 
 // valueText names the values in the present box; not known: NULL, which is no value.
-func (v *solver) valueText(values *values) (text string, known bool, refusal *Refusal) {
+func (v *solver) valueText(values *values) (text string, known bool, refusal *refuse.Refusal) {
 	list := make([]policy.Value, len(values.of))
 	for i, e := range values.of {
 		if e.form == formColumn && !v.table.Columns[e.cols[0]].Domain.Single() {
@@ -135,13 +136,13 @@ func (s *solved) shownValues() []int {
 }
 
 // withinCells bounds the groups in which the database looks for different values.
-func (v *solver) withinCells() *Refusal {
+func (v *solver) withinCells() *refuse.Refusal {
 	most := 0
 	for c := range v.s.values {
 		most = max(most, v.s.shown(c))
 	}
 	if most > 0 && v.s.cells > maxCells/most {
-		return tooManyCells.at(v.positionOfKeys(), strconv.Itoa(v.s.cells*most), maxCells)
+		return tooManyCells.At(v.positionOfKeys(), strconv.Itoa(v.s.cells*most), maxCells)
 	}
 	return nil
 }

@@ -9,6 +9,9 @@ import (
 	pg "github.com/pganalyze/pg_query_go/v6"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -18,9 +21,9 @@ import (
 // SELECT, and which relations it reads.
 
 // viewRows are the private rows of an analysed SELECT, under the columns that the policy lists.
-func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
+func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *refuse.Refusal) {
 	if slices.Contains(b.viewing, t) {
-		return nil, viewCircle.at(pos, t.Name)
+		return nil, viewCircle.At(pos, t.Name)
 	}
 	sel, refusal := viewSelect(t.View.Text)
 	if refusal != nil {
@@ -37,24 +40,24 @@ func (b *binder) viewRows(t *policy.Table, pos int) (*rows, *Refusal) {
 	case refusal != nil:
 		return nil, refusal
 	case found == nil:
-		return nil, viewRowsOnly.at(pos, t.Name)
+		return nil, viewRowsOnly.At(pos, t.Name)
 	case found.fan != nil: // each row of it more than once
-		return nil, rowsCombined.at(pos, "UNION ALL")
+		return nil, rowsCombined.At(pos, "UNION ALL")
 	}
 	return b.viewColumns(t, found, pos)
 }
 
 // viewColumns holds what the SELECT shows against what the policy lists. Join keys need not be listed.
-func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Refusal) {
+func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *refuse.Refusal) {
 	out := *found
 	out.names, out.exprs, out.pos = nil, nil, pos
 	for _, c := range t.Columns {
 		at := slices.Index(found.names, c.Name)
 		switch {
 		case at < 0:
-			return nil, viewColumn.at(pos, t.Name, c.Name)
+			return nil, viewColumn.At(pos, t.Name, c.Name)
 		case slices.Contains(found.names[at+1:], c.Name):
-			return nil, ambiguous.at(pos, c.Name)
+			return nil, ambiguous.At(pos, c.Name)
 		}
 		e := found.exprs[at]
 		if e.Type() == policy.Unknown {
@@ -67,13 +70,13 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 			e = &typed
 		}
 		if e.Type() != c.Type {
-			return nil, viewType.at(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
+			return nil, viewType.At(pos, t.Name, c.Name, c.Type.Format(c.Typmod), e.Type().Format(e.Typmod()))
 		}
 		out.names, out.exprs = append(out.names, c.Name), append(out.exprs, e)
 	}
 	for _, k := range t.Keys {
 		if !slices.ContainsFunc(found.keys, func(have key) bool { return have.name == k.Name }) {
-			return nil, viewKey.at(pos, t.Name, k.Name)
+			return nil, viewKey.At(pos, t.Name, k.Name)
 		}
 	}
 	out.parts = []relation{{t.Name, t, 0, len(out.names), 0, len(out.keys)}}
@@ -81,43 +84,20 @@ func (b *binder) viewColumns(t *policy.Table, found *rows, pos int) (*rows, *Ref
 }
 
 // viewSelect parses the text of a source.
-func viewSelect(text string) (*pg.SelectStmt, *Refusal) {
-	blank, refusal := admitted(text)
-	if refusal != nil {
-		return nil, refusal.inCharacters(text)
+func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
+	sel, refusal := parse.OneSelect(text)
+	if sel == nil && refusal == nil {
+		return nil, viewStatement.At(-1)
 	}
-	tree, err := pg.Parse(blank)
-	if err != nil {
-		return nil, syntaxRefusal(err, blank).inCharacters(text)
-	}
-	if len(tree.Stmts) != 1 || tree.Stmts[0].Stmt.GetSelectStmt() == nil {
-		return nil, viewStatement.at(-1)
-	}
-	return tree.Stmts[0].Stmt.GetSelectStmt(), nil
+	return sel, refusal
 }
 
 // placedAt gives every node of a tree one place.
 func placedAt(m protoreflect.Message, pos int32) {
-	eachMessage(m, func(m protoreflect.Message) {
+	ast.Each(m, func(m protoreflect.Message) {
 		if field := m.Descriptor().Fields().ByName("location"); field != nil && field.Kind() == protoreflect.Int32Kind {
 			m.Set(field, protoreflect.ValueOfInt32(pos))
 		}
-	})
-}
-
-// eachMessage visits a tree, from the top.
-func eachMessage(m protoreflect.Message, visit func(protoreflect.Message)) {
-	visit(m)
-	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case field.IsList() && field.Message() != nil:
-			for i := range v.List().Len() {
-				eachMessage(v.List().Get(i).Message(), visit)
-			}
-		case !field.IsList() && field.Message() != nil:
-			eachMessage(v.Message(), visit)
-		}
-		return true
 	})
 }
 
@@ -131,7 +111,7 @@ func CheckViews(p *policy.Policy) error {
 				problems = append(problems, trustedProblems(p, t, readers)...)
 			} else if t.View.Text != "" {
 				if refusal := analysed(p, t); refusal != nil {
-					problems = append(problems, viewProblem(p, t, refusal.inCharacters(t.View.Text)))
+					problems = append(problems, viewProblem(p, t, refusal.InCharacters(t.View.Text)))
 				}
 			}
 		}
@@ -142,7 +122,7 @@ func CheckViews(p *policy.Policy) error {
 	return problems
 }
 
-func viewProblem(p *policy.Policy, t *policy.Table, r *Refusal) policy.Problem {
+func viewProblem(p *policy.Policy, t *policy.Table, r *refuse.Refusal) policy.Problem {
 	text := "table " + t.Name + ": source"
 	if r.Position > 0 {
 		text += fmt.Sprintf(", character %d of the SELECT", r.Position)
@@ -160,9 +140,9 @@ type noPublicRows struct{}
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 
 // analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
-func analysed(p *policy.Policy, t *policy.Table) *Refusal {
+func analysed(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
-	var last *Refusal
+	var last *refuse.Refusal
 	for range mostBindings {
 		o.tables = map[*policy.Table]*policy.Table{}
 		b := newBinder(Context{Policy: p, Dataset: t.Dataset, Public: noPublicRows{}, Settings: Settings{Zone: time.UTC}}, &parameters{})
@@ -171,12 +151,12 @@ func analysed(p *policy.Policy, t *policy.Table) *Refusal {
 		if refusal == nil {
 			_, refusal = solve(&question{table: found.table, offGrid: b.c.Settings.OffGrid, where: found.where, counters: []counter{{}}}, b.env, new(notes))
 		}
-		if refusal == nil || len(refusal.named) == 0 {
+		if refusal == nil || len(refusal.Named) == 0 {
 			return refusal
 		}
 		last = refusal
-		for _, v := range refusal.named {
-			o.values[v.column] = append(o.values[v.column], v.text)
+		for _, v := range refusal.Named {
+			o.values[v.Column] = append(o.values[v.Column], v.Text)
 		}
 	}
 	return last
@@ -186,11 +166,11 @@ func analysed(p *policy.Policy, t *policy.Table) *Refusal {
 func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*policy.Table) policy.Problems {
 	sources, refusal := viewSources(p, t)
 	if refusal != nil {
-		return policy.Problems{viewProblem(p, t, refusal.inCharacters(t.View.Text))}
+		return policy.Problems{viewProblem(p, t, refusal.InCharacters(t.View.Text))}
 	}
 	var problems policy.Problems
 	tell := func(other *policy.Table) {
-		problems = append(problems, viewProblem(p, t, viewElsewhere.at(-1, other.Name, other.Dataset.ID)))
+		problems = append(problems, viewProblem(p, t, viewElsewhere.At(-1, other.Name, other.Dataset.ID)))
 	}
 	for _, s := range sources {
 		name := sourceName(p, s)
@@ -227,13 +207,13 @@ func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
 
 // viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
 // no name in any schema by itself.
-func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *Refusal) {
+func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *refuse.Refusal) {
 	sel, refusal := viewSelect(t.View.Text)
 	if refusal != nil {
 		return nil, refusal
 	}
 	queries := map[string]bool{}
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if c, ok := m.Interface().(*pg.CommonTableExpr); ok {
 			queries[c.Ctename] = true
 		}
@@ -242,25 +222,25 @@ func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, re
 	if embedded(p) {
 		catalog, full = "private", "private.schema.table"
 	}
-	eachMessage(sel.ProtoReflect(), func(m protoreflect.Message) {
+	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
 		if refusal != nil {
 			return
 		}
 		switch n := m.Interface().(type) {
 		case *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:
-			refusal = writes.at(-1, "a statement in WITH that changes data")
+			refusal = refuse.Writes.At(-1, "a statement in WITH that changes data")
 		case *pg.IntoClause:
-			refusal = intoTable.at(-1)
+			refusal = refuse.IntoTable.At(-1)
 		case *pg.LockingClause:
-			refusal = rowLocks.at(-1, "a locking clause")
+			refusal = refuse.RowLocks.At(-1, "a locking clause")
 		case *pg.ParamRef:
-			refusal = unknownParam.at(int(n.Location), n.Number)
+			refusal = refuse.UnknownParam.At(int(n.Location), n.Number)
 		case *pg.RangeVar:
 			if n.Schemaname == "" && queries[n.Relname] {
 				return
 			}
 			if n.Schemaname == "" || n.Catalogname != catalog {
-				refusal = viewName.at(int(n.Location), n.Relname, full)
+				refusal = viewName.At(int(n.Location), n.Relname, full)
 				return
 			}
 			if s := (policy.Source{Schema: n.Schemaname, Name: n.Relname}); !slices.Contains(sources, s) {

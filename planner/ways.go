@@ -7,6 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -41,7 +43,7 @@ type heldOn struct {
 
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
 // equal share each, and k is the smallest number for which that works out.
-func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
+func (ch *chooser) choose(sheets []*sheet) ([][]*way, *refuse.Refusal) {
 	if ch.c.Settings.MaxError > 0 {
 		return ch.accurate(sheets)
 	}
@@ -72,7 +74,7 @@ func (ch *chooser) choose(sheets []*sheet) ([][]*way, *Refusal) {
 }
 
 // attempt picks the ways when each sheet may cost a k-th of the session's epsilon, of which each of its asks has a part.
-func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, refusal *Refusal) {
+func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, refusal *refuse.Refusal) {
 	share := ch.share(k)
 	ch.hints, ch.dates, ch.renewals = nil, nil, 0
 	ways = make([][]*way, len(sheets))
@@ -87,7 +89,7 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 			}
 			own := partOfCost(share, parts[j])
 			if own.IsZero() {
-				return nil, 0, epsilonSmall.at(-1, ch.c.Settings.Epsilon.String(), k*len(sh.asks))
+				return nil, 0, epsilonSmall.At(-1, ch.c.Settings.Epsilon.String(), k*len(sh.asks))
 			}
 			w, refusal := ch.one(a.solved, own)
 			if refusal != nil {
@@ -153,7 +155,7 @@ func (s *solved) kind() string {
 
 // variance is the expected squared error of a count of one cell.
 func (ch *chooser) variance(spec mechanisms.Spec) float64 {
-	return spec.Error(span(0), ch.c.Settings.Confidence).Variance
+	return spec.Error(predicate.One(0), ch.c.Settings.Confidence).Variance
 }
 
 // each is the expected squared error of a cell of a question's own measure, or of the worst row of its marginals.

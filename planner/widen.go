@@ -3,6 +3,7 @@ package planner
 import (
 	"slices"
 
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -75,7 +76,7 @@ func (s *solved) widens() bool {
 // around makes the measure of all rows in which the question's cells are cells: the parts of its keys take in what their
 // conditions leave out, and conditions that are not keys' become parts, of the finest cells that there is room for.
 func (s *solved) around(most int) *solved {
-	wide := &solved{question: &question{table: s.table}, counts: []Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
+	wide := &solved{question: &question{table: s.table}, counts: []predicate.Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
 	conditions, ok := s.conditionsApart()
 	if !ok {
 		return nil
@@ -173,12 +174,12 @@ func (p *part) fill(each bool) {
 func (s *solved) conditionsApart() (parts []*part, ok bool) {
 	type group struct {
 		columns []int
-		preds   []Pred
+		preds   []predicate.Pred
 	}
 	var groups []group
 	for _, q := range conjunctsOf(s.filter) {
 		var at []int
-		columns, _ := columnsOf(q, nil)
+		columns, _ := predicate.Columns(q, nil)
 		for _, c := range columns {
 			at = union(at, []int{columnIndex(s.table, c)})
 		}
@@ -188,7 +189,7 @@ func (s *solved) conditionsApart() (parts []*part, ok bool) {
 		if shares(s.grain, at) || len(at) == 0 {
 			return nil, false
 		}
-		joined := group{at, []Pred{q}}
+		joined := group{at, []predicate.Pred{q}}
 		rest := groups[:0:0]
 		for _, g := range groups {
 			if shares(g.columns, joined.columns) {
@@ -212,7 +213,7 @@ func (s *solved) conditionsApart() (parts []*part, ok bool) {
 
 // decide puts the combinations that satisfy all conditions into cell 0, and the others nowhere yet; false where there are
 // too many of them.
-func (p *part) decide(t *policy.Table, conditions []Pred) bool {
+func (p *part) decide(t *policy.Table, conditions []predicate.Pred) bool {
 	combinations := 1
 	for _, c := range p.columns {
 		p.sizes = append(p.sizes, t.Columns[c].Domain.Size())
@@ -225,7 +226,7 @@ func (p *part) decide(t *policy.Table, conditions []Pred) bool {
 	for at := range p.class {
 		decode(at, p.sizes, cells)
 		for _, q := range conditions {
-			if !satisfied(q, func(c *policy.Column) int { return cells[slices.Index(p.columns, columnIndex(t, c))] }) {
+			if !predicate.Satisfied(q, func(c *policy.Column) int { return cells[slices.Index(p.columns, columnIndex(t, c))] }) {
 				p.class[at] = -1
 			}
 		}

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -29,21 +30,21 @@ func (c Context) limited() Context {
 }
 
 // RefuseEnded is the refusal of a statement whose planning was ended.
-func RefuseEnded(cause error) *Refusal { return planningEnded.at(-1, cause) }
+func RefuseEnded(cause error) *refuse.Refusal { return planningEnded.At(-1, cause) }
 
 // stopped turns the end of planning by its limits or its context into a refusal. It is deferred.
-func (c Context) stopped(refusal **Refusal) {
+func (c Context) stopped(refusal **refuse.Refusal) {
 	c.Work.Close()
 	switch r := recover().(type) {
 	case nil:
 	case *scalar.Stop:
 		switch {
 		case r.Cause != nil:
-			*refusal = planningEnded.at(-1, r.Cause)
+			*refusal = planningEnded.At(-1, r.Cause)
 		case r.Bytes:
-			*refusal = planningMemory.at(-1, r.Limit>>20)
+			*refusal = planningMemory.At(-1, r.Limit>>20)
 		default:
-			*refusal = planningSteps.at(-1, r.Limit)
+			*refusal = planningSteps.At(-1, r.Limit)
 		}
 	default:
 		panic(r)

@@ -5,44 +5,46 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// derived are the columns of a sub-query that is itself a projection of a leaf.
-type derived struct {
+// projection are the columns of a sub-query that is itself a projection of a leaf.
+type projection struct {
 	alias string
 	names []string
 	exprs []*expr // over the leaf's row
 	types []OutColumn
 }
 
-func (d *derived) column(fields []string, pos int) (*expr, *Refusal) {
+func (d *projection) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 	name := fields[len(fields)-1]
 	if words := fields[:len(fields)-1]; len(words) > 1 || len(words) == 1 && words[0] != d.alias {
-		return nil, unknownAlias.at(pos, strings.Join(words, "."))
+		return nil, unknownAlias.At(pos, strings.Join(words, "."))
 	}
 	at := -1
 	for i, n := range d.names {
 		if n == name {
 			if at >= 0 {
-				return nil, ambiguous.at(pos, name)
+				return nil, ambiguous.At(pos, name)
 			}
 			at = i
 		}
 	}
 	if at < 0 {
-		return nil, unknownColumn.at(pos, strings.Join(fields, "."))
+		return nil, unknownColumn.At(pos, strings.Join(fields, "."))
 	}
 	return d.exprs[at], nil
 }
 
 // wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
 // nil Direct sends it to the engine.
-func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
+func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
-	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || holds(sel.WhereClause, isSubLink) {
+	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, isSubLink) {
 		return nil, nil, nil
 	}
 	inner, columns, refusal := b.simple(query)
@@ -53,13 +55,13 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
 	if cut && (sel.WhereClause != nil || len(sel.SortClause) > 0 || sel.LimitCount != nil || sel.LimitOffset != nil) {
 		return nil, nil, nil
 	}
-	d := &derived{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
+	d := &projection{alias: sub.Alias.Aliasname, exprs: inner.exprs, types: columns}
 	for _, c := range columns {
 		d.names = append(d.names, c.Name)
 	}
-	for i, name := range stringsOf(sub.Alias.Colnames) {
+	for i, name := range ast.Strings(sub.Alias.Colnames) {
 		if i >= len(d.names) {
-			return nil, nil, columnCount.at(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
+			return nil, nil, columnCount.At(-1, d.alias, len(d.names), len(sub.Alias.Colnames))
 		}
 		d.names[i] = name
 	}
@@ -69,7 +71,7 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *Refusal) {
 func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
 
 // compose writes the outer SELECT over the inner one's expressions.
-func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct, []OutColumn, *Refusal) {
+func (b *binder) compose(sel *pg.SelectStmt, d *projection, inner *Direct) (*Direct, []OutColumn, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, columns: d.column, place: "SELECT"}
 	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset, rest: inner.rest}
 	var columns []OutColumn
@@ -77,8 +79,8 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 	for _, n := range sel.TargetList {
 		r := n.GetResTarget()
 		if ref := r.Val.GetColumnRef(); ref != nil && ref.Fields[len(ref.Fields)-1].GetAStar() != nil {
-			if words := stringsOf(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
-				return nil, nil, unknownAlias.at(int(ref.Location), words[len(words)-1])
+			if words := ast.Strings(ref.Fields); len(words) > 0 && words[len(words)-1] != d.alias {
+				return nil, nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
 			}
 			for i, name := range d.names {
 				targets = append(targets, target{name, nil})
@@ -91,9 +93,9 @@ func (b *binder) compose(sel *pg.SelectStmt, d *derived, inner *Direct) (*Direct
 		if refusal != nil {
 			return nil, nil, engineCan(refusal)
 		}
-		targets = append(targets, target{columnLabel(r), r.Val})
+		targets = append(targets, target{ast.Label(r), r.Val})
 		out.show(b, e)
-		columns = append(columns, OutColumn{Name: columnLabel(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
+		columns = append(columns, OutColumn{Name: ast.Label(r), Type: e.Type(), Typmod: e.Typmod(), Noisy: b.isNoisy(out.Leaf, e)})
 	}
 	if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -24,7 +24,7 @@ const longestSleep = time.Hour
 const sleepStep = 500 * time.Millisecond
 
 // act does what a SELECT asks for besides its answer, row by row, and shows the values of the functions.
-func (c *session) act(ctx context.Context, stmt planner.Statement, assigned []planner.Assignment, r pipeline.Result) (pipeline.Result, error) {
+func (c *session) act(ctx context.Context, stmt parse.Statement, assigned []parse.Assignment, r pipeline.Result) (pipeline.Result, error) {
 	if len(assigned)+len(stmt.Acts) == 0 {
 		return r, nil
 	}
@@ -56,7 +56,7 @@ func (c *session) act(ctx context.Context, stmt planner.Statement, assigned []pl
 }
 
 // actColumns are the columns of an answer, with the types that the functions have.
-func actColumns(acts []planner.Act, columns []sandbox.Column) []sandbox.Column {
+func actColumns(acts []parse.Act, columns []sandbox.Column) []sandbox.Column {
 	if len(acts) > 0 {
 		columns = slices.Clone(columns)
 	}
@@ -67,7 +67,7 @@ func actColumns(acts []planner.Act, columns []sandbox.Column) []sandbox.Column {
 }
 
 // assignOne runs one set_config, and returns the value that the variable has then.
-func (c *session) assignOne(a planner.Assignment) (policy.Value, error) {
+func (c *session) assignOne(a parse.Assignment) (policy.Value, error) {
 	f := (*pgerror.Failure)(nil)
 	if a.Reset {
 		f = c.settings.reset(a.Name, a.Local)
@@ -85,12 +85,12 @@ func (c *session) assignOne(a planner.Assignment) (policy.Value, error) {
 }
 
 // actOne calls a function with an argument.
-func (c *session) actOne(ctx context.Context, kind planner.ActKind, argument policy.Value, r *pipeline.Result) (policy.Value, error) {
+func (c *session) actOne(ctx context.Context, kind parse.ActKind, argument policy.Value, r *pipeline.Result) (policy.Value, error) {
 	switch v := argument.(type) {
 	case float64:
 		return "", c.sleep(ctx, v)
 	case int64:
-		done, err := c.signal(v, kind == planner.ActTerminate)
+		done, err := c.signal(v, kind == parse.ActTerminate)
 		if err == nil && !done {
 			r.Notices = append(r.Notices, warning("01000", fmt.Sprintf("PID %d is not a PostgreSQL backend process", v)))
 		}

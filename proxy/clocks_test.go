@@ -45,7 +45,7 @@ func TestClocksAreAskedOnTheGrid(t *testing.T) {
 		},
 		"a pipeline": func(r, _ *raw) {
 			for _, sql := range []string{"select rows", "select clock"} {
-				r.Send(parse("", sql))
+				r.Send(parseMessage("", sql))
 				r.Send(bind("", ""))
 				r.Send(execute("", 0))
 			}

@@ -157,7 +157,7 @@ func freeAddress(t *testing.T) string {
 func BenchmarkPrepared(b *testing.B) {
 	server := start(b)
 	r := server.raw(b, "client_min_messages", "warning")
-	r.Send(parse("s", "select count(*) from people where sex = $1"))
+	r.Send(parseMessage("s", "select count(*) from people where sex = $1"))
 	r.Send(syncs)
 	r.upTo("Z")
 	for b.Loop() {

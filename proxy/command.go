@@ -3,14 +3,15 @@ package proxy
 import (
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // command is a statement with what a session must know to run it itself.
 type command struct {
-	planner.Statement
+	parse.Statement
 	// name is the variable of SET, SHOW and RESET, the savepoint, the prepared statement of PREPARE, EXECUTE and DEALLOCATE,
 	// the cursor of CLOSE, or what DISCARD drops. It is empty for ALL.
 	name     string
@@ -19,16 +20,16 @@ type command struct {
 	local    bool   // SET LOCAL
 	// modes are the variables that BEGIN, SET TRANSACTION or SET SESSION CHARACTERISTICS sets.
 	modes   [][2]string
-	chain   bool             // COMMIT or ROLLBACK AND CHAIN
-	refusal *planner.Refusal // set for a statement that is never possible here
+	chain   bool            // COMMIT or ROLLBACK AND CHAIN
+	refusal *refuse.Refusal // set for a statement that is never possible here
 }
 
 // own tells whether the session runs the command itself, without the pipeline.
 func (k *command) own() bool {
 	switch k.Kind {
-	case planner.KindSelect, planner.KindExplain:
+	case parse.KindSelect, parse.KindExplain:
 		return false
-	case planner.KindShow:
+	case parse.KindShow:
 		low := strings.ToLower(k.name)
 		return !strings.HasPrefix(low, "dp.") || known[low] != nil || laterVariables[low]
 	}
@@ -36,13 +37,13 @@ func (k *command) own() bool {
 }
 
 // parseCommands reads the text of a message in PostgreSQL's SQL.
-func parseCommands(text string) ([]command, *planner.Refusal) {
-	return parseCommandsAs(text, planner.PostgreSQL, nil)
+func parseCommands(text string) ([]command, *refuse.Refusal) {
+	return parseCommandsAs(text, parse.PostgreSQL, nil)
 }
 
 // parseCommandsAs reads it in a dialect.
-func parseCommandsAs(text string, dialect planner.Dialect, d *policy.Dataset) ([]command, *planner.Refusal) {
-	statements, refusal := planner.ParseAs(text, dialect, d)
+func parseCommandsAs(text string, dialect parse.Dialect, d *policy.Dataset) ([]command, *refuse.Refusal) {
+	statements, refusal := parse.ParseAs(text, dialect, d)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -53,10 +54,10 @@ func parseCommandsAs(text string, dialect planner.Dialect, d *policy.Dataset) ([
 	return commands, nil
 }
 
-func commandOf(s planner.Statement) command {
+func commandOf(s parse.Statement) command {
 	k := command{Statement: s, local: s.Local, standard: s.Default, chain: s.Chain, name: s.Name}
 	switch s.Kind {
-	case planner.KindSet:
+	case parse.KindSet:
 		switch {
 		case s.Name == "transaction":
 			k.local, k.modes = true, pairs("", s.Values)
@@ -68,18 +69,18 @@ func commandOf(s planner.Statement) command {
 				k.value = intervalPrefix + k.value + "'" // no zone's name has this word, so it is the type
 			}
 		}
-	case planner.KindBegin:
+	case parse.KindBegin:
 		k.modes = pairs("", s.Values)
-	case planner.KindShow, planner.KindReset, planner.KindDiscard:
+	case parse.KindShow, parse.KindReset, parse.KindDiscard:
 		if s.Name == "all" {
 			k.name = ""
 		}
-	case planner.KindDeallocate, planner.KindPrepare, planner.KindExecute:
+	case parse.KindDeallocate, parse.KindPrepare, parse.KindExecute:
 		k.name = s.Prepared
-	case planner.KindSavepoint, planner.KindReleaseSavepoint, planner.KindRollbackTo:
+	case parse.KindSavepoint, parse.KindReleaseSavepoint, parse.KindRollbackTo:
 		k.name = s.Savepoint
-	case planner.KindOther:
-		k.refusal = planner.Refuse(s)
+	case parse.KindOther:
+		k.refusal = parse.Refuse(s)
 	}
 	return k
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -35,9 +35,9 @@ func (c *session) copyRows(ctx context.Context, k *command, params []policy.Valu
 }
 
 // sendCopy sends the rows of a result as COPY writes them.
-func (c *session) sendCopy(ctx context.Context, how *planner.Copy, result pipeline.Result) error {
+func (c *session) sendCopy(ctx context.Context, how *parse.Copy, result pipeline.Result) error {
 	formats := []int16{0}
-	if how.Format == planner.CopyBinary {
+	if how.Format == parse.CopyBinary {
 		formats = inBinary
 	}
 	names, err := c.namesFor(ctx, result.Columns, formats)

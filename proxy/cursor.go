@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -50,7 +50,7 @@ var inBinary = []int16{1}
 
 // cursorFormats are the formats in which a simple query sends the rows of a command.
 func (c *session) cursorFormats(k *command) ([]int16, encoding.ObjectNames) {
-	if k.Kind == planner.KindFetch {
+	if k.Kind == parse.KindFetch {
 		if p := c.portals[k.Fetch.Name]; p != nil && p.binary {
 			return inBinary, p.names
 		}
@@ -121,20 +121,20 @@ type cursorStep struct {
 func (s cursorStep) rows() int { return s.high - s.low }
 
 // step finds what a FETCH passes from where the portal stands, and tells whether the cursor may go there.
-func (p *portal) step(f *planner.Fetch) (cursorStep, bool) {
+func (p *portal) step(f *parse.Fetch) (cursorStep, bool) {
 	total := len(p.result.Rows.Value().Data)
 	n := f.Count
 	switch f.Direction {
-	case planner.FetchBackward:
+	case parse.FetchBackward:
 		return p.walk(-n, total)
-	case planner.FetchAbsolute:
+	case parse.FetchAbsolute:
 		to := int64(total) + 1 + n
 		if n >= 0 {
 			to = min(n, int64(total)+1)
 		}
 		s := jump(max(to, 0), total)
 		return s, !p.forward || n >= 0 && p.at == 0 || n > int64(p.at)
-	case planner.FetchRelative:
+	case parse.FetchRelative:
 		if n == 0 {
 			return p.walk(0, total)
 		}

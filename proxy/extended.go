@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
@@ -101,17 +101,17 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	k := stmt.command
 	stmt.policy, stmt.epoch = c.policy, c.settings.epoch
 	switch {
-	case k.Kind == planner.KindOther && k.refusal != nil:
+	case k.Kind == parse.KindOther && k.refusal != nil:
 		return k.refusal
-	case k.Kind == planner.KindDeclare:
+	case k.Kind == parse.KindDeclare:
 		err := c.inferAsked(ctx, stmt, k.Inner)
 		stmt.columns = nil
 		return err
 	case !k.own():
 		return c.inferAsked(ctx, stmt, &k.Statement)
-	case k.Kind == planner.KindShow:
+	case k.Kind == parse.KindShow:
 		stmt.columns = showColumns(k)
-	case k.Kind == planner.KindFetch || k.Kind == planner.KindExecute:
+	case k.Kind == parse.KindFetch || k.Kind == parse.KindExecute:
 		stmt.columns = c.namedColumns(k)
 	}
 	return nil
@@ -120,7 +120,7 @@ func (c *session) infer(ctx context.Context, stmt *prepared) error {
 // namedColumns are the columns of a cursor or prepared statement as it stands now; nil where there is none of that name,
 // which its execution will say.
 func (c *session) namedColumns(k *command) []sandbox.Column {
-	if k.Kind == planner.KindExecute {
+	if k.Kind == parse.KindExecute {
 		if stmt := c.statements[k.name]; stmt != nil {
 			return stmt.columns
 		}
@@ -131,7 +131,7 @@ func (c *session) namedColumns(k *command) []sandbox.Column {
 }
 
 // inferAsked has the pipeline describe what it will be asked.
-func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *planner.Statement) error {
+func (c *session) inferAsked(ctx context.Context, stmt *prepared, asked *parse.Statement) error {
 	ctx, stop := c.timed(admission.Metered(ctx))
 	defer stop()
 	d, refusal := c.server.config.Pipeline.Describe(ctx, c.current(), *asked, stmt.given)
@@ -162,7 +162,7 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 	if err := c.check(stmt.command.Kind); err != nil {
 		return err
 	}
-	if k := stmt.command; k.Kind == planner.KindFetch || k.Kind == planner.KindExecute {
+	if k := stmt.command; k.Kind == parse.KindFetch || k.Kind == parse.KindExecute {
 		stmt.columns = c.namedColumns(k)
 		return nil
 	}
@@ -300,7 +300,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 		if err := c.check(k.Kind); err != nil {
 			return err
 		}
-		if !p.result.Rows.Valid() || k.Kind == planner.KindCopy {
+		if !p.result.Rows.Valid() || k.Kind == parse.KindCopy {
 			return pgerror.New("55000", fmt.Sprintf("portal %q cannot be run", m.Portal))
 		}
 	} else if err := c.draw(ctx, p); err != nil {
@@ -310,7 +310,7 @@ func (c *session) execute(ctx context.Context, m *pgproto3.Execute) error {
 		c.complete(p.result.Tag)
 		return nil
 	}
-	if k.Kind == planner.KindCopy {
+	if k.Kind == parse.KindCopy {
 		return c.sendCopy(ctx, k.Copy, p.result)
 	}
 	return c.fetch(ctx, p, int64(m.MaxRows))
@@ -332,7 +332,7 @@ func (c *session) draw(ctx context.Context, p *portal) error {
 	if err != nil {
 		return err
 	}
-	if p.stmt.command.Kind == planner.KindCopy || !p.result.Rows.Valid() {
+	if p.stmt.command.Kind == parse.KindCopy || !p.result.Rows.Valid() {
 		return nil
 	}
 	if !sameShape(p.columns, p.result.Columns) {

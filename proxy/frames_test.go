@@ -20,7 +20,7 @@ import (
 
 // looseFrames are messages that random sessions are made of: good ones, and ones that are out of place.
 var looseFrames = []pgproto3.FrontendMessage{query("select 1"), query("begin"), query("select bad"), query("copy (select n from ten) to stdout"),
-	query("declare c cursor with hold for select n from ten"), query("fetch 3 c"), parse("s", "select $1::int"), bind("", "s", "1"), bind("p", ""),
+	query("declare c cursor with hold for select n from ten"), query("fetch 3 c"), parseMessage("s", "select $1::int"), bind("", "s", "1"), bind("p", ""),
 	describing('S', "s"), describing('P', "p"), execute("", 0), execute("p", 1), syncs, syncs, flushed, &pgproto3.Close{ObjectType: 'S', Name: "s"},
 	&pgproto3.CopyDone{}, &pgproto3.CopyData{Data: []byte("x")}, &pgproto3.CopyFail{Message: "x"}, &pgproto3.FunctionCall{}, &pgproto3.Terminate{},
 	&pgproto3.PasswordMessage{Password: "x"}, &pgproto3.GSSEncRequest{}, &pgproto3.StartupMessage{ProtocolVersion: 3 << 16, Parameters: map[string]string{"user": "grafana"}}}

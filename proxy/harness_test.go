@@ -20,6 +20,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -35,7 +37,7 @@ type fixture struct {
 	rows    [][]policy.Value
 	answer  func(ctx context.Context, s *pipeline.Session, params []policy.Value) ([][]policy.Value, error)
 	notices []pipeline.Notice
-	refusal *planner.Refusal
+	refusal *refuse.Refusal
 }
 
 // fakePipeline answers statements by their text, spaces and case aside.
@@ -46,15 +48,15 @@ type fakePipeline struct {
 	last     *pipeline.Session
 }
 
-func (f *fakePipeline) find(stmt planner.Statement) (fixture, *planner.Refusal) {
+func (f *fakePipeline) find(stmt parse.Statement) (fixture, *refuse.Refusal) {
 	x, ok := f.fixtures[normal(stmt.Text)]
 	if !ok {
-		return fixture{}, &planner.Refusal{ID: "unknown-column", SQLState: "42703", Message: `column "nope" does not exist`, Position: 8}
+		return fixture{}, &refuse.Refusal{ID: "unknown-column", SQLState: "42703", Message: `column "nope" does not exist`, Position: 8}
 	}
 	return x, x.refusal
 }
 
-func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	x, refusal := f.find(stmt)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -72,7 +74,7 @@ func (f *fakePipeline) Describe(_ context.Context, s *pipeline.Session, stmt pla
 	return d, nil
 }
 
-func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
+func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	f.answers.Add(1)
 	f.mu.Lock()
 	f.last = s
@@ -89,7 +91,7 @@ func (f *fakePipeline) Answer(ctx context.Context, s *pipeline.Session, stmt pla
 		}
 	}
 	tag := "SELECT"
-	if stmt.Kind == planner.KindShow {
+	if stmt.Kind == parse.KindShow {
 		tag = "SHOW"
 	}
 	return pipeline.Result{Columns: x.columns, Rows: privacy.Published(sandbox.Rows{Columns: x.columns, Data: rows}), Tag: tag, Notices: x.notices}, nil

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -58,7 +59,7 @@ func (l *lesson) failed(sql string, parsing bool) bool {
 	if json.Unmarshal([]byte(m.rest), &e) == nil && e.C != "25P02" {
 		l.change(sql, func(x *fixture) {
 			if parsing {
-				x.refusal = &planner.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
+				x.refusal = &refuse.Refusal{ID: "recorded", SQLState: e.C, Message: e.M}
 			} else {
 				x.answer = func(context.Context, *pipeline.Session, []policy.Value) ([][]policy.Value, error) {
 					return nil, pgerror.New(e.C, e.M)
@@ -178,10 +179,10 @@ func (l *lesson) asked(sql string) string {
 		return sql
 	}
 	switch k := commands[0]; {
-	case k.Kind == planner.KindDeclare:
+	case k.Kind == parse.KindDeclare:
 		l.portals[k.Cursor.Name], l.fetched[k.Cursor.Name] = k.Inner.Text, 0
 		return k.Inner.Text
-	case k.Kind == planner.KindFetch:
+	case k.Kind == parse.KindFetch:
 		return l.portals[k.Fetch.Name]
 	case k.Inner != nil:
 		return k.Inner.Text
@@ -226,10 +227,10 @@ func (l *lesson) learnQuery(m recorded) bool {
 			break
 		}
 		l.columns(text)
-		if l.fetched["simple"] = 0; k.Kind == planner.KindFetch {
+		if l.fetched["simple"] = 0; k.Kind == parse.KindFetch {
 			portal = k.Fetch.Name
 		}
-		if l.copied(text) || k.Kind == planner.KindDeclare && l.declared() {
+		if l.copied(text) || k.Kind == parse.KindDeclare && l.declared() {
 			continue
 		}
 		if len(l.replies) > 0 && l.replies[0].kind != "ReadyForQuery" && !l.failed(text, true) {

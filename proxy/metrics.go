@@ -10,7 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
 
@@ -48,23 +49,23 @@ func (m *Metrics) Charged(dataset, kind string) { m.charges.WithLabelValues(data
 
 func (m *Metrics) failed(err error, f *pgerror.Failure) {
 	m.errors.WithLabelValues(f.SQLState).Inc()
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	if errors.As(err, &refusal) {
 		m.refusals.WithLabelValues(refusal.ID).Inc()
 	}
 }
 
 // kindNames label statements.
-var kindNames = map[planner.StatementKind]string{
-	planner.KindSelect: "select", planner.KindExplain: "explain", planner.KindSet: "set", planner.KindShow: "show",
-	planner.KindReset: "reset", planner.KindDiscard: "discard", planner.KindDeallocate: "deallocate",
-	planner.KindBegin: "begin", planner.KindCommit: "commit", planner.KindRollback: "rollback",
-	planner.KindSavepoint: "savepoint", planner.KindReleaseSavepoint: "release", planner.KindRollbackTo: "rollback-to",
-	planner.KindCopy: "copy", planner.KindDeclare: "declare", planner.KindFetch: "fetch", planner.KindClose: "close",
-	planner.KindPrepare: "prepare", planner.KindExecute: "execute",
+var kindNames = map[parse.StatementKind]string{
+	parse.KindSelect: "select", parse.KindExplain: "explain", parse.KindSet: "set", parse.KindShow: "show",
+	parse.KindReset: "reset", parse.KindDiscard: "discard", parse.KindDeallocate: "deallocate",
+	parse.KindBegin: "begin", parse.KindCommit: "commit", parse.KindRollback: "rollback",
+	parse.KindSavepoint: "savepoint", parse.KindReleaseSavepoint: "release", parse.KindRollbackTo: "rollback-to",
+	parse.KindCopy: "copy", parse.KindDeclare: "declare", parse.KindFetch: "fetch", parse.KindClose: "close",
+	parse.KindPrepare: "prepare", parse.KindExecute: "execute",
 }
 
-func (m *Metrics) ran(kind planner.StatementKind) {
+func (m *Metrics) ran(kind parse.StatementKind) {
 	name := kindNames[kind]
 	if name == "" {
 		name = "other"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -47,13 +47,13 @@ func (c *session) explainNamed(ctx context.Context, k *command, params []policy.
 }
 
 // named finds what EXECUTE runs, and computes its arguments. They are constants, so that is free.
-func (c *session) named(ctx context.Context, k *planner.Statement, params []policy.Value) (planner.Statement, []policy.Value, error) {
-	none := planner.Statement{}
+func (c *session) named(ctx context.Context, k *parse.Statement, params []policy.Value) (parse.Statement, []policy.Value, error) {
+	none := parse.Statement{}
 	stmt := c.statements[k.Prepared]
 	if stmt == nil {
 		return none, nil, missingStatement(k.Prepared)
 	}
-	if stmt.command == nil || stmt.command.Kind != planner.KindSelect {
+	if stmt.command == nil || stmt.command.Kind != parse.KindSelect {
 		return none, nil, pgerror.New("DP002", "EXECUTE runs a prepared SELECT only").WithHint("Send the statement itself.")
 	}
 	if err := c.renew(ctx, stmt); err != nil {

@@ -17,6 +17,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -177,28 +179,28 @@ func typesOf(list []policy.Type) (oids []uint32) {
 }
 
 // byDesign refuses what a session never runs, so that it is not run here either.
-func byDesign(text string) *planner.Refusal {
-	if statements, refusal := planner.Parse(text); refusal == nil && len(statements) == 1 && statements[0].Kind == planner.KindOther &&
+func byDesign(text string) *refuse.Refusal {
+	if statements, refusal := parse.Parse(text); refusal == nil && len(statements) == 1 && statements[0].Kind == parse.KindOther &&
 		strings.HasPrefix(strings.ToLower(remarks.ReplaceAllString(text, "")), "copy") {
-		return planner.Refuse(statements[0])
+		return parse.Refuse(statements[0])
 	}
 	return nil
 }
 
-func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	if r := byDesign(stmt.Text); r != nil {
 		return planner.Description{}, r
 	}
 	u, err := p.use(s.User, s.Database, s.PID)
 	if err != nil {
-		return planner.Description{}, planner.RefuseInvalid("08006", err.Error(), "")
+		return planner.Description{}, refuse.Invalid("08006", err.Error(), "")
 	}
 	defer u.mu.Unlock()
 	u.follow(ctx, s)
 	told, err := u.conn.Prepare(ctx, "", asSent(stmt.Text), typesOf(given))
 	if err != nil {
 		f := shown(err, stmt.From)
-		r := planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		r := refuse.Invalid(f.SQLState, f.Message, f.Hint)
 		r.Detail, r.Position = f.Detail, f.Position
 		return planner.Description{}, r
 	}
@@ -212,7 +214,7 @@ func (p *passThrough) Describe(ctx context.Context, s *pipeline.Session, stmt pl
 	return d, nil
 }
 
-func (p *passThrough) Answer(ctx context.Context, s *pipeline.Session, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
+func (p *passThrough) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	if r := byDesign(stmt.Text); r != nil {
 		return pipeline.Result{}, r
 	}
@@ -271,11 +273,11 @@ func (p *passThrough) Answer(ctx context.Context, s *pipeline.Session, stmt plan
 func (p *passThrough) Follow(c *session, k *command, tag string) error {
 	text := k.Text
 	switch k.Kind {
-	case planner.KindCommit:
+	case parse.KindCommit:
 		if tag == "ROLLBACK" {
 			text = "ROLLBACK"
 		}
-	case planner.KindBegin, planner.KindRollback, planner.KindSavepoint, planner.KindReleaseSavepoint, planner.KindRollbackTo, planner.KindDiscard:
+	case parse.KindBegin, parse.KindRollback, parse.KindSavepoint, parse.KindReleaseSavepoint, parse.KindRollbackTo, parse.KindDiscard:
 	default:
 		return nil
 	}
@@ -284,14 +286,14 @@ func (p *passThrough) Follow(c *session, k *command, tag string) error {
 		return shown(err, 0)
 	}
 	defer u.mu.Unlock()
-	if k.Kind == planner.KindBegin && u.block {
+	if k.Kind == parse.KindBegin && u.block {
 		u.block = false // it is the transaction that is open
 		return nil
 	}
-	if k.Kind != planner.KindBegin {
+	if k.Kind != parse.KindBegin {
 		clear(u.sent)
 	}
-	if u.conn.TxStatus() == 'I' && k.Kind != planner.KindBegin && k.Kind != planner.KindDiscard {
+	if u.conn.TxStatus() == 'I' && k.Kind != parse.KindBegin && k.Kind != parse.KindDiscard {
 		return nil // nothing reached the server since the last
 	}
 	u.block = false

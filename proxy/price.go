@@ -14,6 +14,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -87,7 +89,7 @@ func (p *Pricer) session() *settings {
 }
 
 // Dialect is the dialect that the next statement is read in.
-func (p *Pricer) Dialect() planner.Dialect { return p.session().dialect() }
+func (p *Pricer) Dialect() parse.Dialect { return p.session().dialect() }
 
 // Spent is what the statements so far would cost together.
 func (p *Pricer) Spent() privacy.Cost { return p.spent }
@@ -118,7 +120,7 @@ func (p *Pricer) Script(ctx context.Context, text string) ([]Priced, error) {
 	var out []Priced
 	for from := 0; from < len(text); {
 		dialect := p.Dialect()
-		pieces := planner.Split(text[from:], dialect)
+		pieces := parse.Split(text[from:], dialect)
 		next := len(text)
 		for i, piece := range pieces {
 			one := p.piece(ctx, piece.Text, dialect)
@@ -141,7 +143,7 @@ func (p *Pricer) Script(ctx context.Context, text string) ([]Priced, error) {
 }
 
 // piece prices one statement.
-func (p *Pricer) piece(ctx context.Context, text string, dialect planner.Dialect) Priced {
+func (p *Pricer) piece(ctx context.Context, text string, dialect parse.Dialect) Priced {
 	out := Priced{Text: text}
 	commands, refusal := parseCommandsAs(text, dialect, p.Dataset)
 	if refusal != nil {
@@ -153,10 +155,10 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect planner.Dialect
 	k := &commands[0]
 	out.ReadAs = k.Translation()
 	switch {
-	case k.Kind == planner.KindExplain:
+	case k.Kind == parse.KindExplain:
 		out.Status = PricedSession
 		return out
-	case !k.own() && k.Kind == planner.KindSelect:
+	case !k.own() && k.Kind == parse.KindSelect:
 		return p.query(ctx, out, k.Statement)
 	case k.refusal != nil:
 		return out.refused(k.refusal)
@@ -171,18 +173,18 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect planner.Dialect
 // assign does what SET and RESET do to the statements behind them.
 func (p *Pricer) assign(k *command) *pgerror.Failure {
 	switch {
-	case k.Kind == planner.KindReset && k.name == "" || k.Kind == planner.KindDiscard && k.name == "":
+	case k.Kind == parse.KindReset && k.name == "" || k.Kind == parse.KindDiscard && k.name == "":
 		p.session().resetAll()
-	case k.Kind == planner.KindReset || k.Kind == planner.KindSet && k.standard:
+	case k.Kind == parse.KindReset || k.Kind == parse.KindSet && k.standard:
 		return p.session().reset(k.name, false)
-	case k.Kind == planner.KindSet && len(k.modes) == 0:
+	case k.Kind == parse.KindSet && len(k.modes) == 0:
 		return p.session().set(k.name, k.value, false)
 	}
 	return nil
 }
 
 // query prices a SELECT.
-func (p *Pricer) query(ctx context.Context, out Priced, stmt planner.Statement) Priced {
+func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Priced {
 	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
 	p.selects = append(p.selects, planner.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
@@ -236,7 +238,7 @@ func (p *Pricer) hold(plan *planner.Plan) {
 // refused says why a statement is not answered.
 func (out Priced) refused(err error) Priced {
 	out.Status, out.Failure = PricedRefused, pgerror.Describe(err)
-	if r, ok := err.(*planner.Refusal); ok {
+	if r, ok := err.(*refuse.Refusal); ok {
 		out.RefusalID = r.ID
 	}
 	return out

@@ -9,7 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -70,7 +71,7 @@ func (c *session) statementsOf(ctx context.Context, text string) error {
 // readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first statement.
 func (c *session) readable(text string) string {
 	if strings.Contains(strings.ToLower(text), "dp.dialect") {
-		if pieces := planner.Split(text, c.settings.dialect()); len(pieces) > 1 {
+		if pieces := parse.Split(text, c.settings.dialect()); len(pieces) > 1 {
 			return text[:pieces[1].From]
 		}
 	}
@@ -100,17 +101,17 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 		return nil, pgerror.New("22021", `invalid byte sequence for encoding "UTF8"`)
 	}
 	var commands []command
-	var refusal *planner.Refusal
-	parse := func() {
-		if dialect := c.settings.dialect(); dialect == planner.PostgreSQL {
+	var refusal *refuse.Refusal
+	work := func() {
+		if dialect := c.settings.dialect(); dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
 		} else {
 			commands, refusal = parseCommandsAs(text, dialect, c.dataset)
 		}
 	}
 	if len(text) < longText {
-		parse()
-	} else if err := c.server.workers.Briefly(ctx, c.user, parse); err != nil {
+		work()
+	} else if err := c.server.workers.Briefly(ctx, c.user, work); err != nil {
 		return nil, interrupted(ctx)
 	}
 	if refusal != nil {
@@ -131,14 +132,14 @@ func (c *session) answer(ctx context.Context, k *command) error {
 		c.complete(result.Tag)
 		return nil
 	}
-	if k.Kind != planner.KindFetch { // whose rows the cursor keeps
+	if k.Kind != parse.KindFetch { // whose rows the cursor keeps
 		size := result.Rows.Value().Size()
 		if err := c.keep(size); err != nil {
 			return err
 		}
 		defer c.forget(size)
 	}
-	if k.Kind == planner.KindCopy {
+	if k.Kind == parse.KindCopy {
 		return c.sendCopy(ctx, k.Copy, result)
 	}
 	formats, names := c.cursorFormats(k)

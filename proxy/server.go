@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 )
@@ -78,7 +78,7 @@ type Server struct {
 	users    *userLimits
 	turns    *admission.Turns
 	workers  *admission.Workers
-	parse    func(text string) ([]command, *planner.Refusal)
+	parse    func(text string) ([]command, *refuse.Refusal)
 	listener net.Listener
 	started  chan struct{}
 

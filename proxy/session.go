@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
@@ -317,7 +317,7 @@ func (c *session) timed(ctx context.Context) (context.Context, context.CancelFun
 
 // ask has the pipeline answer one statement and waits for it, until the client or the time limit ends the wait. The work
 // itself goes on: what is paid is finished and saved.
-func (c *session) ask(ctx context.Context, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
+func (c *session) ask(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	c.pace.owed = true
 	ctx, stop := c.timed(ctx)
 	defer stop()

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/sandbox"
@@ -25,7 +25,7 @@ func TestDrawnOnce(t *testing.T) {
 	r := b.raw(t)
 	r.play("fetch", []step{
 		one(query("begin"), "C(BEGIN) Z(T)"),
-		many("1 2 D D s D D s T1 D D s Z(T)", parse("s", "select n from ten"), bind("c", "s"), execute("c", 2), execute("c", 2), describing('P', "c"), execute("c", 2), syncs),
+		many("1 2 D D s D D s T1 D D s Z(T)", parseMessage("s", "select n from ten"), bind("c", "s"), execute("c", 2), execute("c", 2), describing('P', "c"), execute("c", 2), syncs),
 	})
 	if n := b.pipeline.answers.Load(); n != 1 {
 		t.Errorf("%d answers", n)
@@ -155,7 +155,7 @@ func TestStatementTimeout(t *testing.T) {
 	r := b.raw(t, "statement_timeout", "50ms")
 	r.play("timeout", []step{
 		one(query("select slow"), "E(57014) Z(I)"),
-		many("1 2 E(57014) Z(I)", parse("", "select slow"), bind("", ""), execute("", 0), syncs),
+		many("1 2 E(57014) Z(I)", parseMessage("", "select slow"), bind("", ""), execute("", 0), syncs),
 		one(query("copy (select slow) to stdout"), "E(57014) Z(I)"),
 		one(query("begin; declare c cursor for select slow"), "C(BEGIN) E(57014) Z(E)"),
 		one(query("rollback; fetch c"), "C(ROLLBACK) E(34000) Z(I)"),
@@ -221,7 +221,7 @@ func TestPolicyChange(t *testing.T) {
 	closed := testPolicy(t)
 	closed.Datasets[0].Budgets = nil
 	b.policy.Store(closed)
-	r2.play("no budget", []step{many("E(3D000) EOF", parse("", "select 1"), syncs)})
+	r2.play("no budget", []step{many("E(3D000) EOF", parseMessage("", "select 1"), syncs)})
 }
 
 func (b *bench) rawUser(t *testing.T, user, password string) *raw {
@@ -238,7 +238,7 @@ func (b *bench) rawUser(t *testing.T, user, password string) *raw {
 func TestCachedTypes(t *testing.T) {
 	b := start(t)
 	r := b.raw(t)
-	r.play("prepare", []step{many("1 Z(I)", parse("s", "select 1"), syncs)})
+	r.play("prepare", []step{many("1 Z(I)", parseMessage("s", "select 1"), syncs)})
 	f := b.pipeline.fixtures["select 1"]
 	f.columns = []sandbox.Column{column("a", policy.Text)}
 	f.rows = [][]policy.Value{{"x"}}
@@ -254,7 +254,7 @@ func TestLimits(t *testing.T) {
 	b.limit(t, policy.Limits{Connections: 2, UserConnections: 2, UserStatements: 9, StatementsPerSecond: 3})
 	r := b.raw(t)
 	r.play("statements", []step{
-		many("1 1 1 E(53400) Z(I)", parse("a", "select 1"), parse("b", "select 1"), parse("c", "select 1"), parse("d", "select 1"), syncs),
+		many("1 1 1 E(53400) Z(I)", parseMessage("a", "select 1"), parseMessage("b", "select 1"), parseMessage("c", "select 1"), parseMessage("d", "select 1"), syncs),
 		many("2 2 E(53400) Z(I)", bind("a", "a"), bind("b", "a"), bind("c", "a"), syncs),
 		one(query("select 1;select 1;select 1"), "T1 D C(SELECT 1) T1 D C(SELECT 1) T1 D C(SELECT 1) Z(I)"),
 		one(query("select 1;select 1"), "E(53400) Z(I)"),
@@ -326,7 +326,7 @@ func TestCommands(t *testing.T) {
 		}
 		k := commands[0]
 		got := "SET "
-		if k.Kind == planner.KindBegin {
+		if k.Kind == parse.KindBegin {
 			got = "BEGIN "
 		}
 		if k.local {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -355,8 +356,8 @@ func (s *settings) typed() planner.Settings {
 }
 
 // dialect is the SQL that the session's SELECTs are written in.
-func (s *settings) dialect() planner.Dialect {
-	d, _ := planner.ParseDialect(s.value("dp.dialect"))
+func (s *settings) dialect() parse.Dialect {
+	d, _ := parse.ParseDialect(s.value("dp.dialect"))
 	return d
 }
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -16,12 +16,12 @@ import (
 )
 
 // check refuses what cannot run in the state of the transaction, and brings the session up to the policy in force.
-func (c *session) check(kind planner.StatementKind) error {
+func (c *session) check(kind parse.StatementKind) error {
 	if err := c.refresh(); err != nil {
 		return err
 	}
 	switch kind {
-	case planner.KindCommit, planner.KindRollback, planner.KindRollbackTo:
+	case parse.KindCommit, parse.KindRollback, parse.KindRollbackTo:
 		return nil
 	}
 	if c.tx.failed {
@@ -39,25 +39,25 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 	c.enter()
 	c.server.metrics.ran(k.Kind)
 	switch k.Kind {
-	case planner.KindCopy:
+	case parse.KindCopy:
 		return c.copyRows(ctx, k, params)
-	case planner.KindDeclare:
+	case parse.KindDeclare:
 		return c.declare(ctx, k, params)
-	case planner.KindFetch:
+	case parse.KindFetch:
 		return c.fetchCursor(ctx, k)
-	case planner.KindPrepare:
+	case parse.KindPrepare:
 		return pipeline.Result{Tag: "PREPARE"}, c.prepareNamed(ctx, k)
-	case planner.KindExecute:
+	case parse.KindExecute:
 		return c.executeNamed(ctx, k, params)
-	case planner.KindExplain:
-		if k.Explain.Statement.Kind == planner.KindExecute {
+	case parse.KindExplain:
+		if k.Explain.Statement.Kind == parse.KindExecute {
 			return c.explainNamed(ctx, k, params)
 		}
 	}
 	if !k.own() {
 		return c.selectRows(ctx, k.Statement, params)
 	}
-	if k.Kind == planner.KindShow {
+	if k.Kind == parse.KindShow {
 		return c.show(k)
 	}
 	tag, err := c.control(k)
@@ -65,7 +65,7 @@ func (c *session) perform(ctx context.Context, k *command, params []policy.Value
 }
 
 // selectRows has the pipeline answer a statement, and sets what it sets.
-func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
+func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	assigned, f := c.assigned(stmt, params)
 	if f != nil {
 		return pipeline.Result{}, f
@@ -87,8 +87,8 @@ func (c *session) selectRows(ctx context.Context, stmt planner.Statement, params
 func notShown(name string) error { return unknownSetting(name, pipeline.Budget) }
 
 // assigned are the variables that a SELECT sets, checked before anything is charged.
-func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]planner.Assignment, *pgerror.Failure) {
-	var list []planner.Assignment
+func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *pgerror.Failure) {
+	var list []parse.Assignment
 	for _, a := range stmt.Assignments {
 		if a.Name == "" {
 			return nil, pgerror.New("22004", "SET requires parameter name")
@@ -112,47 +112,47 @@ func (c *session) assigned(stmt planner.Statement, params []policy.Value) ([]pla
 // control runs a command that returns no rows.
 func (c *session) control(k *command) (tag string, err error) {
 	switch k.Kind {
-	case planner.KindSet:
+	case parse.KindSet:
 		return "SET", c.assign(k)
-	case planner.KindReset:
+	case parse.KindReset:
 		if k.name == "" {
 			c.settings.resetAll()
 			return "RESET", nil
 		}
 		return "RESET", asError(c.settings.reset(k.name, false))
-	case planner.KindDiscard:
+	case parse.KindDiscard:
 		return c.discard(k.name)
-	case planner.KindDeallocate:
+	case parse.KindDeallocate:
 		return c.deallocate(k.name)
-	case planner.KindBegin:
+	case parse.KindBegin:
 		tag = "BEGIN"
 		if strings.HasPrefix(strings.ToLower(k.Text), "start") {
 			tag = "START TRANSACTION"
 		}
 		return tag, c.begin(k.modes)
-	case planner.KindCommit:
+	case parse.KindCommit:
 		if k.chain && !c.tx.block {
 			return "", outsideBlock("COMMIT AND CHAIN")
 		}
 		modes := c.modes(k)
 		tag = c.commit()
 		return tag, c.chain(k, modes)
-	case planner.KindRollback:
+	case parse.KindRollback:
 		if k.chain && !c.tx.block {
 			return "", outsideBlock("ROLLBACK AND CHAIN")
 		}
 		modes := c.modes(k)
 		c.rollback()
 		return "ROLLBACK", c.chain(k, modes)
-	case planner.KindSavepoint:
+	case parse.KindSavepoint:
 		return "SAVEPOINT", c.savepoint(k.name)
-	case planner.KindReleaseSavepoint:
+	case parse.KindReleaseSavepoint:
 		return "RELEASE", c.releaseSavepoint(k.name)
-	case planner.KindRollbackTo:
+	case parse.KindRollbackTo:
 		return "ROLLBACK", c.rollbackTo(k.name)
-	case planner.KindClose:
+	case parse.KindClose:
 		return c.closeCursor(k.Name)
-	case planner.KindNothing:
+	case parse.KindNothing:
 		return k.Name, nil
 	}
 	if k.refusal != nil {

@@ -21,7 +21,7 @@ func bound(raw ...byte) pgproto3.FrontendMessage {
 func TestDiscardAlone(t *testing.T) {
 	b := start(t)
 	run := func(text string) []pgproto3.FrontendMessage {
-		return []pgproto3.FrontendMessage{parse("", text), bind("", ""), execute("", 0)}
+		return []pgproto3.FrontendMessage{parseMessage("", text), bind("", ""), execute("", 0)}
 	}
 	flight := func(want string, texts ...string) step {
 		var m []pgproto3.FrontendMessage
@@ -47,7 +47,7 @@ func TestDiscardAlone(t *testing.T) {
 func TestStaleStatementRoutine(t *testing.T) {
 	b := start(t)
 	r := b.raw(t)
-	r.play("prepare", []step{many("1 Z(I)", parse("s", "select 1"), syncs)})
+	r.play("prepare", []step{many("1 Z(I)", parseMessage("s", "select 1"), syncs)})
 	f := b.pipeline.fixtures["select 1"]
 	f.columns, f.rows = []sandbox.Column{column("a", policy.Text)}, [][]policy.Value{{"x"}}
 	b.pipeline.fixtures["select 1"] = f
@@ -77,17 +77,17 @@ func TestBinaryParametersRefused(t *testing.T) {
 		b.pipeline.fixtures["select $1::"+name] = fixture{params: []policy.Type{kind}, columns: []sandbox.Column{column(name, kind)}, answer: echo}
 	}
 	b.raw(t).play("binary", []step{
-		many("1 E(08P01) Z(I)", parse("", "select $1::int"), bound(1, 2), syncs),
-		many("1 E(22P03) Z(I)", parse("", "select $1::int"), bound(0, 0, 0, 1, 2), syncs),
-		many("1 E(DP002) Z(I)", parse("", "select $1::date"), bound(0x80, 0, 0, 0), syncs),
-		many("1 E(DP002) Z(I)", parse("", "select $1::date"), bound(0x7f, 0xff, 0xff, 0xff), syncs),
-		many("1 2 D C(SELECT 1) Z(I)", parse("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
-		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound('a', 0), syncs),
-		many("1 E(22021) Z(I)", parse("", "select $1::text"), bound(0xff), syncs),
-		many("1 E(22P03) Z(I)", parse("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
-		many("1 E(DP002) Z(I)", parse("", "select $1::int[]"), bound(0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23), syncs),
-		many("1 E(22023) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
-		many("1 E(08P01) Z(I)", parse("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
+		many("1 E(08P01) Z(I)", parseMessage("", "select $1::int"), bound(1, 2), syncs),
+		many("1 E(22P03) Z(I)", parseMessage("", "select $1::int"), bound(0, 0, 0, 1, 2), syncs),
+		many("1 E(DP002) Z(I)", parseMessage("", "select $1::date"), bound(0x80, 0, 0, 0), syncs),
+		many("1 E(DP002) Z(I)", parseMessage("", "select $1::date"), bound(0x7f, 0xff, 0xff, 0xff), syncs),
+		many("1 2 D C(SELECT 1) Z(I)", parseMessage("", "select $1::date"), bound(0, 0, 0, 0), execute("", 0), syncs),
+		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound('a', 0), syncs),
+		many("1 E(22021) Z(I)", parseMessage("", "select $1::text"), bound(0xff), syncs),
+		many("1 E(22P03) Z(I)", parseMessage("", "select $1::bytea"), bound(0xff), syncs), // a type that is not offered
+		many("1 E(DP002) Z(I)", parseMessage("", "select $1::int[]"), bound(0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 23), syncs),
+		many("1 E(22023) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{2}, Parameters: [][]byte{{'1'}}}, syncs),
+		many("1 E(08P01) Z(I)", parseMessage("", "select $1::int"), &pgproto3.Bind{ParameterFormatCodes: []int16{0, 0}, Parameters: [][]byte{{'1'}}}, syncs),
 	})
 }
 
@@ -136,7 +136,7 @@ func TestCancelWhileSending(t *testing.T) {
 	b.pipeline.fixtures["select long"] = fixture{columns: []sandbox.Column{column("long", policy.Text)}, rows: rows}
 	for name, flight := range map[string][]pgproto3.FrontendMessage{
 		"rows":     {query("select long")},
-		"extended": {parse("", "select long"), bind("", ""), execute("", 0), syncs},
+		"extended": {parseMessage("", "select long"), bind("", ""), execute("", 0), syncs},
 		"copy":     {query("copy (select long) to stdout")},
 	} {
 		r := b.raw(t)
@@ -171,7 +171,7 @@ func TestBoundPortalForward(t *testing.T) {
 	b := start(t)
 	b.raw(t).play("forward", []step{
 		one(query("begin"), "C(BEGIN) Z(T)"),
-		many("1 2 D D s Z(T)", parse("s", "select n from ten"), bind("p", "s"), execute("p", 2), syncs),
+		many("1 2 D D s Z(T)", parseMessage("s", "select n from ten"), bind("p", "s"), execute("p", 2), syncs),
 		one(query("fetch 1 from p"), "T1 D C(FETCH 1) Z(T)"),
 		one(query("move 1 in p"), "C(MOVE 1) Z(T)"),
 		many("D D D D D D C(SELECT 6) Z(T)", execute("p", 0), syncs),

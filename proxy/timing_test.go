@@ -70,7 +70,7 @@ func TestEveryOutcomeIsHeld(t *testing.T) {
 	})
 	r := b.raw(t, "statement_timeout", "1ms")
 	for _, sql := range []string{"select 1", "select nope", "select error", "select too much", "select slow", "nonsense", "set dp.epsilon = 0.5", ""} {
-		for _, send := range [][]pgproto3.FrontendMessage{{query(sql)}, {parse("", sql), bind("", ""), execute("", 0), syncs}} {
+		for _, send := range [][]pgproto3.FrontendMessage{{query(sql)}, {parseMessage("", sql), bind("", ""), execute("", 0), syncs}} {
 			begun := time.Now()
 			for _, m := range send {
 				r.Send(m)
@@ -128,7 +128,7 @@ func TestReadingOnWaits(t *testing.T) {
 	for _, last := range []pgproto3.FrontendMessage{&pgproto3.Terminate{}, syncs} {
 		r := b.raw(t)
 		begun := time.Now()
-		for _, m := range []pgproto3.FrontendMessage{parse("", "select rows"), bind("", ""), execute("", 0), last} {
+		for _, m := range []pgproto3.FrontendMessage{parseMessage("", "select rows"), bind("", ""), execute("", 0), last} {
 			r.Send(m)
 		}
 		if last == syncs {

@@ -14,7 +14,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
 // exchange is a run of messages of a recorded client, and the run of replies that followed it.
@@ -166,14 +167,14 @@ func skipped(x exchange) bool {
 }
 
 // lenientParse takes what the recording cut short, or what is refused here, for a SELECT.
-func lenientParse(text string) ([]command, *planner.Refusal) {
+func lenientParse(text string) ([]command, *refuse.Refusal) {
 	commands, refusal := parseCommands(text)
 	if refusal != nil {
-		return []command{{Statement: planner.Statement{Kind: planner.KindSelect, Text: text}}}, nil
+		return []command{{Statement: parse.Statement{Kind: parse.KindSelect, Text: text}}}, nil
 	}
 	for i, k := range commands {
-		if k.Kind == planner.KindOther {
-			commands[i] = command{Statement: planner.Statement{Kind: planner.KindSelect, Text: k.Text}}
+		if k.Kind == parse.KindOther {
+			commands[i] = command{Statement: parse.Statement{Kind: parse.KindSelect, Text: k.Text}}
 		}
 	}
 	return commands, nil

@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 )
 
@@ -60,7 +60,7 @@ var dpVariables = []variable{
 	{name: "dp.alarms", kind: whole, standard: "0", high: mostAlarms, about: "Buys a run of yes-or-no questions that ends at so many yes answers; 0: off."},
 	{name: "dp.release", kind: boolean, standard: "off", about: "Lets an undeclared range buy a release."},
 	{name: "dp.offgrid", kind: choice, standard: "policy", choices: []string{"policy", "snap", "exact"}, about: "A bound between two steps moves to the step, is counted exactly, or as the policy says."},
-	{name: "dp.dialect", kind: choice, standard: "postgres", choices: planner.Dialects, about: "The SQL that SELECTs are written in."},
+	{name: "dp.dialect", kind: choice, standard: "postgres", choices: parse.Dialects, about: "The SQL that SELECTs are written in."},
 }
 
 // laterVariables are announced and not there yet.

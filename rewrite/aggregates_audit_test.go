@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -70,7 +71,7 @@ func TestAuditHoldsEveryAggregate(t *testing.T) {
 // measuredBy tells whether a statement is answered from a measure of private rows.
 func measuredBy(t *testing.T, text string, c planner.Context) bool {
 	t.Helper()
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -80,7 +80,7 @@ func plans(t *testing.T, p *policy.Policy, d dialect.Dialect, text string) (name
 	}
 	if strings.Contains(q.SQL(), "LEAST(s.k") && len(m.Grain) == 0 {
 		add("enforced: least", q.SQL(), q.Args())
-		m.Counters = append(m.Counters, planner.Never{}) // which has the rows numbered
+		m.Counters = append(m.Counters, predicate.Never{}) // which has the rows numbered
 		if q, err = rewrite.Render(m, d); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -82,7 +83,7 @@ func contextOf(t *testing.T, p *policy.Policy, epsilon privacy.Epsilon) planner.
 
 func planOf(t *testing.T, text string, c planner.Context) *planner.Plan {
 	t.Helper()
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

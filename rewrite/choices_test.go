@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -57,7 +58,7 @@ func choicesOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engi
 	}
 	for _, text := range choiceStatements {
 		t.Run(text, func(t *testing.T) {
-			statements, refusal := planner.Parse(text)
+			statements, refusal := parse.Parse(text)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}

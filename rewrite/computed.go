@@ -7,14 +7,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
 // computed writes the rows of its input with sums of their columns. Nothing can fail: an operand is NULL or within its domain,
 // whose ends have been held against what whole numbers and decimals hold (planner.Computed), and NULL makes a sum NULL.
-func (w *writer) computed(c *planner.Computed) string {
+func (w *writer) computed(c *derived.Computed) string {
 	a := w.sub(c.From, "a")
 	items := w.passed(a, len(c.From.Columns))
 	for i, sum := range c.Columns {
@@ -36,7 +36,7 @@ func (w *writer) computed(c *planner.Computed) string {
 }
 
 // computedColumn is the sum, in whole numbers or decimals.
-func (w *writer) computedColumn(sum planner.ComputedColumn, c *policy.Column) string {
+func (w *writer) computedColumn(sum derived.ComputedColumn, c *policy.Column) string {
 	decimal, size, total := c.Type == policy.NumericType, new(big.Int), ""
 	for i, t := range sum {
 		n := w.use(t.Column)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -43,10 +44,10 @@ func Probe(t *policy.Table, d dialect.Dialect) (Query, error) {
 		}
 		m.Cuts = append(m.Cuts, cuts)
 		m.Groups = append(m.Groups, planner.Grouping{Columns: 1, Cells: pieces, Classes: pieces})
-		m.Counters = append(m.Counters, planner.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
+		m.Counters = append(m.Counters, predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: c.Domain.Size() / 2, To: c.Domain.Size()}}})
 	}
 	if len(m.Counters) == 0 {
-		m.Counters = []planner.Pred{nil}
+		m.Counters = []predicate.Pred{nil}
 	}
 	return Render(m, d)
 }

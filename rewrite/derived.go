@@ -7,6 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -14,15 +16,15 @@ import (
 // derived writes the rows of a derived table: the unit u, what is used of its columns and keys.
 func (w *writer) derived() string {
 	switch d := w.table.Derived.(type) {
-	case *planner.Paired:
+	case *derived.Paired:
 		return w.paired(d)
-	case *planner.Marked:
+	case *derived.Marked:
 		return w.marked(d)
-	case *planner.PerUnit:
+	case *derived.PerUnit:
 		return w.perUnit(d)
-	case *planner.Matched:
+	case *derived.Matched:
 		return w.matched(d)
-	case *planner.Computed:
+	case *derived.Computed:
 		return w.computed(d)
 	}
 	w.fail("a derivation of an unknown kind")
@@ -35,7 +37,7 @@ func (w *writer) sub(t *policy.Table, side string) *writer {
 }
 
 // paired equates the units themselves, whatever keys are equal besides: no pair is of two units.
-func (w *writer) paired(p *planner.Paired) string {
+func (w *writer) paired(p *derived.Paired) string {
 	a, b := w.sub(p.Left, "a"), w.sub(p.Right, "b")
 	items := []string{a.alias + ".u AS u"}
 	if len(p.Origins) > len(w.table.Columns) || len(p.KeyOrigins) != len(w.table.Keys) {
@@ -85,7 +87,7 @@ func (w *writer) present(alias string) string {
 	return "CASE WHEN " + alias + ".u IS NULL THEN 0 ELSE 1 END"
 }
 
-func equals(a, b *writer, on []planner.Equal) []string {
+func equals(a, b *writer, on []derived.Equal) []string {
 	var list []string
 	for _, e := range on {
 		list = append(list, a.equal(a.useKey(e.Left), b.useKey(e.Right)))
@@ -94,7 +96,7 @@ func equals(a, b *writer, on []planner.Equal) []string {
 }
 
 // marked asks for each row whether the unit has others. Only the first column more is the mark's.
-func (w *writer) marked(m *planner.Marked) string {
+func (w *writer) marked(m *derived.Marked) string {
 	a, b := w.sub(m.From, "a"), w.sub(m.Other, "b")
 	items := w.passed(a, len(m.From.Columns))
 	last := w.table.Columns[len(w.table.Columns)-1]
@@ -105,7 +107,7 @@ func (w *writer) marked(m *planner.Marked) string {
 }
 
 // hasOther is written as membership, which both engines look up in a table rather than row by row.
-func (w *writer) hasOther(a, b *writer, m *planner.Marked) string {
+func (w *writer) hasOther(a, b *writer, m *derived.Marked) string {
 	if m.Other == m.From && len(m.On) == 0 && m.Where == nil { // itself
 		return a.alias + ".u IS NOT NULL"
 	}
@@ -147,7 +149,7 @@ func (w *writer) passed(a *writer, columns int) []string {
 }
 
 // perUnit groups a unit's rows. Everything that is grouped by is part of the unit's own rows.
-func (w *writer) perUnit(u *planner.PerUnit) string {
+func (w *writer) perUnit(u *derived.PerUnit) string {
 	a := w.sub(u.From, "a")
 	items, groups := []string{a.alias + ".u AS u"}, []string{a.alias + ".u"}
 	for i, k := range u.Keys {
@@ -193,7 +195,7 @@ func (w *writer) perUnit(u *planner.PerUnit) string {
 }
 
 // unitKey is the value of the first cell of a row's class.
-func (w *writer) unitKey(k planner.UnitKey) string {
+func (w *writer) unitKey(k derived.UnitKey) string {
 	n := w.use(k.Column)
 	if k.First == nil || w.err != nil {
 		return n
@@ -232,29 +234,29 @@ func (w *writer) unitKey(k planner.UnitKey) string {
 		if d.Ordered() {
 			value = w.constant(k.Column, d.Low(int(first)))
 		}
-		sql += " WHEN " + w.predicate(planner.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
+		sql += " WHEN " + w.predicate(predicate.InCells{Column: k.Column, Spans: classes[first]}) + " THEN " + value
 	}
 	return sql + " END"
 }
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
-func (w *writer) unitAggregate(g planner.UnitAggregate, c *policy.Column) string {
+func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string {
 	filter := ""
 	if g.Where != nil {
 		filter = " FILTER (WHERE " + w.predicate(g.Where) + ")"
 	}
-	if g.Kind == planner.UnitCount {
+	if g.Kind == derived.UnitCount {
 		return w.cast(w.call("count", "*")+filter, "int8")
 	}
 	n := w.use(g.Column)
 	switch g.Kind {
-	case planner.UnitDistinct:
+	case derived.UnitDistinct:
 		return w.cast(w.call("count", "DISTINCT "+n)+filter, "int8")
-	case planner.UnitMin:
+	case derived.UnitMin:
 		return w.call("min", n) + filter
-	case planner.UnitMax:
+	case derived.UnitMax:
 		return w.call("max", n) + filter
-	case planner.UnitSum:
+	case derived.UnitSum:
 		sum := w.call("sum", n) + filter
 		switch {
 		case c.Type != policy.NumericType:

@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -218,7 +219,7 @@ func TestRule3OneDigestOneAnswer(t *testing.T) {
 // alikePlan plans a statement; nil: it compares keys of which nothing is known.
 func alikePlan(t *testing.T, p *policy.Policy, text string) *planner.Plan {
 	t.Helper()
-	parsed, refusal := planner.Parse(text)
+	parsed, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatalf("%s: %s", text, refusal.Message)
 	}

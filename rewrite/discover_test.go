@@ -10,6 +10,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
@@ -47,7 +48,7 @@ func openPlan(t *testing.T, p *policy.Policy, text string, held holdsKeys) *plan
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

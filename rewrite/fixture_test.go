@@ -8,6 +8,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -129,10 +130,10 @@ type feature struct {
 func features(t testing.TB) []feature {
 	people, visits, rows := tables(t)
 	var list []feature
-	add := func(name string, table *policy.Table, grain []string, where planner.Pred, counters ...planner.Pred) {
+	add := func(name string, table *policy.Table, grain []string, where predicate.Pred, counters ...predicate.Pred) {
 		m := &planner.Measure{Table: table, Where: where, Counters: counters, Kind: "count"}
 		if len(counters) == 0 {
-			m.Counters = []planner.Pred{nil}
+			m.Counters = []predicate.Pred{nil}
 		}
 		for _, g := range grain {
 			m.Grain = append(m.Grain, table.Column(g))
@@ -140,11 +141,11 @@ func features(t testing.TB) []feature {
 		m.Digest[0] = byte(len(list) + 1)
 		list = append(list, feature{name, m})
 	}
-	in := func(table *policy.Table, c string, bounds ...int) planner.Pred {
-		return planner.InCells{Column: table.Column(c), Spans: spans(bounds...)}
+	in := func(table *policy.Table, c string, bounds ...int) predicate.Pred {
+		return predicate.InCells{Column: table.Column(c), Spans: spans(bounds...)}
 	}
-	compare := func(table *policy.Table, c, op string, v policy.Value) planner.Pred {
-		return planner.Compare{Column: table.Column(c), Op: op, Value: v}
+	compare := func(table *policy.Table, c, op string, v policy.Value) predicate.Pred {
+		return predicate.Compare{Column: table.Column(c), Op: op, Value: v}
 	}
 	add("count", rows, nil, nil)
 	add("bounded", visits, nil, nil)
@@ -162,10 +163,10 @@ func features(t testing.TB) []feature {
 	}
 	odd = append(odd, 100, 121)
 	add("many_ranges", rows, []string{"sex"}, in(rows, "age", odd...))
-	add("filters", people, []string{"sex"}, nil, nil, in(people, "age", 18, 65), planner.AllOf{in(people, "member", 1, 2), in(people, "age", 30, 121)}, planner.Never{})
-	add("nested", people, []string{"member", "age"}, planner.AllOf{
-		planner.AnyOf{in(people, "age", 20, 40), in(people, "sex", 2, 4)},
-		planner.AnyOf{in(people, "city", 1, 2, 4, 5), in(people, "city", 0, 1), planner.Never{}},
+	add("filters", people, []string{"sex"}, nil, nil, in(people, "age", 18, 65), predicate.AllOf{in(people, "member", 1, 2), in(people, "age", 30, 121)}, predicate.Never{})
+	add("nested", people, []string{"member", "age"}, predicate.AllOf{
+		predicate.AnyOf{in(people, "age", 20, 40), in(people, "sex", 2, 4)},
+		predicate.AnyOf{in(people, "city", 1, 2, 4, 5), in(people, "city", 0, 1), predicate.Never{}},
 	})
 	add("compare_numeric", rows, nil, nil, compare(rows, "income", "<", number(t, "1234.567")), compare(rows, "income", ">=", number(t, "1234.567")),
 		compare(rows, "income", "=", number(t, "1234.56")), compare(rows, "income", "<>", number(t, "1234.567")), compare(rows, "income", "=", number(t, "1234.567")),

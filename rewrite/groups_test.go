@@ -16,6 +16,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -83,7 +84,7 @@ func measureOf(t testing.TB, p *policy.Policy, text string) *planner.Measure {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -54,7 +55,7 @@ func joinsOn(t *testing.T, p *policy.Policy, d dialect.Dialect, generated engine
 	}
 	for _, text := range list {
 		t.Run(text, func(t *testing.T) {
-			statements, refusal := planner.Parse(text)
+			statements, refusal := parse.Parse(text)
 			if refusal != nil {
 				t.Fatal(refusal)
 			}

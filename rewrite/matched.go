@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -15,9 +15,9 @@ import (
 func onlyMatched(t *policy.Table) bool {
 	for t.Derived != nil {
 		switch d := t.Derived.(type) {
-		case *planner.Matched:
+		case *derived.Matched:
 			t = d.From
-		case *planner.Computed:
+		case *derived.Computed:
 			t = d.From
 		default:
 			return false
@@ -28,7 +28,7 @@ func onlyMatched(t *policy.Table) bool {
 
 // matched writes a row once for each public row that it matches. The public rows are numbers: which they are is known to the
 // planner alone.
-func (w *writer) matched(m *planner.Matched) string {
+func (w *writer) matched(m *derived.Matched) string {
 	a := w.sub(m.From, "a")
 	alias := "m" + strconv.Itoa(w.depth)
 	items := w.passed(a, len(m.From.Columns))

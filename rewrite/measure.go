@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -90,7 +91,7 @@ func checkGroups(m *planner.Measure) error {
 
 // statement writes the query of a measure. A unique constraint on the unit's column is taken to prove the bound of the
 // tables in proven; the keys in unique are enforced.
-func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, unique []planner.Unique) (text, error) {
+func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, unique []derived.Unique) (text, error) {
 	w := &writer{composed: &composed{dialect: d, proven: proven, unique: unique, seen: map[string]string{}, window: m.Window}, table: m.Table, alias: "s"}
 	if m.Open != nil {
 		return w.finished(w.discovery(m))
@@ -265,7 +266,7 @@ type writer struct {
 type composed struct {
 	dialect dialect.Dialect
 	proven  []*policy.Table
-	unique  []planner.Unique
+	unique  []derived.Unique
 	args    []any
 	seen    map[string]string // argument text -> placeholder
 	depth   int

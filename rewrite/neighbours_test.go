@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -130,7 +131,7 @@ func measures(t *testing.T, p *policy.Policy, d dialect.Dialect, statements []st
 	}
 	var list []measured
 	for i, text := range statements {
-		parsed, refusal := planner.Parse(text)
+		parsed, refusal := parse.Parse(text)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

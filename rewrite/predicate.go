@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -16,26 +16,26 @@ import (
 // maxRanges is the number of ranges beyond which a set of cells is written as cell numbers.
 const maxRanges = 24
 
-func (w *writer) predicate(p planner.Pred) string {
+func (w *writer) predicate(p predicate.Pred) string {
 	switch p := p.(type) {
-	case planner.AllOf:
-		return w.join([]planner.Pred(p), " AND ")
-	case planner.AnyOf:
-		return w.join([]planner.Pred(p), " OR ")
-	case planner.InCells:
+	case predicate.AllOf:
+		return w.join([]predicate.Pred(p), " AND ")
+	case predicate.AnyOf:
+		return w.join([]predicate.Pred(p), " OR ")
+	case predicate.InCells:
 		return w.inCells(p)
-	case planner.Compare:
+	case predicate.Compare:
 		return w.compare(p)
-	case planner.Between:
+	case predicate.Between:
 		return w.compareColumns(p)
-	case planner.Never:
+	case predicate.Never:
 		return "false"
 	}
 	w.fail("a predicate of an unknown kind")
 	return "false"
 }
 
-func (w *writer) join(parts []planner.Pred, word string) string {
+func (w *writer) join(parts []predicate.Pred, word string) string {
 	if len(parts) == 0 {
 		w.fail("an empty conjunction or disjunction")
 	}
@@ -46,7 +46,7 @@ func (w *writer) join(parts []planner.Pred, word string) string {
 	return "(" + strings.Join(texts, word) + ")"
 }
 
-func (w *writer) inCells(p planner.InCells) string {
+func (w *writer) inCells(p predicate.InCells) string {
 	if w.at(p.Column); w.err != nil {
 		return "false"
 	}
@@ -137,7 +137,7 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 
 // compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
 // NULL, so only constants within the domain are written.
-func (w *writer) compare(p planner.Compare) string {
+func (w *writer) compare(p predicate.Compare) string {
 	n := w.use(p.Column)
 	if w.err != nil {
 		return "false"
@@ -163,7 +163,7 @@ func (w *writer) compare(p planner.Compare) string {
 }
 
 // compareColumns writes a comparison of two columns of one type, whose normalised values have one type as well.
-func (w *writer) compareColumns(p planner.Between) string {
+func (w *writer) compareColumns(p predicate.Between) string {
 	a, b := w.use(p.Left), w.use(p.Right)
 	if w.err != nil {
 		return "false"
@@ -178,7 +178,7 @@ func (w *writer) compareColumns(p planner.Between) string {
 
 // compareDecimal writes a comparison whose constant may have more digits than the column: then it lies between two of
 // the column's values, the lower of which takes its place.
-func (w *writer) compareDecimal(p planner.Compare, n string, v policy.Numeric) string {
+func (w *writer) compareDecimal(p predicate.Compare, n string, v policy.Numeric) string {
 	lower := floorAt(v, w.decimal(p.Column).scale)
 	if lower.Cmp(v) == 0 {
 		return w.operate(n, p.Op, w.constant(p.Column, lower))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -28,15 +29,15 @@ func TestRenderRefuses(t *testing.T) {
 		"no bound":        {dialects, func(m *planner.Measure) { m.Table.MaxRowsPerUnit = 0 }, "without a bound"},
 		"grain twice":     {dialects, func(m *planner.Measure) { m.Grain = append(m.Grain, m.Grain[0]) }, "twice"},
 		"foreign column":  {dialects, func(m *planner.Measure) { other := *m.Grain[0]; m.Grain[0] = &other }, "does not have"},
-		"empty and":       {dialects, func(m *planner.Measure) { m.Where = planner.AllOf{} }, "empty"},
-		"no predicate":    {dialects, func(m *planner.Measure) { m.Where = planner.AnyOf{nil} }, "unknown kind"},
-		"unsorted cells":  {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
-		"overlapping":     {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
-		"cells beyond":    {dialects, func(m *planner.Measure) { m.Where = planner.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
-		"operator":        {dialects, func(m *planner.Measure) { m.Where = planner.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
-		"constant's type": {dialects, func(m *planner.Measure) { m.Where = planner.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
+		"empty and":       {dialects, func(m *planner.Measure) { m.Where = predicate.AllOf{} }, "empty"},
+		"no predicate":    {dialects, func(m *planner.Measure) { m.Where = predicate.AnyOf{nil} }, "unknown kind"},
+		"unsorted cells":  {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(5, 6, 1, 2)} }, "sorted"},
+		"overlapping":     {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(1, 4, 3, 6)} }, "sorted"},
+		"cells beyond":    {dialects, func(m *planner.Measure) { m.Where = predicate.InCells{Column: m.Grain[0], Spans: spans(0, 9999)} }, "domain"},
+		"operator":        {dialects, func(m *planner.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "~", Value: int64(3)} }, "comparison"},
+		"constant's type": {dialects, func(m *planner.Measure) { m.Where = predicate.Compare{Column: m.Grain[0], Op: "<", Value: 3.5} }, "comparison"},
 		"compared text": {dialects, func(m *planner.Measure) {
-			m.Where = planner.Compare{Column: m.Table.Column("sex"), Op: "<", Value: "M"}
+			m.Where = predicate.Compare{Column: m.Table.Column("sex"), Op: "<", Value: "M"}
 		}, "comparison"},
 		"NUL in a value":   {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\x00b" }, "UTF-8"},
 		"bytes in a value": {dialects, func(m *planner.Measure) { m.Table.Column("sex").Domain.Values[0] = "a\xff" }, "UTF-8"},
@@ -54,7 +55,7 @@ func TestRenderRefuses(t *testing.T) {
 	} {
 		for _, d := range c.dialects {
 			people, _, _ := tables(t)
-			m := &planner.Measure{Table: people, Grain: []*policy.Column{people.Column("age")}, Counters: []planner.Pred{nil}}
+			m := &planner.Measure{Table: people, Grain: []*policy.Column{people.Column("age")}, Counters: []predicate.Pred{nil}}
 			c.spoil(m)
 			q, err := rewrite.Render(m, d)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -77,7 +78,7 @@ func TestNamesAreQuoted(t *testing.T) {
 	visits.UnitColumn = `per"son`
 	visits.Columns[0].Source = `'); --`
 	for _, d := range []dialect.Dialect{dialect.PostgreSQL, dialect.DuckDB} {
-		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []planner.Pred{nil}}, d)
+		q, err := rewrite.Render(&planner.Measure{Table: visits, Grain: visits.Columns[:1], Counters: []predicate.Pred{nil}}, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,21 +113,21 @@ func TestTextsTravelAsArguments(t *testing.T) {
 }
 
 // randomPred makes a predicate over the columns of a table.
-func randomPred(r *rand.Rand, table *policy.Table, depth int) planner.Pred {
+func randomPred(r *rand.Rand, table *policy.Table, depth int) predicate.Pred {
 	if depth > 0 && r.IntN(3) > 0 {
-		var parts []planner.Pred
+		var parts []predicate.Pred
 		for range 1 + r.IntN(3) {
 			parts = append(parts, randomPred(r, table, depth-1))
 		}
 		if r.IntN(2) == 0 {
-			return planner.AllOf(parts)
+			return predicate.AllOf(parts)
 		}
-		return planner.AnyOf(parts)
+		return predicate.AnyOf(parts)
 	}
 	c := table.Columns[r.IntN(len(table.Columns))]
 	if v := value(r, c); c.Domain.Ordered() && r.IntN(3) == 0 {
 		if _, infinite := v.(endless); v != nil && !infinite && kind(v) == kind(c.Domain.Min) && v == v {
-			return planner.Compare{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], Value: v}
+			return predicate.Compare{Column: c, Op: []string{"<", "<=", ">", ">=", "=", "<>"}[r.IntN(6)], Value: v}
 		}
 	}
 	var list []mechanisms.Span
@@ -141,9 +142,9 @@ func randomPred(r *rand.Rand, table *policy.Table, depth int) planner.Pred {
 		at = to
 	}
 	if len(list) == 0 {
-		return planner.Never{}
+		return predicate.Never{}
 	}
-	return planner.InCells{Column: c, Spans: list}
+	return predicate.InCells{Column: c, Spans: list}
 }
 
 // kind names the type of a value that can be written as a constant.

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -58,7 +59,7 @@ func Render(m *planner.Measure, d dialect.Dialect) (Query, error) {
 		q.signed = append(q.signed, sum != nil && sum.Bound.Low < 0)
 	}
 	var err error
-	unique := planner.UniquesOf(m.Table)
+	unique := derived.UniquesOf(m.Table)
 	if q.text, err = statement(m, d, nil, unique); err != nil {
 		return Query{}, err
 	}
@@ -89,7 +90,7 @@ func (s Shorter) Args() []any { return s.text.args }
 
 // shorten adds the text in which the bounds of the tables in single, and all keys of unique but those in enforced, are taken
 // for proven.
-func (q *Query) shorten(m *planner.Measure, single []*policy.Table, enforced, unique []planner.Unique) error {
+func (q *Query) shorten(m *planner.Measure, single []*policy.Table, enforced, unique []derived.Unique) error {
 	t, err := statement(m, q.dialect, single, enforced)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -42,7 +43,7 @@ func (w *writer) source() (from, bound string) {
 }
 
 // enforced are the keys of the writer's table of which one row each is taken, of those that a unit has.
-func (w *writer) enforced() (list []planner.Unique) {
+func (w *writer) enforced() (list []derived.Unique) {
 	for _, u := range w.unique {
 		if u.Table == w.table {
 			list = append(list, u)
@@ -53,7 +54,7 @@ func (w *writer) enforced() (list []planner.Unique) {
 
 // oneOfKey numbers the rows of a unit that share a key, by the equality with which rows are joined, in the order of all its
 // rows. Rows with NULL in it share none.
-func (w *writer) oneOfKey(u planner.Unique) string {
+func (w *writer) oneOfKey(u derived.Unique) string {
 	by, nulls := []string{"b.u"}, []string{}
 	if w.table.NullEach { // rows that name no unit are units of their own, and must not move each other
 		nulls = append(nulls, "b.u IS NULL")

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -60,7 +61,7 @@ func stepReleaseOf(t *testing.T, text, accountant, schema string) *planner.Measu
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, refusal := planner.Parse("SELECT count(*) FROM hires WHERE hired >= DATE '2024-01-02'")
+	statements, refusal := parse.Parse("SELECT count(*) FROM hires WHERE hired >= DATE '2024-01-02'")
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -127,7 +128,7 @@ func (w *writer) tallied(m *planner.Measure) string {
 }
 
 // onStored writes a predicate for rows as they are stored.
-func (w *writer) onStored(p planner.Pred) string {
+func (w *writer) onStored(p predicate.Pred) string {
 	w.onRaw = true
 	defer func() { w.onRaw = false }()
 	return w.predicate(p)

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -233,9 +235,9 @@ func otherOrders(t *testing.T) (list []feature) {
 		if i%3 > 0 {
 			table.Dataset.Unit.Type = policy.Int8
 		}
-		m := &planner.Measure{Table: table, Counters: []planner.Pred{nil}}
+		m := &planner.Measure{Table: table, Counters: []predicate.Pred{nil}}
 		if i%3 == 0 {
-			m.Where, m.Counters = randomPred(r, table, 2), []planner.Pred{nil, randomPred(r, table, 1)}
+			m.Where, m.Counters = randomPred(r, table, 2), []predicate.Pred{nil, randomPred(r, table, 1)}
 		}
 		for _, at := range r.Perm(len(grain))[:1+r.IntN(3)] {
 			m.Grain = append(m.Grain, table.Column(grain[at]))
@@ -284,7 +286,7 @@ func randomGroups(r *rand.Rand, m *planner.Measure) (list []planner.Grouping) {
 		}
 		for range size {
 			if some {
-				g.Runs = append(g.Runs, planner.ClassRun{Length: 1, Class: int32(r.IntN(g.Classes+1) - 1)})
+				g.Runs = append(g.Runs, derived.ClassRun{Length: 1, Class: int32(r.IntN(g.Classes+1) - 1)})
 			}
 		}
 		g.Partly = some

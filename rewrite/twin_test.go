@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -152,26 +153,26 @@ func keptRows(table *policy.Table, rows []stored) [][]policy.Value {
 	return kept
 }
 
-func holds(t testing.TB, p planner.Pred, table *policy.Table, row []policy.Value) bool {
+func holds(t testing.TB, p predicate.Pred, table *policy.Table, row []policy.Value) bool {
 	value := func(c *policy.Column) policy.Value { return row[slices.Index(table.Columns, c)] }
 	switch p := p.(type) {
 	case nil:
 		return true
-	case planner.AllOf:
-		return !slices.ContainsFunc(p, func(q planner.Pred) bool { return !holds(t, q, table, row) })
-	case planner.AnyOf:
-		return slices.ContainsFunc(p, func(q planner.Pred) bool { return holds(t, q, table, row) })
-	case planner.InCells:
+	case predicate.AllOf:
+		return !slices.ContainsFunc(p, func(q predicate.Pred) bool { return !holds(t, q, table, row) })
+	case predicate.AnyOf:
+		return slices.ContainsFunc(p, func(q predicate.Pred) bool { return holds(t, q, table, row) })
+	case predicate.InCells:
 		cell := cellOf(t, p.Column, value(p.Column))
 		return slices.ContainsFunc(p.Spans, func(s mechanisms.Span) bool { return s.From <= cell && cell < s.To })
-	case planner.Compare:
+	case predicate.Compare:
 		v := value(p.Column)
 		if v == nil {
 			return false
 		}
 		order := scalarOf(v).Cmp(scalarOf(p.Value))
 		return map[string]bool{"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0, "=": order == 0, "<>": order != 0}[p.Op]
-	case planner.Between:
+	case predicate.Between:
 		a, b := value(p.Left), value(p.Right)
 		if a == nil || b == nil {
 			return false

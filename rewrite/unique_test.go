@@ -6,7 +6,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
 
@@ -65,7 +65,7 @@ func TestUniqueKeysBoundJoins(t *testing.T) {
 	} {
 		all := variants(t, dialect.DuckDB)
 		m := measures(t, all[c.variant], dialect.DuckDB, []string{c.text}, privacy.MicroEpsilon(100_000))[0].measure
-		if relied := planner.UniquesOf(m.Table); m.Table.MaxRowsPerUnit != c.rows || len(relied) != c.relied {
+		if relied := derived.UniquesOf(m.Table); m.Table.MaxRowsPerUnit != c.rows || len(relied) != c.relied {
 			t.Errorf("%s, %s: %d rows a unit, %d keys; must be %d and %d", c.variant, c.text, m.Table.MaxRowsPerUnit, len(relied), c.rows, c.relied)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
@@ -132,7 +133,7 @@ func (d *dashboard) ask(user, statement string) (counts []float64, notices strin
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: data.Defaults.Epsilon, Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
-	statements, refusal := planner.Parse(statement)
+	statements, refusal := parse.Parse(statement)
 	if refusal != nil {
 		d.t.Fatal(refusal)
 	}

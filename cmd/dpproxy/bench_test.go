@@ -18,6 +18,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -151,7 +152,7 @@ func TestBenchFreshLeaf(t *testing.T) {
 // measureSQL is the SQL of the one fresh measure of a statement.
 func measureSQL(t *testing.T, p *policy.Policy, text string, in dialect.Dialect) (string, []any) {
 	t.Helper()
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}

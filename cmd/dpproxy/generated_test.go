@@ -13,6 +13,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -63,7 +64,7 @@ func (g generator) question() string {
 
 // fate is what a question comes to before any row is read: what it costs, or its refusal.
 func fate(sql string, c planner.Context) string {
-	statements, refusal := planner.Parse(sql)
+	statements, refusal := parse.Parse(sql)
 	if refusal == nil && len(statements) == 1 {
 		var plan *planner.Plan
 		if plan, refusal = planner.Build(statements[0], nil, c); refusal == nil {

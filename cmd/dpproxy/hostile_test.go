@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
 // TestT49DeepSQL: 16 shapes at growing sizes are refused with 54000 or 54001 (comments that never end with 42601), or
@@ -114,7 +114,7 @@ var deepShapes = map[string]func(n int) string{
 
 // TestT49SelfTest: the deepest admitted text is parsed, and what would kill the parser is not admitted.
 func TestT49SelfTest(t *testing.T) {
-	if _, refusal := planner.Parse(deepShapes["plus"](28_000)); refusal == nil {
+	if _, refusal := parse.Parse(deepShapes["plus"](28_000)); refusal == nil {
 		t.Error("28,000 additions were admitted")
 	}
 	if err := parserSelfTest(t.Context()); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
@@ -233,7 +234,7 @@ func unwired(ctx context.Context, h *house, answers *pipeline.Answerer, user, st
 	data := p.Datasets[0]
 	s := &pipeline.Session{User: user, Database: data.ID, Policy: p, Dataset: data}
 	s.Settings.Settings = planner.Settings{Epsilon: privacy.MicroEpsilon(epsilon * 1e6), Confidence: data.Defaults.Confidence, SearchPath: []string{"public"}, Zone: time.UTC}
-	statements, refusal := planner.Parse(statement)
+	statements, refusal := parse.Parse(statement)
 	if refusal != nil {
 		return nil, refusal
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -57,7 +57,7 @@ Exits with 0 when every statement is answered within the budget, with 3 when not
 	flags := cmd.Flags()
 	flags.StringArrayVar(&o.users, "user", nil, "whose settings, history and budget to plan with; may be repeated, for a batch that several pay for")
 	flags.StringVar(&o.dataset, "dataset", "", "the dataset; needed where she has budgets in several")
-	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: "+strings.Join(planner.Dialects, " or ")+" (default: the user's setting)")
+	flags.StringVar(&o.dialect, "dialect", "", "the SQL of the files: "+strings.Join(parse.Dialects, " or ")+" (default: the user's setting)")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of the session, such as dp.epsilon=0.05; may be repeated")
 	flags.StringVar(&o.epsilon, "epsilon", "", "what a batch of all statements may cost (default: as much as they cost one by one)")
 	flags.BoolVar(&o.each, "each", false, "price each statement by itself")

@@ -23,6 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -191,7 +193,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 	if err != nil {
 		t.Fatal(err)
 	}
-	statements, refusal := planner.Parse(prefix + q.sql)
+	statements, refusal := parse.Parse(prefix + q.sql)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -207,7 +209,7 @@ func (p *promised) ask(t *testing.T, user int, q question, prefix string) (rows 
 		cost = "nothing"
 	}
 	if err != nil {
-		var told *planner.Refusal
+		var told *refuse.Refusal
 		if refused = err.Error(); errors.As(err, &told) {
 			refused += " " + told.Hint
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
@@ -175,7 +176,7 @@ func (s *recordedHouse) settings(number uint64) planner.Settings {
 // ask has a statement answered, and says how it ended, but for the numbers.
 func (s *recordedHouse) ask(text string, number uint64) string {
 	s.begin(number)
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		return "refused: " + refusal.Message
 	}
@@ -191,7 +192,7 @@ func (s *recordedHouse) ask(text string, number uint64) string {
 
 // claims are what the plan of a statement says of each measure, by its digest.
 func (s *recordedHouse) claims(text string, number uint64) map[ledger.Digest]claim {
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		return nil
 	}

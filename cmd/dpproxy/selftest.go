@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 )
 
 // parserArgument makes this program parse the deepest text that the limits admit and exit.
@@ -18,7 +18,7 @@ func parserChild() {
 	if len(os.Args) != 2 || os.Args[1] != parserArgument {
 		return
 	}
-	if _, refusal := planner.Parse(planner.DeepestAdmitted()); refusal != nil {
+	if _, refusal := parse.Parse(parse.DeepestAdmitted()); refusal != nil {
 		fmt.Fprintln(os.Stderr, refusal.Message)
 		os.Exit(1)
 	}

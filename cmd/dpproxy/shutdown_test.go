@@ -12,7 +12,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/internal/threats"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
@@ -20,7 +20,7 @@ import (
 // deaf is a pipeline whose planning sees no context, no signal and no end: the worst that a fault of ours could do.
 type deaf struct{ undescribed }
 
-func (deaf) Answer(context.Context, *pipeline.Session, planner.Statement, []policy.Value) (pipeline.Result, error) {
+func (deaf) Answer(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, error) {
 	for n := 0; ; n++ {
 		if n < 0 {
 			return pipeline.Result{}, nil

@@ -20,6 +20,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -103,8 +105,8 @@ func inProcess(t *testing.T, path string, pipeline proxy.Pipeline, limits proxy.
 // undescribed is the half of a Pipeline that the simple protocol does not need.
 type undescribed struct{}
 
-func (undescribed) Describe(context.Context, *pipeline.Session, planner.Statement, []policy.Type) (planner.Description, *planner.Refusal) {
-	return planner.Description{}, &planner.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
+func (undescribed) Describe(context.Context, *pipeline.Session, parse.Statement, []policy.Type) (planner.Description, *refuse.Refusal) {
+	return planner.Description{}, &refuse.Refusal{ID: "stand-in", SQLState: "0A000", Message: "a stand-in describes nothing"}
 }
 
 // textResult is an answer whose cells are all text.
@@ -131,7 +133,7 @@ type readThenWrite struct {
 	left int64 // micro-ε
 }
 
-func (r *readThenWrite) Answer(context.Context, *pipeline.Session, planner.Statement, []policy.Value) (pipeline.Result, error) {
+func (r *readThenWrite) Answer(context.Context, *pipeline.Session, parse.Statement, []policy.Value) (pipeline.Result, error) {
 	const cost = 100_000
 	r.mu.Lock()
 	left := r.left
@@ -168,7 +170,7 @@ func newLateCharge(path string) (*lateCharge, error) {
 	return l, err
 }
 
-func (l *lateCharge) Answer(_ context.Context, _ *pipeline.Session, s planner.Statement, _ []policy.Value) (pipeline.Result, error) {
+func (l *lateCharge) Answer(_ context.Context, _ *pipeline.Session, s parse.Statement, _ []policy.Value) (pipeline.Result, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if strings.Contains(s.Text, "dp.charges") {
@@ -205,7 +207,7 @@ func forwarder(t *testing.T, path string) *program {
 	return inProcess(t, path, &forwarding{db: db}, proxy.Limits{})
 }
 
-func (f *forwarding) Answer(ctx context.Context, _ *pipeline.Session, s planner.Statement, _ []policy.Value) (pipeline.Result, error) {
+func (f *forwarding) Answer(ctx context.Context, _ *pipeline.Session, s parse.Statement, _ []policy.Value) (pipeline.Result, error) {
 	rows, err := f.db.QueryContext(ctx, s.Text)
 	if err != nil {
 		return pipeline.Result{}, &pgerror.Failure{SQLState: "58000", Message: err.Error()}

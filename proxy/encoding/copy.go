@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -16,7 +16,7 @@ const copySignature = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x0
 
 // CopyWriter writes rows as CopyData messages.
 type CopyWriter struct {
-	*planner.Copy
+	*parse.Copy
 	encoder *Encoder
 	names   []string
 	forced  []bool // by column: always in quotes
@@ -27,7 +27,7 @@ type CopyWriter struct {
 }
 
 // NewCopyWriter writes the rows of columns as COPY was told to.
-func NewCopyWriter(how *planner.Copy, e *Encoder, columns []sandbox.Column) *CopyWriter {
+func NewCopyWriter(how *parse.Copy, e *Encoder, columns []sandbox.Column) *CopyWriter {
 	w := &CopyWriter{Copy: how, encoder: e, forced: make([]bool, len(columns))}
 	for i, col := range columns {
 		w.names = append(w.names, CString(col.Name))
@@ -57,7 +57,7 @@ func (w *CopyWriter) message() {
 }
 
 func (w *CopyWriter) sealed() (err error) {
-	if w.Format != planner.CopyBinary {
+	if w.Format != parse.CopyBinary {
 		if w.out, err = w.encoder.charset.rewritten(w.out, w.from+5); err != nil {
 			return err
 		}
@@ -71,14 +71,14 @@ func (w *CopyWriter) sealed() (err error) {
 // Begin writes what stands before the rows.
 func (w *CopyWriter) Begin() error {
 	switch {
-	case w.Format == planner.CopyBinary:
+	case w.Format == parse.CopyBinary:
 		w.message()
 		w.out = append(w.out, copySignature...)
 	case w.Header:
 		w.message()
 		for i, name := range w.names {
 			w.part(i)
-			if w.Format == planner.CopyCSV {
+			if w.Format == parse.CopyCSV {
 				w.quoted(name, false)
 			} else {
 				w.escaped(name)
@@ -91,7 +91,7 @@ func (w *CopyWriter) Begin() error {
 
 // End writes what stands behind them: a binary copy tells that no row follows.
 func (w *CopyWriter) End() error {
-	if w.Format != planner.CopyBinary {
+	if w.Format != parse.CopyBinary {
 		return nil
 	}
 	w.message()
@@ -116,7 +116,7 @@ func (w *CopyWriter) Row(rows privacy.Released[sandbox.Rows], i int) error {
 		return ErrMismatch
 	}
 	w.message()
-	if w.Format == planner.CopyBinary {
+	if w.Format == parse.CopyBinary {
 		w.out = binary.BigEndian.AppendUint16(w.out, uint16(len(values)))
 	}
 	for i, v := range values {
@@ -128,7 +128,7 @@ func (w *CopyWriter) Row(rows privacy.Released[sandbox.Rows], i int) error {
 }
 
 func (w *CopyWriter) field(i int, v policy.Value) (err error) {
-	if w.Format == planner.CopyBinary {
+	if w.Format == parse.CopyBinary {
 		at := len(w.out)
 		w.out = binary.BigEndian.AppendUint32(w.out, 0xFFFFFFFF)
 		if v != nil {
@@ -145,7 +145,7 @@ func (w *CopyWriter) field(i int, v policy.Value) (err error) {
 	if w.value, err = w.encoder.text(w.value[:0], w.encoder.types[i], v); err != nil {
 		return err
 	}
-	if w.Format == planner.CopyCSV {
+	if w.Format == parse.CopyCSV {
 		w.quoted(string(w.value), w.forced[i])
 	} else {
 		w.escaped(string(w.value))

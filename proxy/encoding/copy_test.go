@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -13,12 +13,12 @@ import (
 // copied is what COPY writes of a table with these options.
 func copied(t *testing.T, options string) string {
 	t.Helper()
-	statements, refusal := planner.Parse("copy (select 1) to stdout " + options)
+	statements, refusal := parse.Parse("copy (select 1) to stdout " + options)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
-	if statements[0].Kind == planner.KindOther {
-		return "!" + planner.Refuse(statements[0]).SQLState
+	if statements[0].Kind == parse.KindOther {
+		return "!" + parse.Refuse(statements[0]).SQLState
 	}
 	columns := []sandbox.Column{{Name: "a", Type: policy.Text, Typmod: -1}, {Name: `b"x`, Type: policy.Int8, Typmod: -1}}
 	w := NewCopyWriter(statements[0].Copy, NewEncoder(columns, nil, Style{FloatDigits: 1}, nil), columns)

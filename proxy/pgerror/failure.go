@@ -7,7 +7,7 @@ package pgerror
 import (
 	"errors"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 )
 
@@ -41,7 +41,7 @@ const TextInternal = "internal error"
 // Describe turns any error into what the client may see of it. What is neither a refusal nor a failure becomes one
 // constant text, so that no library's error can carry a value to a client.
 func Describe(err error) *Failure {
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	var shown *Failure
 	var end *Fatal
 	var computed *scalar.Error

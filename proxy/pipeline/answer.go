@@ -22,6 +22,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -84,7 +86,7 @@ func (a *Answerer) Workers() *admission.Workers { return a.workers }
 func (a *Answerer) Drain() { a.paid.Wait() }
 
 // answer is the way of one SELECT: plan, render, charge, execute, release, save, read, post-process.
-func (a *Answerer) answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
+func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value, again func(*planner.Plan, purchase, Result)) (Result, error) {
 	p, refusal := a.ready(ctx, s, stmt, params)
 	if refusal != nil {
 		return Result{}, refusal
@@ -195,12 +197,12 @@ func planningLimits(p *policy.Policy) planner.Limits {
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, outer.Query, *planner.Refusal) {
+func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *planner.Refusal) {
+func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
@@ -218,7 +220,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.
 		}
 		if err != nil {
 			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-			return nil, outer.Query{}, planner.RefuseUnrendered()
+			return nil, outer.Query{}, refuse.Unrendered()
 		}
 	}
 	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
@@ -230,7 +232,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
 // engine cannot run is refused for free.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) *planner.Refusal {
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -65,7 +66,7 @@ func repeatable(plan *planner.Plan, bought purchase) bool {
 
 // answerKey is everything that an answer depends on besides the policy and the holdings: who asks, what, with which
 // parameters and settings, over which copies of the public tables. It is empty for parameters of rare types, whose answers are not kept.
-func answerKey(s *Session, stmt planner.Statement, params []policy.Value, copies int64) string {
+func answerKey(s *Session, stmt parse.Statement, params []policy.Value, copies int64) string {
 	b := binary.AppendVarint(make([]byte, 0, 256), copies)
 	text := func(t string) {
 		b = binary.AppendUvarint(b, uint64(len(t)))

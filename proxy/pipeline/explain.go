@@ -13,6 +13,7 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
 )
@@ -58,7 +59,7 @@ type explainedColumn struct {
 }
 
 // explain describes a plan.
-func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *planner.Refusal) {
+func (a *Answerer) explain(ctx context.Context, s *Session, plan *planner.Plan) (explanation, *refuse.Refusal) {
 	queries, above, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return explanation{}, refusal

@@ -8,6 +8,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -18,13 +20,13 @@ import (
 
 // ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
 // for free, also where keys stand in for those to be found.
-func (a *Answerer) ready(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r readied, refusal *planner.Refusal) {
-	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		if r.plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
 			return refusal
 		}
 		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
-			return planner.RefuseInvalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
+			return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
 				"Group by fewer or coarser keys.")
 		}
 		if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
@@ -107,7 +109,7 @@ func specOf(r ledger.Release) mechanisms.Spec {
 }
 
 // explainFinds describes what is found first.
-func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *planner.Refusal {
+func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *refuse.Refusal {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {

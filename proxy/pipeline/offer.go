@@ -7,6 +7,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -36,7 +38,7 @@ type OfferedLeaf struct {
 }
 
 // Offer plans a SELECT, writes its SQL and has the sandbox try the outer query.
-func (e Estimate) Offer(ctx context.Context, s *Session, stmt planner.Statement) (Offer, *planner.Refusal) {
+func (e Estimate) Offer(ctx context.Context, s *Session, stmt parse.Statement) (Offer, *refuse.Refusal) {
 	plan, refusal := planner.Build(stmt, []policy.Value{}, planner.Context{Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Holdings: e.Holdings, Now: e.Now})
 	if refusal != nil {
 		return Offer{}, refusal

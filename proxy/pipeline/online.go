@@ -11,6 +11,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite"
 )
 
@@ -125,7 +126,7 @@ func (a *Answerer) ask(ctx context.Context, s *Session, m *planner.Measure, id i
 		query, err := rewrite.Render(m, a.backend.Dialect())
 		if err != nil {
 			a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-			return nil, planner.RefuseUnrendered()
+			return nil, refuse.Unrendered()
 		}
 		if err := a.admit(ctx, s, []rewrite.Query{query}, "the session was not asked, and what was paid for it stays good"); err != nil {
 			return nil, err
@@ -178,7 +179,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *planner.Measure, 
 	query, err := rewrite.Render(m, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
-		return nil, planner.RefuseUnrendered()
+		return nil, refuse.Unrendered()
 	}
 	receipt, err := a.ledger.Resume(context.WithoutCancel(ctx), s.User, id, mechanisms.RestartStep())
 	if errors.Is(err, ledger.ErrElsewhere) {

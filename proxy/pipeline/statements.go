@@ -8,6 +8,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -22,19 +24,19 @@ func explainColumn(t policy.Type) []planner.OutColumn {
 const jsonType policy.Type = 114
 
 // Describe infers the parameters and columns of a statement. It is free and buys nothing.
-func (a *Answerer) Describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (d planner.Description, refusal *planner.Refusal) {
-	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *planner.Refusal) {
+func (a *Answerer) Describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (d planner.Description, refusal *refuse.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
 		d, refusal = a.describe(ctx, s, stmt, given)
 		return refusal
 	})
 	return d, refusal
 }
 
-func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (a *Answerer) describe(ctx context.Context, s *Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	switch stmt.Kind {
-	case planner.KindShow:
+	case parse.KindShow:
 		return planner.Description{Columns: []planner.OutColumn{{Name: stmt.Name, Type: policy.Text, Typmod: -1}}}, nil
-	case planner.KindExplain:
+	case parse.KindExplain:
 		d, _, refusal := planner.Describe(stmt.Explain.Statement, given, a.planContext(ctx, s))
 		if refusal != nil {
 			return planner.Description{}, refusal
@@ -60,15 +62,15 @@ func (a *Answerer) describe(ctx context.Context, s *Session, stmt planner.Statem
 }
 
 // worked plans or post-processes for a statement; what it may not take is a refusal like the planner's own.
-func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *planner.Refusal) *planner.Refusal {
-	var refusal *planner.Refusal
+func (a *Answerer) worked(ctx context.Context, s *Session, do func(context.Context) *refuse.Refusal) *refuse.Refusal {
+	var refusal *refuse.Refusal
 	err := a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
 		refusal = do(ctx)
 		return nil
 	})
 	if err != nil {
 		f := pgerror.Describe(err)
-		return planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		return refuse.Invalid(f.SQLState, f.Message, f.Hint)
 	}
 	return refusal
 }
@@ -89,7 +91,7 @@ func withBoundColumns(columns []planner.OutColumn) []planner.OutColumn {
 
 // askSandbox has the sandbox name the columns of an outer query whose types only an engine knows. Its leaves stand there
 // without rows.
-func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Statement, d planner.Description, c planner.Context) (planner.Description, *planner.Refusal) {
+func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt parse.Statement, d planner.Description, c planner.Context) (planner.Description, *refuse.Refusal) {
 	plan, refusal := planner.Build(stmt, make([]policy.Value, len(d.Params)), c)
 	if refusal != nil {
 		return planner.Description{}, refusal
@@ -116,7 +118,7 @@ func (a *Answerer) askSandbox(ctx context.Context, s *Session, stmt planner.Stat
 }
 
 // outerColumns are the columns of an outer query, over leaves without rows.
-func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) ([]sandbox.Column, *planner.Refusal) {
+func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) ([]sandbox.Column, *refuse.Refusal) {
 	tables := make([]sandbox.Table, 0, len(plan.Leaves))
 	for _, leaf := range plan.Leaves {
 		tables = append(tables, sandbox.Table{Name: leaf.Name, Rows: privacy.Published(sandbox.Rows{Columns: leafColumns(leaf)})})
@@ -128,13 +130,13 @@ func (a *Answerer) outerColumns(ctx context.Context, s *Session, plan *planner.P
 	})
 	if err != nil {
 		f := pgerror.Describe(err)
-		return nil, planner.RefuseInvalid(f.SQLState, f.Message, f.Hint)
+		return nil, refuse.Invalid(f.SQLState, f.Message, f.Hint)
 	}
 	return columns, nil
 }
 
 // Answer runs a statement.
-func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	if params == nil { // no parameters, rather than parameters that are not known yet
 		params = []policy.Value{}
 	}
@@ -146,18 +148,18 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt planner.Statemen
 		return Result{}, errLedger
 	}
 	switch stmt.Kind {
-	case planner.KindSelect:
+	case parse.KindSelect:
 		return a.answerOrRepeat(ctx, s, stmt, params)
-	case planner.KindExplain:
+	case parse.KindExplain:
 		return a.answerExplain(ctx, s, stmt, params)
-	case planner.KindShow:
+	case parse.KindShow:
 		return a.answerShow(ctx, s, stmt.Name)
 	}
 	return Result{}, errInternal
 }
 
 // answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
-func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	if s.Dataset == nil {
 		return a.answer(ctx, s, stmt, params, func(*planner.Plan, purchase, Result) {})
 	}
@@ -172,7 +174,7 @@ func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt planner.
 	})
 }
 
-func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (r Result, err error) {
+func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r Result, err error) {
 	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) (err error) {
 		r, err = a.explainResult(ctx, s, stmt, params)
 		return err
@@ -180,7 +182,7 @@ func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt planner.S
 	return r, err
 }
 
-func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt planner.Statement, params []policy.Value) (Result, error) {
+func (a *Answerer) explainResult(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	c := a.planContext(ctx, s)
 	c.Alternatives = stmt.Explain.Alternatives
 	plan, refusal := planner.Build(stmt.Explain.Statement, params, c)

@@ -9,6 +9,7 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -142,7 +143,7 @@ func (a *Answerer) askAlarm(ctx context.Context, s *Session, m *planner.Measure,
 	query, err := rewrite.Render(q.Measure, a.backend.Dialect())
 	if err != nil {
 		a.log.Error("measure cannot be rendered", "measure", q.Measure.Name, "error", err)
-		return false, 0, planner.RefuseUnrendered()
+		return false, 0, refuse.Unrendered()
 	}
 	if err := a.admit(ctx, s, []rewrite.Query{query}, "the run was not asked, and what was paid for it stays good"); err != nil {
 		return false, 0, err

@@ -14,6 +14,7 @@ import (
 	"github.com/dpproxy/dpproxy/backend/pgtest"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -121,7 +122,7 @@ func readFile(t *testing.T, name string) []byte {
 // ownColumns are the names and types of an answer's columns, those of the sandbox where the plan does not know them.
 func ownColumns(t *testing.T, p *policy.Policy, schema, statement string) (columns []string, answered bool) {
 	t.Helper()
-	parsed, refusal := planner.Parse(statement)
+	parsed, refusal := parse.Parse(statement)
 	if refusal != nil {
 		return nil, false
 	}

@@ -24,6 +24,7 @@ package outer
 
 import (
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -46,9 +47,9 @@ type Column struct {
 
 // Render regenerates the outer query of a plan: for PostgreSQL nearly as it is, for DuckDB with names, operators, functions and
 // casts mapped so that they mean what they mean in PostgreSQL. What cannot be mapped is refused.
-func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *planner.Refusal) {
+func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusal) {
 	if p.Outer.Tree == nil {
-		return Query{}, planner.RefuseSandbox("this query has no outer query to run")
+		return Query{}, refuse.Sandbox("this query has no outer query to run")
 	}
 	defer func() {
 		if r := recover(); r != nil {
@@ -68,16 +69,16 @@ func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *planner.Refus
 }
 
 // refusing carries a refusal up from the depth of a tree.
-type refusing struct{ refusal *planner.Refusal }
+type refusing struct{ refusal *refuse.Refusal }
 
 // cannot ends the rewriting: the query has a part that the embedded sandbox does not run.
 func cannot(what string) {
-	panic(&refusing{planner.RefuseUnsupported(what)})
+	panic(&refusing{refuse.Unsupported(what)})
 }
 
 // wrong ends the rewriting: PostgreSQL, too, would refuse the query.
 func wrong(state, message string, location int32) {
-	r := planner.RefuseInvalid(state, message, "")
+	r := refuse.Invalid(state, message, "")
 	if location > 0 {
 		r.Position = int(location) + 1
 	}

@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/rewrite/pgcatalog"
 )
 
@@ -21,7 +23,7 @@ import (
 //
 //	SELECT k, d.datname FROM leaf_1, pg_catalog.pg_database AS d
 //	⇒ SELECT k, d.datname FROM leaf_1, "pg_catalog.pg_database" d
-func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
+func forTwin(p *planner.Plan) (Query, *refuse.Refusal) {
 	t := &twin{}
 	for _, r := range p.Outer.Relations {
 		t.reads(r.Schema + "." + r.Name)
@@ -30,7 +32,7 @@ func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
 	t.rewrite(tree)
 	text, err := deparsed(tree)
 	if err != nil {
-		return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+		return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
 	}
 	q := Query{SQL: text, Params: t.params, Relations: t.relations}
 	if w := tree.GetSelectStmt().GetWithClause(); w != nil {
@@ -40,7 +42,7 @@ func forTwin(p *planner.Plan) (Query, *planner.Refusal) {
 		}
 		rest, found := strings.CutPrefix(text, q.With)
 		if !found {
-			return Query{}, planner.RefuseSandbox("this query cannot be written for the sandbox")
+			return Query{}, refuse.Sandbox("this query cannot be written for the sandbox")
 		}
 		q.SQL = rest
 	}
@@ -67,7 +69,7 @@ func deparsed(tree *pg.Node) (string, error) {
 	if err != nil || len(again.Stmts) != 1 {
 		return "", errors.New("outer: a statement that cannot be printed")
 	}
-	if !planner.SameTree(tree, again.Stmts[0].Stmt) {
+	if !ast.SameTree(tree, again.Stmts[0].Stmt) {
 		return "", errors.New("outer: a statement that its printed form does not keep")
 	}
 	return text, nil
@@ -97,12 +99,12 @@ func (t *twin) rewrite(tree *pg.Node) {
 		if name := target.GetName(); name != "" {
 			t.labelled[name] = true
 		} else if target != nil {
-			labels[target], _ = planner.ColumnName(target.GetVal())
+			labels[target], _ = ast.ColumnName(target.GetVal())
 		}
 	})
 	eachNode(tree.ProtoReflect(), t.node)
 	for target, label := range labels {
-		if now, _ := planner.ColumnName(target.GetVal()); now != label {
+		if now, _ := ast.ColumnName(target.GetVal()); now != label {
 			target.Name = label
 		}
 	}

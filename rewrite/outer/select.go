@@ -6,7 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -125,10 +125,10 @@ func (b *binder) targets(list []*pg.Node, sc *scope) []target {
 		}
 		name := item.GetName()
 		if name == "" {
-			name, _ = planner.ColumnName(item.GetVal())
+			name, _ = ast.ColumnName(item.GetVal())
 		}
 		if name == "" {
-			name = planner.Unnamed
+			name = ast.Unnamed
 		}
 		out = append(out, target{name, b.expr(item.GetVal(), sc)})
 	}

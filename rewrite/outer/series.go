@@ -7,7 +7,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -120,7 +120,7 @@ func (b *binder) rangeFunction(r *pg.RangeFunction, sc *scope) item {
 		cannot("ROWS FROM")
 	}
 	parts := r.GetFunctions()[0].GetList().GetItems()
-	name, _ := planner.ColumnName(parts[0])
+	name, _ := ast.ColumnName(parts[0])
 	call := parts[0].GetFuncCall()
 	if columns, ok := setFunctions[name]; ok && call != nil {
 		return b.emptySet(name, columns, r)

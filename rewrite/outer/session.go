@@ -5,7 +5,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -34,7 +34,7 @@ func (b *binder) sqlValue(n *pg.SQLValueFunction) expr {
 	case pg.SQLValueFunctionOp_SVFOP_LOCALTIMESTAMP:
 		return b.castCall(b.now(), of(policy.TimestampT))
 	}
-	cannot(strings.ToUpper(planner.SQLValueName(n.GetOp())))
+	cannot(strings.ToUpper(ast.SQLValueName(n.GetOp())))
 	return expr{}
 }
 

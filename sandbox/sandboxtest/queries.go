@@ -11,6 +11,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/outer"
@@ -44,7 +46,7 @@ func Ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 // Planned takes a statement the whole way of a free query: parsed and planned, rewritten, run.
 func Planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (sandbox.Rows, error) {
 	t.Helper()
-	statements, refusal := planner.Parse(text)
+	statements, refusal := parse.Parse(text)
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}
@@ -81,7 +83,7 @@ func Planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 // StateOf is the SQLSTATE of an error of the planner or of a sandbox.
 func StateOf(err error) string {
 	var fault *scalar.Error
-	var refusal *planner.Refusal
+	var refusal *refuse.Refusal
 	switch {
 	case errors.As(err, &fault):
 		return fault.SQLState

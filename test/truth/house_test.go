@@ -23,6 +23,8 @@ import (
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -48,11 +50,11 @@ type house struct {
 }
 
 // Describe and Answer make a house the Pipeline of its own server: they lead to the Answerer of the ledger in use.
-func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt planner.Statement, given []policy.Type) (planner.Description, *planner.Refusal) {
+func (h *house) Describe(ctx context.Context, s *pipeline.Session, stmt parse.Statement, given []policy.Type) (planner.Description, *refuse.Refusal) {
 	return h.now.Load().Describe(ctx, s, stmt, given)
 }
 
-func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt planner.Statement, params []policy.Value) (pipeline.Result, error) {
+func (h *house) Answer(ctx context.Context, s *pipeline.Session, stmt parse.Statement, params []policy.Value) (pipeline.Result, error) {
 	return h.now.Load().Answer(ctx, s, stmt, params)
 }
 

@@ -1,0 +1,96 @@
+package ast
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// TypeNames are the types that expressions over private columns may be cast to, by the grammar's names for them.
+var TypeNames = map[string]policy.Type{
+	"bool": policy.Bool, "boolean": policy.Bool, "int2": policy.Int2, "smallint": policy.Int2, "int4": policy.Int4, "int": policy.Int4,
+	"integer": policy.Int4, "int8": policy.Int8, "bigint": policy.Int8, "float4": policy.Float4, "real": policy.Float4,
+	"float8": policy.Float8, "numeric": policy.NumericType, "decimal": policy.NumericType, "text": policy.Text,
+	"varchar": policy.Varchar, "date": policy.DateType, "timestamp": policy.TimestampT, "timestamptz": policy.TimestampTZ,
+	"interval": policy.IntervalT, "uuid": policy.UUID,
+}
+
+// ArrayTypes are the oids of arrays, by element.
+var ArrayTypes = map[policy.Type]policy.Type{
+	policy.Bool: 1000, policy.Int2: 1005, policy.Int4: 1007, policy.Int8: 1016, policy.Float4: 1021, policy.Float8: 1022,
+	policy.NumericType: 1231, policy.Text: 1009, policy.Varchar: 1015, policy.DateType: 1182, policy.TimestampT: 1115,
+	policy.TimestampTZ: 1185, policy.IntervalT: 1187, policy.UUID: 2951,
+}
+
+// ScalarType reads the name of a type; array tells whether it is an array of it.
+func ScalarType(t *pg.TypeName) (typ policy.Type, typmod int32, array bool, refusal *refuse.Refusal) {
+	name := TypeName(t)
+	typ, ok := TypeNames[strings.TrimPrefix(name, "pg_catalog.")]
+	if !ok && (name == "pg_catalog.bpchar" || name == "bpchar") {
+		return 0, 0, false, refuse.BlankPadded.At(int(t.Location))
+	}
+	if !ok || t.Setof || t.PctType {
+		return 0, 0, false, refuse.UnknownType.At(int(t.Location), strings.TrimPrefix(name, "pg_catalog."))
+	}
+	return typ, typmodOf(typ, t.Typmods), len(t.ArrayBounds) > 0, nil
+}
+
+// TypeName is the name of a type as it is written, with its schema.
+func TypeName(t *pg.TypeName) string {
+	return strings.Join(Strings(t.Names), ".")
+}
+
+// Strings reads a list of String nodes; other nodes are left out.
+func Strings(nodes []*pg.Node) []string {
+	out := make([]string, 0, len(nodes))
+	for _, n := range nodes {
+		if s := n.GetString_(); s != nil {
+			out = append(out, s.Sval)
+		}
+	}
+	return out
+}
+
+// typmodOf encodes modifiers as pg_attribute.atttypmod does.
+func typmodOf(t policy.Type, modifiers []*pg.Node) int32 {
+	var m []int32
+	for _, n := range modifiers {
+		if i := n.GetAConst().GetIval(); i != nil {
+			m = append(m, i.Ival)
+		}
+	}
+	if len(m) == 0 {
+		return -1
+	}
+	switch t {
+	case policy.NumericType:
+		scale := int32(0)
+		if len(m) > 1 {
+			scale = m[1] & 0x7ff
+		}
+		return (m[0]<<16 | scale) + 4
+	case policy.Varchar:
+		return m[0] + 4
+	case policy.TimestampT, policy.TimestampTZ:
+		return m[0]
+	}
+	return -1
+}
+
+// intervalUnits are the fields of INTERVAL '…' FIELD, by the grammar's bit masks.
+var intervalUnits = map[int32]string{4: "year", 2: "month", 8: "day", 1024: "hour", 2048: "minute", 4096: "second"}
+
+// IntervalText adds the field of INTERVAL '30' DAY to the text.
+func IntervalText(text string, modifiers []*pg.Node) string {
+	if len(modifiers) == 0 {
+		return text
+	}
+	unit := intervalUnits[modifiers[0].GetAConst().GetIval().GetIval()]
+	if unit == "" || strings.IndexFunc(strings.TrimSpace(text), func(r rune) bool { return r != '-' && r != '+' && r != '.' && (r < '0' || r > '9') }) >= 0 {
+		return text
+	}
+	return text + " " + unit
+}

@@ -1,0 +1,228 @@
+package derived
+
+import (
+	"encoding/binary"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/predicate"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Computed are the rows of From, each with further columns: sums of From's columns times whole numbers (docs/adr/0059).
+//
+//	SELECT count(*) FROM lineitem WHERE l_receiptdate - l_shipdate > 10
+//
+// asks for cells of one column, l_receiptdate - l_shipdate, of which there are 5,116, and not for pairs of days, of which there
+// are 6,543,364. From then on it is a column like others: it has pieces, classes, releases.
+//
+// Claim: a row of Computed is a function of one row of From, which it replaces; each further column is NULL where one of its
+// operands is, and else a value within its domain; no whole number on the way to it is beyond 2^60.
+// Neighbours: a unit's rows of the result are as many as its rows of From, and follow from them alone, so that what a unit
+// moves is bounded as before, by From's rows a unit.
+// Proof: an operand is a normalised value, which is NULL or between the ends of its domain (rewrite/column.go). So the product
+// with a whole number t lies between the products with both ends, and a sum of such between the sums of the lesser and of the
+// greater ones: sumSpan. Partial sums are not larger than the sum of all products' sizes, which is held against 2^60
+// (MaxMagnitude) before there is such a column. Where no operand can be NULL in a row that is counted, no sum is.
+// Exactness: values are added up and not cells, so that operands may have steps of any lengths: the sum's own cells, of the
+// greatest step that all operands' steps are multiples of, only say where releases can be read; what compares inside of one
+// is compared with the value itself (Compare), as it is of a column of the policy.
+type Computed struct {
+	From    *policy.Table
+	Columns []ComputedColumn
+}
+
+// ComputedColumn is the sum of its terms, in the order of their columns' names: of numbers, of days since 1970 for dates, of
+// microseconds for moments.
+type ComputedColumn []ComputedTerm
+
+// ComputedTerm is a column of the input times a whole number that is not 0.
+type ComputedTerm struct {
+	Times  int64
+	Column *policy.Column
+}
+
+func (c *Computed) Inputs() []*policy.Table { return []*policy.Table{c.From} }
+
+// Meaning: see Paired. The columns stand in the order of the statement, and mean the same in any.
+func (c *Computed) Meaning() []byte {
+	b := encodeInputs([]byte("computed"), c)
+	list := slices.Clone(c.Columns)
+	slices.SortFunc(list, func(a, b ComputedColumn) int { return strings.Compare(a.name(), b.name()) })
+	b = binary.AppendUvarint(b, uint64(len(list)))
+	for _, terms := range list {
+		b = binary.AppendUvarint(b, uint64(len(terms)))
+		for _, t := range terms {
+			b = predicate.EncodeText(binary.AppendVarint(b, t.Times), t.Column.Name)
+		}
+	}
+	return b
+}
+
+// name is how the column is shown: lineitem.l_receiptdate - lineitem.l_shipdate, 1000 * people.age - people.income.
+func (c ComputedColumn) name() string {
+	var b strings.Builder
+	for _, above := range []bool{true, false} {
+		for _, t := range c {
+			if t.Times > 0 != above {
+				continue
+			}
+			switch {
+			case b.Len() > 0 && above:
+				b.WriteString(" + ")
+			case b.Len() > 0:
+				b.WriteString(" - ")
+			case !above:
+				b.WriteString("-")
+			}
+			if times := max(t.Times, -t.Times); times != 1 {
+				b.WriteString(strconv.FormatInt(times, 10) + " * ")
+			}
+			if in := t.Column.Table; in != nil && in.Derived == nil { // as derived tables name what they take over
+				b.WriteString(in.Name + ".")
+			}
+			b.WriteString(t.Column.Name)
+		}
+	}
+	return b.String()
+}
+
+// Decimal tells a sum of which some column is a numeric: it is one. Others are whole numbers.
+func (c ComputedColumn) Decimal() bool {
+	return slices.ContainsFunc(c, func(t ComputedTerm) bool { return t.Column.Type == policy.NumericType })
+}
+
+// scale is how many digits after the point the values have; −1: as many as they are stored with.
+func (c ComputedColumn) scale() int32 {
+	scale := int32(0)
+	for _, t := range c {
+		if d := t.Column.Domain; d.Type == policy.NumericType {
+			if d.Scale < 0 {
+				return -1
+			}
+			scale = max(scale, d.Scale)
+		}
+	}
+	return scale
+}
+
+// domain is what the sum may be; nil: it may be too much. Its least cell begins at a multiple of its step.
+func (c ComputedColumn) domain() *policy.Domain {
+	digits := int32(0)
+	for _, t := range c {
+		digits = max(digits, DomainDigits(t.Column.Domain))
+	}
+	low, high, size, step := new(big.Int), new(big.Int), new(big.Int), new(big.Int)
+	nulls, single := policy.NullExclude, true
+	for _, t := range c {
+		d := t.Column.Domain
+		least, ok := UnitsOf(d.Min, digits)
+		most, also := UnitsOf(d.Max, digits)
+		if !ok || !also {
+			return nil
+		}
+		times := big.NewInt(t.Times)
+		from, to := SpanOf(least, most, times, times)
+		low.Add(low, from)
+		high.Add(high, to)
+		size.Add(size, MaxAbs(from, to))
+		own := new(big.Int).Mul(big.NewInt(d.Step.Whole), Tens(digits))
+		if d.Type == policy.NumericType {
+			own = d.Step.Decimal.At(digits)
+		}
+		step.GCD(nil, nil, step, own.Mul(own, times).Abs(own))
+		single = single && d.Single()
+		if d.Null >= 0 {
+			nulls = policy.NullCell
+		}
+	}
+	if size.Cmp(big.NewInt(MaxMagnitude)) > 0 {
+		return nil
+	}
+	if single || step.Sign() == 0 {
+		step.SetInt64(1)
+	}
+	room := big.NewInt(policy.MaxDomain - 3)
+	for width := new(big.Int).Sub(high, low); new(big.Int).Quo(width, step).Cmp(room) >= 0; {
+		step.Mul(step, big.NewInt(10))
+	}
+	low.Sub(low, new(big.Int).Mod(low, step))
+	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
+	var domain *policy.Domain
+	var err error
+	if c.Decimal() {
+		units, typmod := func(n *big.Int) policy.Numeric { return policy.Numeric{Coefficient: n, Scale: digits} }, int32(-1)
+		if c.scale() >= 0 {
+			typmod = int32((38<<16)|int(digits)) + 4
+		}
+		domain, err = policy.Steps(policy.NumericType, typmod, units(low), units(high), policy.Step{Decimal: units(step)}, rules)
+	} else {
+		domain, err = policy.Steps(policy.Int8, -1, low.Int64(), high.Int64(), policy.Step{Whole: step.Int64()}, rules)
+	}
+	if err != nil {
+		return nil
+	}
+	return domain
+}
+
+// NewComputed makes the table of a Computed: the columns and keys of From, then the sums. It is nil where one is too large.
+func NewComputed(c *Computed) *policy.Table {
+	t := newDerived(c, c.From.MaxRowsPerUnit)
+	t.Name = c.From.Name
+	addAll(t, c.From)
+	for _, terms := range c.Columns {
+		domain := terms.domain()
+		if domain == nil {
+			return nil
+		}
+		nulls := policy.NullExclude
+		if domain.Null >= 0 {
+			nulls = policy.NullCell
+		}
+		t.Columns = append(t.Columns, &policy.Column{Table: t, Name: terms.name(), Type: domain.Type, Typmod: -1, Domain: domain, Nulls: nulls, Outside: policy.OutsideExclude})
+	}
+	return t
+}
+
+// ComputedIn finds the column that a sum of t's columns is already.
+func ComputedIn(t *policy.Table, terms ComputedColumn) int {
+	for from := t; from != nil; {
+		switch d := from.Derived.(type) {
+		case *Computed:
+			for i, have := range d.Columns {
+				if slices.EqualFunc(have, terms, func(a, b ComputedTerm) bool {
+					return a.Times == b.Times && slices.Index(d.From.Columns, a.Column) == slices.Index(t.Columns, b.Column)
+				}) {
+					return len(d.From.Columns) + i
+				}
+			}
+			from = d.From
+		case *Marked:
+			from = d.From
+		case *Matched:
+			from = d.From
+		default:
+			from = nil
+		}
+	}
+	return -1
+}
+
+// OperandsOf are the columns of inputs that a computed column is made of; none of any other.
+func OperandsOf(c *policy.Column) (list []*policy.Column) {
+	if c.Table == nil {
+		return nil
+	}
+	d, ok := c.Table.Derived.(*Computed)
+	if !ok {
+		return nil
+	}
+	if at := slices.Index(c.Table.Columns, c) - len(d.From.Columns); at >= 0 {
+		for _, t := range d.Columns[at] {
+			list = append(list, t.Column)
+		}
+	}
+	return list
+}

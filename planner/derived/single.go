@@ -1,0 +1,179 @@
+package derived
+
+import (
+	"slices"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// How many pairs a join leaves of one unit (docs/adr/0058). For
+//
+//	SELECT count(*) FROM payment p JOIN rental r ON r.rental_id = p.rental_id
+//
+// where a unit has at most 50 rows of each, there are at most 50 · 50 pairs; but at most 50 if no two of a unit's rentals have
+// the same rental_id.
+//
+// Claim. A unit has at most rows() pairs, or rows of the left side and its partners.
+// Proof. Pairs are of one unit: the SQL equates the units themselves, whatever keys are equal besides. Let a unit have l rows
+// on the left and r on the right, so that l ≤ L and r ≤ R, the inputs' bounds. Each row of one side is in as many pairs as it
+// has partners: l·r are always enough. If the right side is single in the keys that are equated, a row of the left fixes
+// their values, so it has at most one partner: at most l pairs, and in an outer join one row for each of the l, with its
+// partner or without. If the left side is single there are at most r pairs, and in an outer join up to l rows without one
+// besides. All rows of a side can be in as many.
+//
+// Claim. single says that of the rows of a unit in t whose keys are all not NULL no two have the same values in all of them:
+// the join equates them all, so that other rows find no partner.
+// Proof, by the derivation of t. A table of the policy: at most one row a unit; a key through which units are found, for which
+// every query over the measure's tables needs a constraint (rewrite.Required); or one that the policy declares unique, whose
+// proof is a constraint read in the leaf's own snapshot, or else the SQL itself, which takes one row of those of a unit that
+// share it (rewrite/source.go): what is declared is relied upon by nobody. Marked and Computed: their rows are their input's. PerUnit: one row
+// a unit and combination of what it is grouped by, if that are keys that are given alone. Paired: the keys of one side fix its
+// row, and with it the values that the other side must have in the keys that are equated, and if these fix the other side's
+// row too the pair is fixed. In an outer join a left row is there without a partner only where it has none, and a right side's
+// key that is not NULL is of a pair.
+//
+// Theorem. The sensitivities that are computed from MaxRowsPerUnit hold for joins, inner and left, and for joins of joins.
+
+// rows bounds the pairs of one unit, and says what that relies on.
+func (p *Paired) rows() (int64, []Unique) {
+	left, right := p.Left.MaxRowsPerUnit, p.Right.MaxRowsPerUnit
+	rows, relied := left*right, []Unique(nil)
+	base := slices.Concat(p.Left.Base(), p.Right.Base())
+	fewer := func(bound int64, given []Unique, single bool) {
+		if single && bound < rows {
+			rows, relied = bound, given
+		}
+	}
+	var lefts, rights []*policy.Column
+	for _, e := range p.On {
+		lefts, rights = append(lefts, e.Left), append(rights, e.Right)
+	}
+	given, single := singleIn(p.Right, rights, base)
+	fewer(left, given, single)
+	if given, single = singleIn(p.Left, lefts, base); p.Outer {
+		fewer(left+right, given, single) // rows of the left without a partner stay
+	} else {
+		fewer(right, given, single)
+	}
+	return rows, distinctUniques(relied)
+}
+
+// singleIn tells whether no two rows of a unit in t share the values of keys, and what that relies on; base are the policy's
+// tables below the measure.
+func singleIn(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {
+	if t.MaxRowsPerUnit == 1 {
+		return nil, true
+	}
+	switch d := t.Derived.(type) {
+	case nil:
+		return declaredSingle(t, keys, base)
+	case *Marked:
+		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
+	case *Computed:
+		return singleIn(d.From, inputsOf(t, keys, func(at int) *policy.Column { return d.From.Keys[at] }), base)
+	case *PerUnit:
+		of := inputsOf(t, keys, func(at int) *policy.Column { return t.Keys[at] })
+		alone := len(d.Keys) == 0 && !slices.ContainsFunc(d.JoinKeys, func(k *policy.Column) bool { return !slices.Contains(of, KeyOf(t, d, k)) })
+		return nil, alone
+	case *Paired:
+		return d.single(t, keys, base)
+	}
+	return nil, false
+}
+
+// inputsOf are the columns of an input that some keys of t are, by their places among t's keys.
+func inputsOf(t *policy.Table, keys []*policy.Column, of func(at int) *policy.Column) (list []*policy.Column) {
+	for _, k := range keys {
+		if at := slices.Index(t.Keys, k); at >= 0 {
+			if c := of(at); c != nil {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
+// declaredSingle is singleIn for a table of the policy. Its unit is equated in any case.
+func declaredSingle(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {
+	for _, k := range keys {
+		if slices.ContainsFunc(base, func(b *policy.Table) bool { return b.Via != nil && b.Via.Table == t && b.Via.Key == k.Source }) {
+			return nil, true
+		}
+	}
+	for _, sources := range t.Unique {
+		u := Unique{Table: t}
+		for _, source := range sources {
+			if at := slices.IndexFunc(keys, func(k *policy.Column) bool { return k.Source == source }); at >= 0 {
+				u.Keys = append(u.Keys, keys[at])
+			} else if source != t.UnitColumn {
+				u.Keys = nil
+				break
+			}
+		}
+		if len(u.Keys) > 0 {
+			return []Unique{u}, true
+		}
+	}
+	return nil, false
+}
+
+// single is singleIn for the table of d.
+func (p *Paired) single(t *policy.Table, keys []*policy.Column, base []*policy.Table) ([]Unique, bool) {
+	for _, right := range []bool{false, true} {
+		own, other := p.Left, p.Right
+		if right {
+			own, other = other, own
+		}
+		ofSide := func(side bool) []*policy.Column {
+			return inputsOf(t, keys, func(at int) *policy.Column {
+				if p.KeyOrigins[at].Right != side {
+					return nil
+				}
+				return p.KeyOrigins[at].Column
+			})
+		}
+		owns, others := ofSide(right), ofSide(!right)
+		if right && len(owns) == 0 { // whose key would tell that it is a pair
+			continue
+		}
+		for _, e := range p.On {
+			if right {
+				others = append(others, e.Left)
+			} else {
+				others = append(others, e.Right)
+			}
+		}
+		given, single := singleIn(own, owns, base)
+		if !single {
+			continue
+		}
+		if more, also := singleIn(other, others, base); also {
+			return append(given[:len(given):len(given)], more...), true
+		}
+	}
+	return nil, false
+}
+
+// distinctUniques leaves out what is there already.
+func distinctUniques(list []Unique) (out []Unique) {
+	for _, u := range list {
+		if !slices.ContainsFunc(out, func(o Unique) bool { return o.Table == u.Table && slices.Equal(o.Keys, u.Keys) }) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// UniquesOf lists what the bounds of a table's rows rely on, each once.
+func UniquesOf(t *policy.Table) []Unique {
+	var list []Unique
+	if t.Derived != nil {
+		for _, in := range t.Derived.Inputs() {
+			list = append(list, UniquesOf(in)...)
+		}
+		if p, ok := t.Derived.(*Paired); ok {
+			list = append(list, p.Unique...)
+		}
+	}
+	return distinctUniques(list)
+}

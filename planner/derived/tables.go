@@ -1,0 +1,236 @@
+package derived
+
+import (
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The name under which analysts know a derived table in messages.
+func derivedName(inputs ...*policy.Table) string {
+	names := make([]string, len(inputs))
+	for i, t := range inputs {
+		names[i] = t.Name
+	}
+	return strings.Join(names, " with ")
+}
+
+// newDerived makes the table of a derivation; its columns are added by the caller.
+func newDerived(d policy.Derivation, rows int64) *policy.Table {
+	from := d.Inputs()[0]
+	return &policy.Table{Dataset: from.Dataset, Name: derivedName(d.Inputs()...), Schema: from.Schema, ExpectedRows: from.ExpectedRows, MaxRowsPerUnit: rows, Derived: d,
+		Static: !slices.ContainsFunc(d.Inputs(), func(t *policy.Table) bool { return !t.Static })}
+}
+
+// MaxRows is the largest bound of rows per unit that a derived table may have.
+const MaxRows = 1 << 20
+
+// NewPaired makes the table of a Paired. It is nil where the bound of rows a unit grows too large.
+func NewPaired(p *Paired) *policy.Table {
+	rows, relied := p.rows()
+	if p.Unique = relied; rows > MaxRows {
+		return nil
+	}
+	t := newDerived(p, rows)
+	for side, in := range p.Inputs() {
+		for _, c := range in.Columns {
+			domain := c.Domain
+			if side == 1 && p.Outer {
+				domain = domain.WithNull()
+			}
+			p.Origins = append(p.Origins, Origin{side == 1, c})
+			addColumn(t, c, in, domain)
+		}
+		for _, k := range in.Keys {
+			p.KeyOrigins = append(p.KeyOrigins, Origin{side == 1, k})
+			addKey(t, k, in)
+		}
+	}
+	if p.Outer {
+		addColumn(t, &policy.Column{Name: "has " + p.Right.Name, Type: policy.Bool, Typmod: -1}, p.Left, truths())
+	}
+	return t
+}
+
+// truths is the domain of a condition that is never NULL.
+func truths() *policy.Domain {
+	d, err := policy.Enumerate(policy.Bool, nil, policy.Rules{Nulls: policy.NullExclude, Outside: policy.OutsideExclude})
+	if err != nil {
+		panic("planner: the domain of a boolean: " + err.Error())
+	}
+	return d
+}
+
+// NewMarked makes the table of a Marked.
+func NewMarked(m *Marked) *policy.Table {
+	t := newDerived(m, m.From.MaxRowsPerUnit)
+	t.Name = m.From.Name
+	addAll(t, m.From)
+	addColumn(t, &policy.Column{Name: "has " + m.Other.Name, Type: policy.Bool, Typmod: -1}, m.From, truths())
+	return t
+}
+
+// NewPerUnit makes the table of a PerUnit. It is nil where an aggregate has more values than a domain may have cells.
+func NewPerUnit(u *PerUnit) *policy.Table {
+	rows := u.From.MaxRowsPerUnit
+	if len(u.Keys)+len(u.JoinKeys) == 0 {
+		rows = 1
+	}
+	t := newDerived(u, rows)
+	t.Name = u.From.Name
+	for _, k := range u.Keys {
+		addColumn(t, k.Column, u.From, k.Column.Domain)
+	}
+	for _, a := range u.Aggregates {
+		c, domain := a.Shown(u.From.MaxRowsPerUnit)
+		if domain == nil {
+			return nil
+		}
+		if c.Type == policy.NumericType && a.Kind == UnitSum {
+			c.Typmod = -1
+		}
+		addColumn(t, c, u.From, domain)
+	}
+	for _, k := range u.From.Keys {
+		if k.Unit || slices.Contains(u.JoinKeys, k) {
+			addKey(t, k, u.From)
+		}
+	}
+	return t
+}
+
+// Shown is the column of an aggregate over at most so many rows, and its domain.
+func (a UnitAggregate) Shown(rows int64) (*policy.Column, *policy.Domain) {
+	if a.Kind == UnitMin || a.Kind == UnitMax {
+		word := map[UnitAggregateKind]string{UnitMin: "min ", UnitMax: "max "}[a.Kind]
+		return &policy.Column{Name: word + a.Column.Name, Type: a.Column.Type, Typmod: a.Column.Typmod}, a.Column.Domain.WithNull()
+	}
+	if a.Kind == UnitSum {
+		return &policy.Column{Name: "sum " + a.Column.Name, Type: sumType(a.Column), Typmod: a.Column.Typmod}, sumDomain(a.Column, rows)
+	}
+	name, least := "count", int64(0)
+	switch {
+	case a.Kind == UnitDistinct:
+		name = "distinct " + a.Column.Name
+	case a.Where == nil:
+		least = 1 // a group has a row
+	}
+	return &policy.Column{Name: name, Type: policy.Int8, Typmod: -1}, steppedDomain(policy.Int8, -1, least, rows, policy.NullExclude)
+}
+
+func sumType(c *policy.Column) policy.Type {
+	if c.Type == policy.NumericType {
+		return c.Type
+	}
+	return policy.Int8
+}
+
+// sumDomain is what the sum of 1 to rows values of a column may be, nil where that is too far.
+func sumDomain(c *policy.Column, rows int64) *policy.Domain {
+	ends := [2]int64{}
+	for i, v := range []policy.Value{c.Domain.Min, c.Domain.Max} {
+		switch v := v.(type) {
+		case int64:
+			ends[i] = v
+		case policy.Numeric:
+			units := v.At(max(c.Domain.Scale, 0))
+			if !units.IsInt64() {
+				return nil
+			}
+			ends[i] = units.Int64()
+		default:
+			return nil
+		}
+		if max(-ends[i], ends[i]) > (1<<50)/rows {
+			return nil
+		}
+	}
+	least, most := min(ends[0]*rows, ends[0]), max(ends[1]*rows, ends[1])
+	if c.Type != policy.NumericType {
+		return steppedDomain(policy.Int8, -1, least, most, policy.NullCell)
+	}
+	return steppedDomain(c.Type, int32((38<<16)|int(c.Domain.Scale))+4, least, most, policy.NullCell)
+}
+
+// steppedDomain is the domain from least to most, in units of 10^−scale, in cells as fine as their number allows.
+func steppedDomain(t policy.Type, typmod int32, least, most int64, nulls policy.NullRule) *policy.Domain {
+	step := int64(1)
+	for (most-least)/step >= int64(policy.MaxCells/2) {
+		step *= 2
+	}
+	rules := policy.Rules{Nulls: nulls, Outside: policy.OutsideExclude}
+	var domain *policy.Domain
+	var err error
+	if t == policy.NumericType {
+		_, scale := policy.NumericTypmod(typmod)
+		units := func(n int64) policy.Numeric { return policy.Numeric{Coefficient: big.NewInt(n), Scale: scale} }
+		domain, err = policy.Steps(t, typmod, units(least), units(most), policy.Step{Decimal: units(step)}, rules)
+	} else {
+		domain, err = policy.Steps(t, typmod, least, most, policy.Step{Whole: step}, rules)
+	}
+	if err != nil {
+		return nil
+	}
+	return domain
+}
+
+func addAll(t, in *policy.Table) {
+	for _, c := range in.Columns {
+		addColumn(t, c, in, c.Domain)
+	}
+	for _, k := range in.Keys {
+		addKey(t, k, in)
+	}
+}
+
+// addColumn gives t a column like c of an input, under a name of its own.
+func addColumn(t *policy.Table, c *policy.Column, in *policy.Table, domain *policy.Domain) {
+	same := *c
+	same.Table, same.Source, same.Domain, same.Name = t, "", domain, ownName(t, c, in)
+	t.Columns = append(t.Columns, &same)
+}
+
+func addKey(t *policy.Table, k *policy.Column, in *policy.Table) {
+	same := *k
+	same.Table, same.Source, same.Name = t, "", ownName(t, k, in)
+	if same.Refers == nil {
+		same.Refers = k
+	}
+	t.Keys = append(t.Keys, &same)
+}
+
+// ownName says which input's column it is, by the name of the table of the policy, and numbers what would be the same.
+func ownName(t *policy.Table, c *policy.Column, in *policy.Table) string {
+	name := c.Name
+	if in.Derived == nil {
+		name = in.Name + "." + name
+	}
+	taken := func(name string) bool {
+		return slices.ContainsFunc(append(t.Columns[:len(t.Columns):len(t.Columns)], t.Keys...), func(c *policy.Column) bool { return c.Name == name })
+	}
+	if !taken(name) {
+		return name
+	}
+	for n := 2; ; n++ {
+		if next := name + " (" + strconv.Itoa(n) + ")"; !taken(next) {
+			return next
+		}
+	}
+}
+
+// KeyOf is the key of the derived table that an input's key became.
+func KeyOf(t *policy.Table, u *PerUnit, k *policy.Column) *policy.Column {
+	at := 0
+	for _, have := range u.From.Keys {
+		if have == k {
+			break
+		}
+		if have.Unit || slices.Contains(u.JoinKeys, have) {
+			at++
+		}
+	}
+	return t.Keys[at]
+}

@@ -1,0 +1,231 @@
+package parse
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// Copy is how COPY … TO STDOUT writes its rows: PostgreSQL 15's options, checked and with their defaults.
+type Copy struct {
+	Format     CopyFormat
+	Delimiter  byte
+	Null       string
+	Header     bool
+	Quote      byte
+	Escape     byte
+	ForceAll   bool     // FORCE_QUOTE *
+	ForceQuote []string // columns whose values are always in quotes
+}
+
+// CopyFormat is a format of COPY.
+type CopyFormat uint8
+
+// The formats of COPY.
+const (
+	CopyText CopyFormat = iota
+	CopyCSV
+	CopyBinary
+)
+
+var copyFormats = map[string]CopyFormat{"text": CopyText, "csv": CopyCSV, "binary": CopyBinary}
+
+// copyTo reads COPY. A table stands for the SELECT of its columns, and is answered or refused as that is.
+func (s *Statement) copyTo(c *pg.CopyStmt) {
+	switch {
+	case c.IsFrom:
+		s.other(copies.At(-1, "FROM"))
+		return
+	case c.IsProgram:
+		s.other(copies.At(-1, "TO PROGRAM"))
+		return
+	case c.Filename != "":
+		s.other(copies.At(-1, "TO a file of the server"))
+		return
+	}
+	options, refusal := copyOptions(c.Options)
+	if refusal != nil {
+		s.other(refusal)
+		return
+	}
+	query, text := c.Query, textInside(s.Text)
+	if query == nil {
+		query, text = rowsOf(c), s.Text
+	}
+	if s.hold(query, text) {
+		s.Kind, s.Copy = KindCopy, options
+	}
+}
+
+// rowsOf is the SELECT that COPY of a table means.
+func rowsOf(c *pg.CopyStmt) *pg.Node {
+	q := &pg.SelectStmt{LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE,
+		FromClause: []*pg.Node{{Node: &pg.Node_RangeVar{RangeVar: c.Relation}}}}
+	add := func(field *pg.Node) {
+		ref := &pg.Node{Node: &pg.Node_ColumnRef{ColumnRef: &pg.ColumnRef{Fields: []*pg.Node{field}, Location: c.Relation.Location}}}
+		q.TargetList = append(q.TargetList, &pg.Node{Node: &pg.Node_ResTarget{ResTarget: &pg.ResTarget{Val: ref, Location: c.Relation.Location}}})
+	}
+	for _, column := range c.Attlist {
+		add(column)
+	}
+	if len(c.Attlist) == 0 {
+		add(&pg.Node{Node: &pg.Node_AStar{AStar: &pg.A_Star{}}})
+	}
+	return ast.Select(q)
+}
+
+// copyGiven are the options as they were given; absent ones are nil.
+type copyGiven struct {
+	format                         CopyFormat
+	delimiter, null, quote, escape *string
+	header, all                    bool
+	headerGiven, forceGiven        bool
+	force                          []string
+	seen                           map[string]bool
+}
+
+func copyOptions(list []*pg.Node) (*Copy, *refuse.Refusal) {
+	given := copyGiven{seen: map[string]bool{}}
+	for _, n := range list {
+		if refusal := given.take(n.GetDefElem()); refusal != nil {
+			return nil, refusal
+		}
+	}
+	if refusal := given.conflicts(); refusal != nil {
+		return nil, refusal
+	}
+	out := &Copy{Format: given.format, Delimiter: '\t', Null: `\N`, Quote: '"', Header: given.header, ForceAll: given.all, ForceQuote: given.force}
+	if given.format == CopyCSV {
+		out.Delimiter, out.Null = ',', ""
+	}
+	if given.null != nil {
+		out.Null = *given.null
+	}
+	for _, o := range []struct {
+		given *string
+		to    *byte
+		name  string
+	}{{given.delimiter, &out.Delimiter, "delimiter"}, {given.quote, &out.Quote, "quote"}, {given.escape, &out.Escape, "escape"}} {
+		if o.given == nil {
+			continue
+		}
+		if len(*o.given) != 1 {
+			return nil, copyOption.At(-1, "COPY "+o.name+" must be a single one-byte character")
+		}
+		*o.to = (*o.given)[0]
+	}
+	if given.escape == nil {
+		out.Escape = out.Quote
+	}
+	return out, out.check()
+}
+
+// take reads one option.
+func (g *copyGiven) take(d *pg.DefElem) *refuse.Refusal {
+	name, at := strings.ToLower(d.GetDefname()), int(d.GetLocation())
+	if g.seen[name] {
+		return copySyntax.At(at, "conflicting or redundant options")
+	}
+	g.seen[name] = true
+	value, constant := settingValue(d.GetArg())
+	if b := d.GetArg().GetBoolean(); b != nil {
+		if value, constant = "off", true; b.Boolval {
+			value = "on"
+		}
+	}
+	switch name {
+	case "format":
+		f, ok := copyFormats[value]
+		if !ok {
+			return copyOption.At(at, `COPY format "`+value+`" not recognized`)
+		}
+		g.format = f
+	case "delimiter":
+		g.delimiter = &value
+	case "null":
+		g.null = &value
+	case "quote":
+		g.quote = &value
+	case "escape":
+		g.escape = &value
+	case "header":
+		g.headerGiven = true
+		return g.takeHeader(d, value, constant, at)
+	case "force_quote":
+		g.forceGiven, g.all = true, d.GetArg().GetAStar() != nil
+		g.force = ast.Strings(d.GetArg().GetList().GetItems())
+		if !g.all && len(g.force) == 0 {
+			return copyOption.At(at, `argument to option "force_quote" must be a list of column names`)
+		}
+	case "encoding":
+		if e := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(value)); e != "utf8" && e != "unicode" && e != "sqlascii" {
+			return copyOption.At(at, "COPY is written in UTF8 alone")
+		}
+	case "freeze", "force_not_null", "force_null", "on_error", "log_verbosity":
+		return copyOption.At(at, "COPY "+name+" is for COPY FROM")
+	default:
+		return copySyntax.At(at, `option "`+name+`" not recognized`)
+	}
+	return nil
+}
+
+func (g *copyGiven) takeHeader(d *pg.DefElem, value string, constant bool, at int) *refuse.Refusal {
+	switch low := strings.ToLower(value); {
+	case d.GetArg() == nil || constant && isOn(low):
+		g.header = true
+	case constant && (low == "off" || low == "false" || low == "0"):
+	case low == "match":
+		return copyOption.At(at, `cannot use "match" with HEADER in COPY TO`)
+	default:
+		return copySyntax.At(at, `header requires a Boolean value or "match"`)
+	}
+	return nil
+}
+
+// conflicts refuses options that the format has no place for.
+func (g *copyGiven) conflicts() *refuse.Refusal {
+	for _, o := range []struct {
+		given bool
+		name  string
+	}{{g.delimiter != nil, "DELIMITER"}, {g.null != nil, "NULL"}, {g.headerGiven && g.header, "HEADER"}} {
+		if g.format == CopyBinary && o.given {
+			return copySyntax.At(-1, "cannot specify "+o.name+" in BINARY mode")
+		}
+	}
+	for _, o := range []struct {
+		given bool
+		name  string
+	}{{g.quote != nil, "quote"}, {g.escape != nil, "escape"}, {g.forceGiven, "force quote"}} {
+		if g.format != CopyCSV && o.given {
+			return copyOption.At(-1, "COPY "+o.name+" available only in CSV mode")
+		}
+	}
+	return nil
+}
+
+// check refuses characters that could not be told apart in what is written.
+func (c *Copy) check() *refuse.Refusal {
+	text := ""
+	switch delimiter := string(rune(c.Delimiter)); {
+	case c.Format == CopyBinary:
+		return nil
+	case strings.ContainsAny(delimiter, "\r\n"):
+		text = "COPY delimiter cannot be newline or carriage return"
+	case strings.ContainsAny(c.Null, "\r\n"):
+		text = "COPY null representation cannot use newline or carriage return"
+	case c.Format == CopyText && strings.ContainsAny(delimiter, `\.abcdefghijklmnopqrstuvwxyz0123456789`):
+		text = `COPY delimiter cannot be "` + delimiter + `"`
+	case c.Format == CopyCSV && c.Delimiter == c.Quote:
+		text = "COPY delimiter and quote must be different"
+	case strings.Contains(c.Null, delimiter):
+		text = "COPY delimiter must not appear in the NULL specification"
+	case c.Format == CopyCSV && strings.IndexByte(c.Null, c.Quote) >= 0:
+		text = "CSV quote character must not appear in the NULL specification"
+	default:
+		return nil
+	}
+	return copyOption.At(-1, text)
+}

@@ -1,0 +1,336 @@
+package parse
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// tokenKind is what the limits need to know of a token.
+type tokenKind uint8
+
+const (
+	tokenEnd tokenKind = iota
+	tokenWord
+	tokenQuoted // "name"
+	tokenLiteral
+	tokenOperator
+	tokenOpen    // ( or [
+	tokenClose   // ) or ]
+	tokenComma   // ,
+	tokenSemi    // ;
+	tokenOther   // . : and whatever else stands alone
+	tokenInvalid // an unterminated string or comment: the grammar will say so
+)
+
+// token is one lexical element: text[from:to].
+type token struct {
+	kind     tokenKind
+	from, to int
+}
+
+// lexer walks PostgreSQL's lexical structure (standard_conforming_strings on). It exists because the grammar's own
+// scanner is C code that must not see text of unbounded size or depth; a test holds the two token counts equal.
+//
+// It reads each byte a bounded number of times: what looks ahead (an operator for its end, a string for its continuation)
+// looks no further than the next token, or keeps what it saw.
+type lexer struct {
+	text  string
+	at    int
+	run   operatorRun
+	block bool // a block comment stands before the last token
+}
+
+// operatorRun is the operator characters that a token begins in: text[:end], and what of them is decided by all of them.
+type operatorRun struct {
+	end     int
+	last    int  // of the characters other than + and −
+	special bool // one of ~ ! @ # % ^ & | ` ?
+}
+
+func (l *lexer) next() token {
+	l.block = false
+	if !l.skip() {
+		from := l.at
+		l.at = len(l.text)
+		return token{tokenInvalid, from, l.at}
+	}
+	from := l.at
+	if from >= len(l.text) {
+		return token{tokenEnd, from, from}
+	}
+	kind := l.scan(l.text[from])
+	return token{kind, from, l.at}
+}
+
+// skip passes white space and comments; false: an unterminated comment.
+func (l *lexer) skip() bool {
+	for l.at < len(l.text) {
+		c := l.text[l.at]
+		switch {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
+			l.at++
+		case c == '-' && l.peek(1) == '-':
+			end := strings.IndexAny(l.text[l.at:], "\n\r")
+			if end < 0 {
+				l.at = len(l.text)
+				return true
+			}
+			l.at += end
+		case c == '/' && l.peek(1) == '*':
+			if !l.comment() {
+				return false
+			}
+		default:
+			return true
+		}
+	}
+	return true
+}
+
+// comment passes a nested block comment.
+func (l *lexer) comment() bool {
+	from, depth := l.at, 0
+	l.block = true
+	for l.at < len(l.text) {
+		switch {
+		case l.text[l.at] == '/' && l.peek(1) == '*':
+			depth++
+			l.at += 2
+		case l.text[l.at] == '*' && l.peek(1) == '/':
+			depth--
+			l.at += 2
+			if depth == 0 {
+				return true
+			}
+		default:
+			l.at++
+		}
+	}
+	l.at = from
+	return false
+}
+
+func (l *lexer) peek(n int) byte {
+	if l.at+n < len(l.text) {
+		return l.text[l.at+n]
+	}
+	return 0
+}
+
+func (l *lexer) scan(c byte) tokenKind {
+	switch {
+	case c == '\'':
+		return l.quoted('\'', false)
+	case c == '"':
+		l.quoted('"', false)
+		return tokenQuoted
+	case c == '$':
+		return l.dollar()
+	case isIdentStart(c):
+		return l.word(c)
+	case isDigit(c) || c == '.' && isDigit(l.peek(1)):
+		return l.number()
+	case c == '(' || c == '[':
+		l.at++
+		return tokenOpen
+	case c == ')' || c == ']':
+		l.at++
+		return tokenClose
+	case c == ',':
+		l.at++
+		return tokenComma
+	case c == ';':
+		l.at++
+		return tokenSemi
+	case c == ':' && l.peek(1) == ':':
+		l.at += 2
+		return tokenOperator
+	case strings.IndexByte(operatorBytes, c) >= 0:
+		return l.operator()
+	case c == ':' && l.peek(1) == '=' || c == '.' && l.peek(1) == '.':
+		l.at += 2
+		return tokenOther
+	}
+	l.at++
+	return tokenOther
+}
+
+// word scans an identifier or keyword, or a string or name with a letter before its quote.
+func (l *lexer) word(c byte) tokenKind {
+	next := l.peek(1)
+	switch {
+	case (c == 'e' || c == 'E') && next == '\'':
+		l.at++
+		return l.quoted('\'', true)
+	case strings.IndexByte("bBxX", c) >= 0 && next == '\'':
+		l.at++
+		return l.bits()
+	case (c == 'u' || c == 'U') && next == '&' && (l.peek(2) == '\'' || l.peek(2) == '"'):
+		l.at += 2
+		if l.quoted(l.text[l.at], false); l.text[l.at-1] == '"' {
+			return tokenQuoted
+		}
+		return tokenLiteral
+	}
+	for l.at < len(l.text) && isIdentPart(l.text[l.at]) {
+		l.at++
+	}
+	return tokenWord
+}
+
+// quoted scans from a quote to its end; a doubled quote stands for itself. Two 'strings' with a line break between them
+// are one constant.
+func (l *lexer) quoted(quote byte, escapes bool) tokenKind {
+	l.at++
+	for l.at < len(l.text) {
+		switch c := l.text[l.at]; {
+		case c == '\\' && escapes:
+			l.at = min(l.at+2, len(l.text))
+		case c != quote:
+			l.at++
+		case l.peek(1) == quote:
+			l.at += 2
+		default:
+			l.at++
+			if quote == '\'' && l.continued() {
+				continue
+			}
+			return tokenLiteral
+		}
+	}
+	return tokenInvalid
+}
+
+// bits scans B'…' or X'…', in which a doubled quote is an end and a new beginning.
+func (l *lexer) bits() tokenKind {
+	l.at++
+	for {
+		end := strings.IndexByte(l.text[l.at:], '\'')
+		if end < 0 {
+			l.at = len(l.text)
+			return tokenInvalid
+		}
+		if l.at += end + 1; !l.continued() {
+			return tokenLiteral
+		}
+	}
+}
+
+// continued tells whether a string goes on after white space with a line break, and passes on to its inside.
+func (l *lexer) continued() bool {
+	at, broken := l.at, false
+	for at < len(l.text) {
+		c := l.text[at]
+		if c == '\n' || c == '\r' {
+			broken = true
+		} else if c == '-' && at+1 < len(l.text) && l.text[at+1] == '-' {
+			end := strings.IndexAny(l.text[at:], "\n\r")
+			if end < 0 {
+				return false
+			}
+			at += end
+			continue
+		} else if c != ' ' && c != '\t' && c != '\f' && c != '\v' {
+			break
+		}
+		at++
+	}
+	if broken && at < len(l.text) && l.text[at] == '\'' {
+		l.at = at + 1
+		return true
+	}
+	return false
+}
+
+// dollar scans $1, $tag$…$tag$ or a lone dollar.
+func (l *lexer) dollar() tokenKind {
+	at := l.at + 1
+	if at < len(l.text) && isDigit(l.text[at]) {
+		for at < len(l.text) && isDigit(l.text[at]) {
+			at++
+		}
+		l.at = at
+		return tokenLiteral
+	}
+	for at < len(l.text) && isIdentPart(l.text[at]) && l.text[at] != '$' && !(at == l.at+1 && isDigit(l.text[at])) {
+		at++
+	}
+	if at >= len(l.text) || l.text[at] != '$' {
+		l.at++
+		return tokenOther
+	}
+	tag := l.text[l.at : at+1]
+	end := strings.Index(l.text[at+1:], tag)
+	if end < 0 {
+		l.at = len(l.text)
+		return tokenInvalid
+	}
+	l.at = at + 1 + end + len(tag)
+	return tokenLiteral
+}
+
+func (l *lexer) number() tokenKind {
+	if l.text[l.at] == '0' && strings.IndexByte("xXoObB", l.peek(1)) >= 0 && l.peek(1) != 0 {
+		l.at += 2
+		for l.at < len(l.text) && (isIdentPart(l.text[l.at]) && l.text[l.at] != '$') {
+			l.at++
+		}
+		return tokenLiteral
+	}
+	l.digits()
+	if l.peek(0) == '.' && l.peek(1) != '.' {
+		l.at++
+		l.digits()
+	}
+	if c := l.peek(0); c == 'e' || c == 'E' {
+		n := 1
+		if s := l.peek(1); s == '+' || s == '-' {
+			n = 2
+		}
+		if isDigit(l.peek(n)) {
+			l.at += n
+			l.digits()
+		}
+	}
+	return tokenLiteral
+}
+
+func (l *lexer) digits() {
+	for l.at < len(l.text) && (isDigit(l.text[l.at]) || l.text[l.at] == '_' && isDigit(l.peek(1))) {
+		l.at++
+	}
+}
+
+const operatorBytes = "+-*/<>=~!@#%^&|`?"
+
+// operator scans the longest operator, as PostgreSQL does: it ends before a comment, and a trailing + or − is given back
+// unless the operator has one of ~ ! @ # % ^ & | ` ?. So 'a * - - 1' written without spaces is three operators in one run.
+func (l *lexer) operator() tokenKind {
+	if l.at >= l.run.end {
+		l.run = operatorRun{end: l.at, last: -1}
+		for ; l.run.end < len(l.text); l.run.end++ {
+			rest := l.text[l.run.end:]
+			if strings.IndexByte(operatorBytes, rest[0]) < 0 || l.run.end > l.at && (strings.HasPrefix(rest, "--") || strings.HasPrefix(rest, "/*")) {
+				break
+			}
+			if rest[0] != '+' && rest[0] != '-' {
+				l.run.last = l.run.end
+			}
+			l.run.special = l.run.special || strings.IndexByte("~!@#%^&|`?", rest[0]) >= 0
+		}
+	}
+	if l.run.special {
+		l.at = l.run.end
+	} else {
+		l.at = max(l.at, l.run.last) + 1
+	}
+	return tokenOperator
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func isIdentStart(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c >= utf8.RuneSelf
+}
+
+func isIdentPart(c byte) bool { return isIdentStart(c) || isDigit(c) || c == '$' }

@@ -1,0 +1,157 @@
+package parse
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+	"github.com/dpproxy/dpproxy/planner/mysql"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// isSessionVerb tells the first words of statements that are read as PostgreSQL's in every dialect: those that settings and transactions
+// need, so that a session can always go back.
+func isSessionVerb(word string) bool {
+	switch word {
+	case "set", "show", "reset", "begin", "start", "commit", "end", "rollback", "abort", "savepoint",
+		"release", "discard", "deallocate", "close", "fetch", "move", "execute", "listen", "unlisten", "notify":
+		return true
+	}
+	return false
+}
+
+// parseMySQL splits and parses a message in MySQL's dialect. Each SELECT becomes a tree of PostgreSQL's grammar, is written
+// as text, and goes the way of every other statement from that text on.
+func parseMySQL(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
+	if len(text) > MaxBytes {
+		return nil, tooLong.At(-1, len(text), MaxBytes)
+	}
+	var out []Statement
+	for _, piece := range mysql.Split(text) {
+		s, refusal := parsePiece(piece.Text, d)
+		if refusal != nil {
+			if refusal.Position > 0 {
+				refusal.Position += piece.From
+			}
+			return nil, refusal.InCharacters(text)
+		}
+		for i := range s {
+			s[i].From = piece.From
+		}
+		out = append(out, s...)
+	}
+	return out, nil
+}
+
+// parsePiece parses one statement in MySQL's dialect.
+func parsePiece(text string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
+	word, at := mysql.First(text)
+	switch {
+	case word == "select" || word == "(":
+		return translate(text, "", text, "", d)
+	case word == "explain":
+		query := mysql.Query(text)
+		if query < 0 {
+			return explainsExecute(text, at)
+		}
+		return translatePart(text, text[at:query], query, len(text), d)
+	case isHolder(word):
+		return parseHolder(text, word, d)
+	case word == "with" || word == "values" || word == "table":
+		return nil, mysqlConstruct.At(at, strings.ToUpper(word)).Hinting("Write sub-queries in FROM, or write the statement for PostgreSQL: RESET dp.dialect.")
+	}
+	statements, refusal := Parse(text)
+	if refusal != nil || len(statements) != 1 || isSessionVerb(word) {
+		return statements, refusal
+	}
+	if k := statements[0].Kind; k != KindOther {
+		return nil, mysqlConstruct.At(at, strings.ToUpper(word))
+	}
+	return statements, nil
+}
+
+// translate makes one statement of a query, between what stands around it in PostgreSQL's SQL.
+func translate(whole, before, query, behind string, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
+	node, refused := mysql.Translate(query, d)
+	if refused != nil {
+		return nil, refusalOf(refused)
+	}
+	made := &pg.ParseResult{Version: ast.GrammarVersion, Stmts: []*pg.RawStmt{{Stmt: node}}}
+	text, err := pg.Deparse(made)
+	if err != nil {
+		return nil, mysqlConstruct.At(-1, "this statement")
+	}
+	if refusal := checkLimits(text); refusal != nil {
+		refusal.Position = 0
+		return nil, refusal
+	}
+	read, err := pg.Parse(text)
+	if err != nil || !sameTrees(made, read) {
+		return nil, mysqlConstruct.At(-1, "this statement: its translation is not read back as it was meant")
+	}
+	statements, refusal := Parse(before + text + behind)
+	if refusal != nil {
+		refusal.Position = 0
+		return nil, refusal
+	}
+	for i := range statements {
+		statements[i].translated(whole)
+	}
+	return statements, nil
+}
+
+// translated marks a statement as a translation: positions in it say nothing to whom wrote another text.
+func (s *Statement) translated(written string) {
+	s.written = written
+	if s.refusal != nil {
+		s.refusal.Position = 0
+	}
+	if s.Explain != nil {
+		s.Explain.Statement.translated(written)
+	}
+	if s.Inner != nil {
+		s.Inner.translated(written)
+	}
+}
+
+// Placed gives a refusal its place in the text that the analyst wrote, and where that was translated, what it was read as.
+func (s *Statement) Placed(r *refuse.Refusal) *refuse.Refusal {
+	if s.written == "" || r == nil {
+		return r.InCharacters(s.source)
+	}
+	r.Position = 0
+	if r.Detail == "" && len(s.Text) <= maxQuoted {
+		r.Detail = "It was read as: " + s.Text
+	}
+	return r
+}
+
+// maxQuoted is the longest translation that an error repeats.
+const maxQuoted = 2000
+
+// Translation is the statement in PostgreSQL's SQL where it was written in another dialect, else empty.
+func (s *Statement) Translation() string {
+	if s.written == "" {
+		return ""
+	}
+	return s.Text
+}
+
+var mysqlReasons = map[mysql.Reason]*refuse.Reason{mysql.Syntax: mysqlSyntax, mysql.Construct: mysqlConstruct, mysql.Collation: mysqlCollation,
+	mysql.Untyped: mysqlUntyped, mysql.Temporal: mysqlTemporal, mysql.Ambiguous: mysqlAmbiguous, mysql.TooDeep: mysqlDeep}
+
+func refusalOf(r *mysql.Refusal) *refuse.Refusal {
+	e := mysqlReasons[r.Reason]
+	out := e.At(r.At, r.What)
+	if r.Hint != "" {
+		out.Hint = r.Hint
+	}
+	return out
+}
+
+// sameTrees tells that two single statements have equal trees.
+func sameTrees(a, b *pg.ParseResult) bool {
+	return len(a.Stmts) == 1 && len(b.Stmts) == 1 && ast.SameTree(a.Stmts[0].Stmt, b.Stmts[0].Stmt)
+}

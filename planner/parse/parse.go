@@ -1,0 +1,307 @@
+// Package parse makes statements of the text of one message. It counts bytes, tokens and depth before the grammar's C code sees
+// the text, splits what is left into statements, and says of each what a session must do with it. Of
+//
+//	BEGIN; DECLARE c CURSOR FOR SELECT count(*) FROM people; FETCH ALL FROM c
+//
+// it makes three: a Begin, a Declare that holds a Select, and a Fetch of as many rows as there are. What only a SELECT can tell,
+// it leaves in its tree, which the planner binds. What never runs here (INSERT, CREATE, …) is a statement with its refusal, so
+// that one among many refuses when its turn comes. A SELECT in MySQL's dialect is written as PostgreSQL's first (package mysql)
+// and goes the same way from there on.
+package parse
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+	"github.com/pganalyze/pg_query_go/v6/parser"
+
+	"github.com/dpproxy/dpproxy/planner/refuse"
+)
+
+// Parse splits and parses the text of one message. Size, token and nesting limits are checked before the grammar's C
+// code sees the text. Positions count characters of the whole text.
+func Parse(text string) ([]Statement, *refuse.Refusal) {
+	blank, refused := admitted(text)
+	if refused != nil {
+		return nil, refused.InCharacters(text)
+	}
+	tree, err := pg.Parse(blank)
+	if err != nil {
+		return nil, syntaxRefusal(err, blank).InCharacters(text)
+	}
+	statements := make([]Statement, 0, len(tree.Stmts))
+	for _, raw := range tree.Stmts {
+		from, to := int(raw.StmtLocation), len(text)
+		if raw.StmtLen > 0 {
+			to = from + int(raw.StmtLen)
+		}
+		s := Statement{Text: strings.TrimSpace(text[from:to]), From: from, source: text, node: raw.Stmt}
+		s.classify()
+		s.refusal = s.Placed(s.refusal)
+		statements = append(statements, s)
+	}
+	return statements, nil
+}
+
+// syntaxRefusal relays the grammar's own message, which quotes the statement alone. Its place, like others, is one of bytes:
+// the grammar counts the characters of a text whose comments are spaces, one for each of their bytes.
+func syntaxRefusal(err error, text string) *refuse.Refusal {
+	var e *parser.Error
+	if !errors.As(err, &e) {
+		return refuse.Syntax.At(-1, "the statement cannot be parsed")
+	}
+	r := refuse.Syntax.At(-1, e.Message)
+	for at := range text {
+		if r.Position++; r.Position == e.Cursorpos {
+			r.Position = at + 1
+			return r
+		}
+	}
+	r.Position = 0
+	if e.Cursorpos > 0 {
+		r.Position = len(text) + 1
+	}
+	return r
+}
+
+// classify sets the kind and the details that a session needs.
+func (s *Statement) classify() {
+	s.Kind = KindOther
+	switch n := s.node.GetNode().(type) {
+	case *pg.Node_SelectStmt:
+		s.Kind = KindSelect
+		s.takeAssignments(n.SelectStmt)
+		s.takeActs(n.SelectStmt)
+	case *pg.Node_ExplainStmt:
+		s.explain(n.ExplainStmt)
+	case *pg.Node_VariableSetStmt:
+		s.set(n.VariableSetStmt)
+	case *pg.Node_VariableShowStmt:
+		s.Kind, s.Name = KindShow, strings.ToLower(n.VariableShowStmt.Name)
+	case *pg.Node_TransactionStmt:
+		s.transaction(n.TransactionStmt)
+	case *pg.Node_DiscardStmt:
+		s.Kind = KindDiscard
+		s.Name = map[pg.DiscardMode]string{pg.DiscardMode_DISCARD_ALL: "all", pg.DiscardMode_DISCARD_PLANS: "plans", pg.DiscardMode_DISCARD_SEQUENCES: "sequences", pg.DiscardMode_DISCARD_TEMP: "temp"}[n.DiscardStmt.Target]
+	case *pg.Node_DeallocateStmt:
+		s.Kind, s.Prepared = KindDeallocate, n.DeallocateStmt.Name
+	case *pg.Node_UnlistenStmt:
+		s.Kind, s.Name = KindNothing, "UNLISTEN"
+	case *pg.Node_ListenStmt:
+		s.Kind, s.Name = KindNothing, "LISTEN"
+	case *pg.Node_NotifyStmt:
+		s.other(notifies.At(-1))
+	case *pg.Node_ClosePortalStmt:
+		s.Kind, s.Name = KindClose, n.ClosePortalStmt.Portalname
+	case *pg.Node_DeclareCursorStmt:
+		s.declare(n.DeclareCursorStmt)
+	case *pg.Node_FetchStmt:
+		s.fetch(n.FetchStmt)
+	case *pg.Node_PrepareStmt:
+		s.prepare(n.PrepareStmt)
+	case *pg.Node_ExecuteStmt:
+		s.execute(n.ExecuteStmt)
+	case *pg.Node_CopyStmt:
+		s.copyTo(n.CopyStmt)
+	default:
+		s.refusal = otherStatement(s.node, s.Text)
+	}
+}
+
+func (s *Statement) explain(e *pg.ExplainStmt) {
+	s.Kind = KindExplain
+	inner := Statement{Text: explainedText(s.Text), source: s.source, node: e.Query}
+	inner.classify()
+	if inner.Kind == KindDeclare {
+		inner = *inner.Inner
+	}
+	if inner.Kind != KindSelect && inner.Kind != KindExecute {
+		s.Kind, s.refusal = KindOther, explained.At(-1)
+		return
+	}
+	s.Explain = &Explain{Statement: inner}
+	for _, o := range e.Options {
+		d := o.GetDefElem()
+		value, _ := settingValue(d.GetArg())
+		switch name := strings.ToLower(d.GetDefname()); name {
+		case "format":
+			if s.Explain.JSON = strings.EqualFold(value, "json"); !s.Explain.JSON && !strings.EqualFold(value, "text") {
+				s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), "FORMAT "+value)
+			}
+		case "analyze":
+			s.Explain.Analyze = isOn(value)
+		case "alternatives":
+			s.Explain.Alternatives = isOn(value)
+		case "sql":
+			s.Explain.NoSQL = !isOn(value)
+		case "verbose", "costs", "settings", "buffers", "wal", "timing", "summary", "generic_plan", "memory", "serialize":
+		default:
+			s.Kind, s.refusal = KindOther, explainArg.At(int(d.Location), name)
+		}
+	}
+}
+
+// explainedText is what stands behind EXPLAIN and its options.
+func explainedText(text string) string {
+	lex := lexer{text: text}
+	lex.next()
+	for depth, first := 0, true; ; first = false {
+		t := lex.next()
+		word := strings.ToLower(text[t.from:t.to])
+		switch {
+		case t.kind == tokenEnd || t.kind == tokenInvalid:
+			return text
+		case t.kind == tokenOpen && first:
+			if after := lex; startsQuery(after.next(), text) {
+				return text[t.from:]
+			}
+			depth++
+		case t.kind == tokenOpen && depth > 0:
+			depth++
+		case t.kind == tokenClose:
+			depth--
+		case depth == 0 && word != "analyze" && word != "analyse" && word != "verbose":
+			return text[t.from:]
+		}
+	}
+}
+
+// startsQuery tells that a token is the first one of a query; an option of EXPLAIN has none of these names.
+func startsQuery(t token, text string) bool {
+	switch strings.ToLower(text[t.from:t.to]) {
+	case "(", "select", "with", "values", "table":
+		return true
+	}
+	return false
+}
+
+func isOn(value string) bool {
+	switch strings.ToLower(value) {
+	case "", "on", "true", "1":
+		return true
+	}
+	return false
+}
+
+func (s *Statement) set(v *pg.VariableSetStmt) {
+	s.Kind, s.Name, s.Local = KindSet, strings.ToLower(v.Name), v.IsLocal
+	switch v.Kind {
+	case pg.VariableSetKind_VAR_RESET:
+		s.Kind = KindReset
+	case pg.VariableSetKind_VAR_RESET_ALL:
+		s.Kind, s.Name = KindReset, "all"
+	case pg.VariableSetKind_VAR_SET_DEFAULT:
+		s.Default = true
+	case pg.VariableSetKind_VAR_SET_MULTI:
+		for _, a := range v.Args {
+			if d := a.GetDefElem(); d != nil {
+				value, _ := settingValue(d.Arg)
+				s.Values = append(s.Values, d.Defname, value)
+			} else if value, ok := settingValue(a); ok {
+				s.Values = append(s.Values, value)
+			}
+		}
+	default:
+		for _, a := range v.Args {
+			value, ok := settingValue(a)
+			if !ok {
+				s.Kind, s.refusal = KindOther, refuse.Construct.At(-1, "this form of SET")
+				return
+			}
+			s.Values = append(s.Values, value)
+		}
+	}
+}
+
+// settingValue is a constant as SET takes it.
+func settingValue(n *pg.Node) (string, bool) {
+	switch v := n.GetNode().(type) {
+	case *pg.Node_AConst:
+		switch c := v.AConst.Val.(type) {
+		case *pg.A_Const_Sval:
+			return c.Sval.Sval, true
+		case *pg.A_Const_Ival:
+			return strconv.FormatInt(int64(c.Ival.GetIval()), 10), true
+		case *pg.A_Const_Fval:
+			return c.Fval.Fval, true
+		case *pg.A_Const_Boolval:
+			if c.Boolval.GetBoolval() {
+				return "on", true
+			}
+			return "off", true
+		}
+		return "", false
+	case *pg.Node_String_:
+		return v.String_.Sval, true
+	case *pg.Node_Integer:
+		return strconv.FormatInt(int64(v.Integer.Ival), 10), true
+	case *pg.Node_TypeCast: // SET TIME ZONE INTERVAL '+01:00' HOUR TO MINUTE
+		return settingValue(v.TypeCast.Arg)
+	}
+	return "", false
+}
+
+func (s *Statement) transaction(t *pg.TransactionStmt) {
+	s.Savepoint, s.Chain = t.SavepointName, t.Chain
+	for _, o := range t.Options {
+		if d := o.GetDefElem(); d != nil {
+			value, _ := settingValue(d.Arg)
+			s.Values = append(s.Values, d.Defname, value)
+		}
+	}
+	switch t.Kind {
+	case pg.TransactionStmtKind_TRANS_STMT_BEGIN, pg.TransactionStmtKind_TRANS_STMT_START:
+		s.Kind = KindBegin
+	case pg.TransactionStmtKind_TRANS_STMT_COMMIT:
+		s.Kind = KindCommit
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK:
+		s.Kind = KindRollback
+	case pg.TransactionStmtKind_TRANS_STMT_SAVEPOINT:
+		s.Kind = KindSavepoint
+	case pg.TransactionStmtKind_TRANS_STMT_RELEASE:
+		s.Kind = KindReleaseSavepoint
+	case pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_TO:
+		s.Kind = KindRollbackTo
+	default:
+		s.refusal = twoPhase.At(-1)
+	}
+}
+
+// otherStatement refuses a statement that never runs here.
+func otherStatement(n *pg.Node, text string) *refuse.Refusal {
+	verb := verbOf(text)
+	switch n.GetNode().(type) {
+	case *pg.Node_InsertStmt, *pg.Node_UpdateStmt, *pg.Node_DeleteStmt, *pg.Node_MergeStmt, *pg.Node_TruncateStmt:
+		return refuse.Writes.At(-1, verb)
+	case *pg.Node_AlterRoleStmt:
+		if setsPassword(n.GetAlterRoleStmt()) {
+			return definitions.At(-1, verb).Hinting("The data owner changes passwords in the policy file: dpproxy user add NAME --policy FILE.")
+		}
+	}
+	switch verb {
+	case "CREATE", "ALTER", "DROP", "GRANT", "REVOKE", "COMMENT", "REINDEX", "VACUUM", "ANALYZE", "CLUSTER", "REFRESH", "IMPORT", "REASSIGN", "SECURITY":
+		return definitions.At(-1, verb)
+	}
+	return otherKind.At(-1, verb)
+}
+
+// setsPassword tells ALTER USER … PASSWORD, which is what psql's \password sends.
+func setsPassword(s *pg.AlterRoleStmt) bool {
+	return slices.ContainsFunc(s.Options, func(o *pg.Node) bool { return o.GetDefElem().GetDefname() == "password" })
+}
+
+// verbOf is the first word of a statement.
+func verbOf(text string) string {
+	lex := lexer{text: text}
+	for {
+		switch t := lex.next(); t.kind {
+		case tokenWord:
+			return strings.ToUpper(text[t.from:t.to])
+		case tokenEnd, tokenInvalid:
+			return "this statement"
+		}
+	}
+}

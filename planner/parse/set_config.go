@@ -1,0 +1,97 @@
+package parse
+
+import (
+	"strings"
+
+	pg "github.com/pganalyze/pg_query_go/v6"
+
+	"github.com/dpproxy/dpproxy/planner/ast"
+)
+
+// Assignment is a call of set_config with constant arguments among the columns of a SELECT that reads no table. It does
+// what SET does, so the session runs it once the SELECT is answered; to the plan it is the value that was given.
+type Assignment struct {
+	Name, Value string // no Name: it is NULL
+	Param       int    // the parameter that holds the value, from 1; 0: Value does
+	Local       bool
+	Reset       bool // the value is NULL
+	Column      int  // of the answer, from 0, that shows the new value
+}
+
+// takeAssignments puts the given values in the place of calls of set_config. Calls anywhere else stay, and are refused.
+func (s *Statement) takeAssignments(q *pg.SelectStmt) {
+	if q.Op != pg.SetOperation_SETOP_NONE || len(q.FromClause)+len(q.ValuesLists)+len(q.GroupClause)+len(q.SortClause)+
+		len(q.DistinctClause)+len(q.LockingClause) > 0 || q.WhereClause != nil || q.HavingClause != nil || q.WithClause != nil ||
+		q.LimitCount != nil || q.LimitOffset != nil || q.IntoClause != nil {
+		return
+	}
+	for column, item := range q.TargetList {
+		target := item.GetResTarget()
+		a, value, ok := assignmentOf(target.GetVal().GetFuncCall())
+		if !ok {
+			continue
+		}
+		a.Column = column
+		s.Assignments = append(s.Assignments, a)
+		if target.Name == "" {
+			target.Name = "set_config"
+		}
+		target.Val = ast.CastByName(value, "text", target.Location)
+	}
+}
+
+// assignmentOf reads set_config(name, value, local), and tells whether it is one whose arguments are constants.
+func assignmentOf(f *pg.FuncCall) (a Assignment, value *pg.Node, ok bool) {
+	if f == nil || len(f.Args) != 3 || f.Over != nil || f.AggFilter != nil || f.AggDistinct || f.AggStar || len(f.AggOrder) > 0 {
+		return a, nil, false
+	}
+	switch names := f.Funcname; {
+	case len(names) == 0 || names[len(names)-1].GetString_().GetSval() != "set_config":
+		return a, nil, false
+	case len(names) > 2 || len(names) == 2 && names[0].GetString_().GetSval() != "pg_catalog":
+		return a, nil, false
+	}
+	local, isConstant := settingValue(f.Args[2])
+	if isNull(f.Args[2]) {
+		local, isConstant = "off", true
+	}
+	if a.Name, ok = textConstant(f.Args[0]); !ok && !isNull(f.Args[0]) || !isConstant {
+		return a, nil, false
+	}
+	switch strings.ToLower(local) {
+	case "on", "true", "t":
+		a.Local = true
+	case "off", "false", "f":
+	default:
+		return a, nil, false
+	}
+	value = f.Args[1]
+	inner := value
+	if c := value.GetTypeCast(); c != nil {
+		inner = c.Arg
+	}
+	if p := inner.GetParamRef(); p != nil && p.Number > 0 {
+		a.Param = int(p.Number)
+		return a, value, true
+	}
+	if isNull(inner) {
+		a.Reset = true
+		return a, value, true
+	}
+	a.Value, ok = textConstant(inner)
+	return a, value, ok
+}
+
+func isNull(n *pg.Node) bool { return n.GetAConst().GetIsnull() }
+
+// textConstant is a string constant, with or without a cast.
+func textConstant(n *pg.Node) (string, bool) {
+	if c := n.GetTypeCast(); c != nil {
+		n = c.Arg
+	}
+	s, ok := n.GetAConst().GetVal().(*pg.A_Const_Sval)
+	if !ok {
+		return "", false
+	}
+	return s.Sval.Sval, true
+}

@@ -1,0 +1,82 @@
+package parse
+
+import (
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/mysql"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// Dialect is the SQL that a text is written in.
+type Dialect uint8
+
+// The dialects. The zero value is PostgreSQL's, as everywhere else.
+const (
+	PostgreSQL Dialect = iota
+	MySQL
+)
+
+// Dialects are the names of the dialects in settings and flags.
+var Dialects = []string{"postgres", "mysql"}
+
+func (d Dialect) String() string { return Dialects[d] }
+
+// ParseDialect reads the name of a dialect.
+func ParseDialect(name string) (Dialect, bool) {
+	for i, known := range Dialects {
+		if strings.EqualFold(name, known) {
+			return Dialect(i), true
+		}
+	}
+	return 0, false
+}
+
+// Piece is one statement of a text, without its semicolon.
+type Piece struct {
+	Text string
+	From int // its byte offset in the text
+}
+
+// Split cuts a text into statements by the dialect's lexical structure, without parsing them. Pieces without a token are
+// left out. What cannot be read is part of the last piece.
+func Split(text string, d Dialect) []Piece {
+	var out []Piece
+	if d == MySQL {
+		for _, p := range mysql.Split(text) {
+			out = append(out, Piece(p))
+		}
+		return out
+	}
+	lex := lexer{text: text}
+	from := -1
+	for {
+		t := lex.next()
+		switch {
+		case t.kind == tokenInvalid || t.kind == tokenEnd:
+			if t.kind == tokenInvalid && from < 0 {
+				from = t.from
+			}
+			if from >= 0 {
+				out = append(out, Piece{strings.TrimSpace(text[from:]), from})
+			}
+			return out
+		case t.kind == tokenSemi:
+			if from >= 0 {
+				out = append(out, Piece{strings.TrimSpace(text[from:t.from]), from})
+			}
+			from = -1
+		case from < 0:
+			from = t.from
+		}
+	}
+}
+
+// ParseAs splits and parses the text of one message in a dialect. Names in MySQL's are looked up in the dataset, which may
+// be nil.
+func ParseAs(text string, dialect Dialect, d *policy.Dataset) ([]Statement, *refuse.Refusal) {
+	if dialect == MySQL {
+		return parseMySQL(text, d)
+	}
+	return Parse(text)
+}

@@ -1,0 +1,262 @@
+package predicate
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/policy"
+)
+
+// The algebra of predicates. A nil Pred holds everywhere. Results are canonical: flat, sorted, one InCells a column in
+// each AllOf and AnyOf, no part twice; so questions that mean the same have the same digest however they are written.
+
+// Cells is InCells, or nil and Never at its ends: a normalised value is always in exactly one cell.
+func Cells(c *policy.Column, spans []mechanisms.Span) Pred {
+	switch {
+	case len(spans) == 0:
+		return Never{}
+	case len(spans) == 1 && spans[0].From == 0 && spans[0].To == c.Domain.Size():
+		return nil
+	}
+	return InCells{Column: c, Spans: spans}
+}
+
+// All is the conjunction.
+func All(parts ...Pred) Pred {
+	flat := make([]Pred, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case nil:
+		case Never:
+			return Never{}
+		case AllOf:
+			flat = append(flat, p...)
+		default:
+			flat = append(flat, p)
+		}
+	}
+	flat = compareWithin(mergeCells(flat, Intersect), true)
+	for _, p := range flat {
+		if _, never := p.(Never); never {
+			return Never{}
+		}
+	}
+	if flat = canonicalParts(flat); len(flat) <= 1 {
+		return single(flat)
+	}
+	return AllOf(flat)
+}
+
+// Any is the disjunction; without parts it holds nowhere.
+func Any(parts ...Pred) Pred {
+	flat := make([]Pred, 0, len(parts))
+	for _, p := range parts {
+		switch p := p.(type) {
+		case nil:
+			return nil
+		case Never:
+		case AnyOf:
+			flat = append(flat, p...)
+		default:
+			flat = append(flat, p)
+		}
+	}
+	flat = mergeCells(flat, Unite)
+	if slices.Contains(flat, nil) {
+		return nil
+	}
+	flat = slices.DeleteFunc(compareWithin(flat, false), func(p Pred) bool { _, never := p.(Never); return never })
+	if slices.Contains(flat, nil) {
+		return nil
+	}
+	if len(flat) == 0 {
+		return Never{}
+	}
+	if flat = canonicalParts(flat); len(flat) == 1 {
+		return flat[0]
+	}
+	return AnyOf(flat)
+}
+
+func single(parts []Pred) Pred {
+	if len(parts) == 0 {
+		return nil
+	}
+	return parts[0]
+}
+
+// mergeCells joins the InCells of each column.
+func mergeCells(parts []Pred, join func(a, b []mechanisms.Span) []mechanisms.Span) []Pred {
+	out := make([]Pred, 0, len(parts))
+	at := map[*policy.Column]int{}
+	for _, p := range parts {
+		in, ok := p.(InCells)
+		if !ok {
+			out = append(out, p)
+			continue
+		}
+		i, seen := at[in.Column]
+		if !seen {
+			at[in.Column] = len(out)
+			out = append(out, p)
+			continue
+		}
+		if have, ok := out[i].(InCells); ok {
+			out[i] = Cells(in.Column, join(have.Spans, in.Spans))
+		} else if out[i] == nil {
+			out[i] = Cells(in.Column, join([]mechanisms.Span{{From: 0, To: in.Column.Domain.Size()}}, in.Spans))
+		} else {
+			out[i] = Cells(in.Column, join(nil, in.Spans))
+		}
+	}
+	return out
+}
+
+// canonicalParts sorts the parts and leaves out nil ones and repetitions.
+func canonicalParts(parts []Pred) []Pred {
+	keyed := make([]struct {
+		key string
+		p   Pred
+	}, 0, len(parts))
+	for _, p := range parts {
+		if p != nil {
+			keyed = append(keyed, struct {
+				key string
+				p   Pred
+			}{string(Encode(nil, p)), p})
+		}
+	}
+	if len(keyed) > 1 {
+		slices.SortFunc(keyed, func(a, b struct {
+			key string
+			p   Pred
+		}) int {
+			return strings.Compare(a.key, b.key)
+		})
+	}
+	out := make([]Pred, 0, len(keyed))
+	for i, k := range keyed {
+		if i == 0 || keyed[i-1].key != k.key {
+			out = append(out, k.p)
+		}
+	}
+	return out
+}
+
+// Not holds exactly where p does not.
+func Not(p Pred) Pred {
+	switch p := p.(type) {
+	case nil:
+		return Never{}
+	case AllOf:
+		parts := make([]Pred, len(p))
+		for i, q := range p {
+			parts[i] = Not(q)
+		}
+		return Any(parts...)
+	case AnyOf:
+		parts := make([]Pred, len(p))
+		for i, q := range p {
+			if c, ok := q.(Compare); ok && hasNull(p, c.Column) { // which its complement has not
+				c.Op = Opposite[c.Op]
+				parts[i] = c
+				continue
+			}
+			parts[i] = Not(q)
+		}
+		return All(parts...)
+	case InCells:
+		return Cells(p.Column, Outside(p.Spans, p.Column.Domain.Size()))
+	case Compare:
+		p.Op = Opposite[p.Op]
+		if null := p.Column.Domain.Null; null >= 0 {
+			return Any(p, InCells{p.Column, []mechanisms.Span{{From: null, To: null + 1}}})
+		}
+		return p
+	case Between:
+		p.Op = Opposite[p.Op]
+		parts := []Pred{p}
+		for _, c := range []*policy.Column{p.Left, p.Right} {
+			if null := c.Domain.Null; null >= 0 {
+				parts = append(parts, InCells{c, []mechanisms.Span{{From: null, To: null + 1}}})
+			}
+		}
+		return Any(parts...)
+	}
+	return nil // of Never
+}
+
+// hasNull tells whether one of some predicates holds where a column is NULL.
+func hasNull(parts []Pred, c *policy.Column) bool {
+	return slices.ContainsFunc(parts, func(p Pred) bool {
+		in, ok := p.(InCells)
+		return ok && in.Column == c && c.Domain.Null >= 0 && Contains(in.Spans, c.Domain.Null)
+	})
+}
+
+// Opposite is the operator that holds where the other does not, Mirrored the one with its operands exchanged.
+var (
+	Opposite = map[string]string{"<": ">=", "<=": ">", ">": "<=", ">=": "<", "=": "<>", "<>": "="}
+	Mirrored = map[string]string{"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "<>": "<>"}
+)
+
+// Columns adds the columns that p reads; onGrid is false when p compares inside a step.
+func Columns(p Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+	switch p := p.(type) {
+	case AllOf:
+		return columnsOfAll(p, into)
+	case AnyOf:
+		return columnsOfAll(p, into)
+	case InCells:
+		return WithColumn(into, p.Column), true
+	case Compare:
+		return WithColumn(into, p.Column), false
+	case Between:
+		return WithColumn(WithColumn(into, p.Left), p.Right), false
+	}
+	return into, true
+}
+
+func columnsOfAll(parts []Pred, into []*policy.Column) (columns []*policy.Column, onGrid bool) {
+	onGrid = true
+	for _, q := range parts {
+		var ok bool
+		into, ok = Columns(q, into)
+		onGrid = onGrid && ok
+	}
+	return into, onGrid
+}
+
+// WithColumn is the list with a column, once.
+func WithColumn(list []*policy.Column, c *policy.Column) []*policy.Column {
+	if slices.Contains(list, c) {
+		return list
+	}
+	return append(list, c)
+}
+
+// Satisfied evaluates an on-grid predicate on the cells of its columns.
+func Satisfied(p Pred, cell func(*policy.Column) int) bool {
+	switch p := p.(type) {
+	case nil:
+		return true
+	case AllOf:
+		for _, q := range p {
+			if !Satisfied(q, cell) {
+				return false
+			}
+		}
+		return true
+	case AnyOf:
+		for _, q := range p {
+			if Satisfied(q, cell) {
+				return true
+			}
+		}
+		return false
+	case InCells:
+		return Contains(p.Spans, cell(p.Column))
+	}
+	return false
+}

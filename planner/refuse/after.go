@@ -1,0 +1,28 @@
+package refuse
+
+// What is refused once there is a plan, by whoever writes or binds the SQL.
+var (
+	sandboxUnsupported = New("sandbox-unsupported", "DP002", "%s cannot be run by the sandbox", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", "")
+	sandboxQuery       = New("sandbox-query", "DP002", "%s", "The sandbox runs only what it runs exactly as PostgreSQL does: compute this part where the answer arrives. With PostgreSQL as the sandbox (sandbox.url in the policy) more of it runs.", "")
+	invalidOuter       = New("invalid-query", "", "%s", "", "")
+	unrendered         = New("no-database-form", "DP002", "this question has no form that the private database can run", "Ask for fewer keys or filters in one statement.", "")
+)
+
+// AfterPlanning are these reasons, in the order of the catalogue.
+var AfterPlanning = []*Reason{sandboxUnsupported, sandboxQuery, invalidOuter, unrendered}
+
+// Unsupported refuses a part of an outer query that the sandbox does not run; what names it.
+func Unsupported(what string) *Refusal { return sandboxUnsupported.At(-1, what) }
+
+// Sandbox refuses an outer query that cannot be written for the sandbox.
+func Sandbox(message string) *Refusal { return sandboxQuery.At(-1, message) }
+
+// Invalid refuses an outer query that PostgreSQL, too, would refuse, with its own SQLSTATE and words.
+func Invalid(sqlState, message, hint string) *Refusal {
+	r := invalidOuter.At(-1, message)
+	r.SQLState, r.Hint = sqlState, hint
+	return r
+}
+
+// Unrendered refuses a measure whose SQL cannot be written.
+func Unrendered() *Refusal { return unrendered.At(-1) }
