@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -29,45 +30,45 @@ func TestUpdateIsTheFilter(t *testing.T) {
 	cost := func(amount func() int64) privacy.Cost {
 		return privacy.Cost{Epsilon: privacy.MicroEpsilon(amount()), Rho: privacy.PicoRho(amount()), Delta: privacy.AttoDelta(amount())}
 	}
-	before, moves := map[accountKey]account{}, []move{}
+	before, moves := map[store.AccountKey]store.Account{}, []store.Move{}
 	for i := range int64(cases) {
-		a := account{Filter: accounting.Filter{Spent: accounting.Charge{Cost: cost(amount), Converted: privacy.PicoRho(amount())}}}
-		a.ends = []int64{0, 1, now - 1, now, now + 1, math.MaxInt64}[random.IntN(6)]
-		a = a.limited(cost(amount))
-		left := a.rolled(now, now).Left()
+		a := store.Account{Filter: accounting.Filter{Spent: accounting.Charge{Cost: cost(amount), Converted: privacy.PicoRho(amount())}}}
+		a.Ends = []int64{0, 1, now - 1, now, now + 1, math.MaxInt64}[random.IntN(6)]
+		a = a.Limited(cost(amount))
+		left := a.Rolled(now, now).Left()
 		about := cost(func() int64 { return random.Int64N(3) - 1 }) // of what is left, one less to one more
-		m := move{key: accountKey{1 << 40, scopeLife, "h"}, fresh: &a, ends: 2 * now}
-		m.key.ds += i
-		m.charge = accounting.Charge{Cost: cost(amount), Converted: privacy.PicoRho(amount())}
+		m := store.Move{Key: store.AccountKey{DS: 1 << 40, Scope: store.ScopeLife, Holder: "h"}, Fresh: &a, Ends: 2 * now}
+		m.Key.DS += i
+		m.Charge = accounting.Charge{Cost: cost(amount), Converted: privacy.PicoRho(amount())}
 		if random.IntN(2) == 0 {
-			m.charge.Cost = near(left, about)
+			m.Charge.Cost = near(left, about)
 		}
 		if random.IntN(2) == 0 { // as costs are: in one unit, and sometimes a δ
-			m.charge.Cost.Rho = privacy.Rho{}
+			m.Charge.Cost.Rho = privacy.Rho{}
 		}
 		if random.IntN(2) == 0 {
-			m.charge.Cost.Delta = privacy.Delta{}
+			m.Charge.Cost.Delta = privacy.Delta{}
 		}
-		before[m.key] = a
+		before[m.Key] = a
 		moves = append(moves, m)
 	}
 	held := 0
 	undone := errors.New("undone")
 	err := f.do(ctx, &job{alone: true, run: func(b *batch) error {
 		for _, m := range moves {
-			want, ok := before[m.key].rolled(now, m.ends).charged(m.charge)
-			refused, err := b.store.charge(now, []move{m})
+			want, ok := before[m.Key].Rolled(now, m.Ends).Charged(m.Charge)
+			refused, err := b.store.Charge(now, []store.Move{m})
 			if err != nil {
 				return err
 			}
 			if (refused < 0) != ok {
-				t.Errorf("%+v of %+v: the update refused: %t, the filter holds it: %t", m.charge, *m.fresh, refused >= 0, ok)
+				t.Errorf("%+v of %+v: the update refused: %t, the filter holds it: %t", m.Charge, *m.Fresh, refused >= 0, ok)
 			}
 			if ok {
-				before[m.key], held = want, held+1
+				before[m.Key], held = want, held+1
 			}
 		}
-		kept, err := b.store.accounts()
+		kept, err := b.store.Accounts()
 		if err != nil {
 			return err
 		}

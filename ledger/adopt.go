@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // Adopt puts a policy in force. What has not changed leaves no row.
@@ -48,13 +50,13 @@ func (a *adoption) adopt(p Terms) error {
 		same = same && a.book.active[ds]
 	}
 	if !same {
-		var e encoder
-		e.digest(p.PolicyDigest)
-		e.i64(int64(len(active)))
+		e := chain.Body()
+		e.Digest(p.PolicyDigest)
+		e.Int(int64(len(active)))
 		for _, ds := range active {
-			e.i64(ds)
+			e.Int(ds)
 		}
-		if err := a.note(rowPolicy, 0, e.b); err != nil {
+		if err := a.note(chain.RowPolicy, 0, e.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -65,7 +67,7 @@ func (a *adoption) adopt(p Terms) error {
 }
 
 // note adds a row and folds it into the draft.
-func (a *adoption) note(kind, ds int64, body []byte) error {
+func (a *adoption) note(kind chain.Kind, ds int64, body []byte) error {
 	r, err := a.add(kind, ds, "", body)
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func (a *adoption) dataset(t DatasetTerms) (int64, error) {
 			return 0, refusal{fmt.Errorf("ledger: %w", err)}
 		}
 	}
-	return ds, a.note(rowTerms, ds, body)
+	return ds, a.note(chain.RowTerms, ds, body)
 }
 
 // identify returns the number of the dataset that t speaks of: its old one, or for a new dataset that of the row to come.
@@ -116,13 +118,13 @@ func (a *adoption) identify(t DatasetTerms) (int64, error) {
 	case used:
 		return ds, nil
 	case t.RenamedFrom == "" || !known && b.charges == 0:
-		return a.last.seq + 1, nil
+		return a.last.Seq + 1, nil
 	case !known:
 		return 0, refusal{errBoundBy("dataset %s is renamed from %s, which the ledger does not know", t.ID, t.RenamedFrom)}
 	case b.sets[old].id != t.RenamedFrom:
 		return 0, refusal{errBoundBy("dataset %s was renamed to %s already", t.RenamedFrom, b.sets[old].id)}
 	}
-	var e encoder
-	e.str(t.ID)
-	return old, a.note(rowRename, old, e.b)
+	e := chain.Body()
+	e.Text(t.ID)
+	return old, a.note(chain.RowRename, old, e.Bytes())
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+
+	"github.com/dpproxy/dpproxy/ledger/postgres"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // Backup writes a copy to path: consistent, compact, verified, flushed, and only then under its name.
@@ -18,7 +21,7 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("ledger: backup: %w", err)
 	}
-	err := f.site.backup(ctx, partial)
+	err := copyTo(ctx, f.site, partial)
 	if err != nil {
 		err = openFailed(err)
 	}
@@ -35,7 +38,7 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 		err = os.Rename(partial, path)
 	}
 	if err == nil {
-		err = syncDirs(osDisk{}, path)
+		err = store.SyncDirs(store.OSDisk{}, path)
 	}
 	if err != nil {
 		os.Remove(partial)
@@ -48,27 +51,27 @@ func (f *keeper) Backup(ctx context.Context, path string) error {
 // it: a file with ".replaced" added, a schema with "_replaced_" and the time. A backup that lacks rows which the witness has seen is refused with ErrRollback, unless
 // opts.AcceptRollback is set; the first Open must then be told the same, and forfeits what is missing.
 func Restore(ctx context.Context, backup, url string, opts Options) error {
-	opts.Disk = osDisk{}
+	opts.Disk = store.OSDisk{}
 	where, err := siteAt(url, opts)
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	if opts.Witness == "" {
-		opts.Witness = where.witness()
+		opts.Witness = where.Witness()
 	}
-	for _, name := range where.locks() {
-		held, err := osDisk{}.Lock(name)
+	for _, name := range where.Locks() {
+		held, err := store.OSDisk{}.Lock(name)
 		if err != nil {
 			return fmt.Errorf("ledger: restore: %w", err)
 		}
 		defer held.Close()
 	}
 	switch to := where.(type) {
-	case *sqliteSite:
-		err = to.restore(ctx, backup, opts)
-	case *postgresSite:
+	case *sqlite.Site:
+		err = to.Restore(backup, func(partial string) error { return restorable(ctx, partial, opts) })
+	case *postgres.Site:
 		if err = restorable(ctx, backup, opts); err == nil {
-			err = to.restore(ctx, backup)
+			err = restoreShared(ctx, backup, to)
 		}
 	}
 	if err != nil {
@@ -77,31 +80,47 @@ func Restore(ctx context.Context, backup, url string, opts Options) error {
 	return nil
 }
 
-// restore puts a copy of a backup in the file's place.
-func (p *sqliteSite) restore(ctx context.Context, backup string, opts Options) error {
-	path, partial := p.path, p.path+".partial"
-	err := copyFile(backup, partial)
-	if err == nil {
-		err = restorable(ctx, partial, opts)
+// copyTo writes a consistent and compact copy of the ledger that lies at a site, an SQLite file: a backup of either kind can
+// be restored into either kind.
+func copyTo(ctx context.Context, where store.Site, path string) error {
+	if file, ok := where.(*sqlite.Site); ok {
+		return file.Backup(ctx, path)
 	}
+	from, err := where.Open(ctx, false)
 	if err != nil {
-		os.Remove(partial)
 		return err
 	}
-	// The old log must be gone before the new file has the name, or SQLite would play it into the wrong file. After a
-	// crash in between there is a ledger without its tail, or none, and the witness says so.
-	for _, suffix := range []string{"-wal", "-shm", ""} {
-		if err := os.Rename(path+suffix, path+suffix+".replaced"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	defer from.Close()
+	if err := from.Snapshot(); err != nil {
+		return err
 	}
-	return errors.Join(syncDirs(osDisk{}, path), os.Rename(partial, path), syncDirs(osDisk{}, path))
+	if fresh, err := from.Empty(); err != nil || fresh {
+		return errors.Join(err, errors.New("there is no ledger yet"))
+	}
+	return sqlite.Write(path, func(to store.Store) error {
+		_, err := store.Copy(ctx, from, to)
+		return err
+	})
+}
+
+// restoreShared puts a verified backup in the place of a ledger that proxies share.
+func restoreShared(ctx context.Context, backup string, to *postgres.Site) error {
+	file, err := sqlite.At(backup, store.OSDisk{})
+	if err != nil {
+		return err
+	}
+	from, err := file.Open(ctx, false)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	return to.Restore(ctx, from)
 }
 
 // restorable verifies the copy and holds it against the witness of the ledger that it is to replace.
 func restorable(ctx context.Context, partial string, opts Options) error {
 	place := opts.Witness
-	seen, _, present, err := readWitness(osDisk{}, place)
+	seen, _, present, err := readWitness(store.OSDisk{}, place)
 	if err == nil && !present {
 		err = fmt.Errorf("%w: %s is missing", ErrWitness, place)
 	}
@@ -117,20 +136,6 @@ func restorable(ctx context.Context, partial string, opts Options) error {
 		return lost
 	}
 	return errBehind(b, seen)
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close())
 }
 
 func flushFile(path string) error {

@@ -85,7 +85,7 @@ func flushes(b *testing.B, long time.Duration) float64 {
 
 // simpleUpdate prepares pgbench's simple-update and returns what runs it with so many clients; nil: there is no pgbench.
 func simpleUpdate(b *testing.B) func(clients int) float64 {
-	s := postgres(b)
+	s := pgServer(b)
 	bins, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
 	if len(bins) == 0 {
 		return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -13,8 +15,8 @@ import (
 // book is the ledger in memory: the fold of all rows of the chain. The same code folds the chain when it is opened or
 // verified and each new row after its commit, so that memory cannot say anything else than the disk.
 type book struct {
-	name    Digest // the ledger's random name
-	last    row    // without its body
+	name    Digest    // the ledger's random name
+	last    chain.Row // without its body
 	policy  Digest
 	ruled   bool             // a policy was adopted
 	active  map[int64]bool   // datasets of the policy in force
@@ -25,7 +27,7 @@ type book struct {
 	lost    privacy.Cost     // Σ of what accepted rollbacks have lost; accounts not yet opened may have paid it
 	lostAll bool             // … or nobody knows how much
 
-	accounts  map[accountKey]account
+	accounts  map[store.AccountKey]store.Account
 	open      map[int64]openCharge // charges whose draw is not saved
 	releases  map[int64]*record
 	byCharge  map[int64]int64
@@ -71,7 +73,7 @@ type (
 		Release
 		ds     int64
 		holder string
-		key    flightKey
+		key    store.Key
 		spec   string
 		noisy  Digest
 		family Digest   // the levels that it was drawn with; zero: it has none
@@ -85,7 +87,7 @@ type (
 func newBook() *book {
 	return &book{
 		active: map[int64]bool{}, ids: map[string]int64{}, sets: map[int64]*dataset{}, bound: map[string]int64{},
-		accounts: map[accountKey]account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
+		accounts: map[store.AccountKey]store.Account{}, open: map[int64]openCharge{}, releases: map[int64]*record{}, byCharge: map[int64]int64{},
 		byMeasure: map[measureKey][]*record{}, paid: map[paidKey]struct{}{}, refined: map[int64]bool{}, held: map[holderKey][]Release{},
 	}
 }
@@ -99,18 +101,18 @@ func (b *book) draft() *book {
 }
 
 // check tells whether r follows the last row, by number, time and hash.
-func (b *book) check(r row) error {
-	if r.seq != b.last.seq+1 || r.at < b.last.at || r.link(b.last.hash) != r.hash {
-		return fmt.Errorf("%w: row %d does not follow from row %d", ErrCorrupt, r.seq, b.last.seq)
+func (b *book) check(r chain.Row) error {
+	if r.Seq != b.last.Seq+1 || r.At < b.last.At || r.Link(b.last.Hash) != r.Hash {
+		return fmt.Errorf("%w: row %d does not follow from row %d", ErrCorrupt, r.Seq, b.last.Seq)
 	}
-	if (r.kind == rowGenesis) != (r.seq == 1) {
-		return fmt.Errorf("%w: row %d is out of place", ErrCorrupt, r.seq)
+	if (r.Kind == chain.RowGenesis) != (r.Seq == 1) {
+		return fmt.Errorf("%w: row %d is out of place", ErrCorrupt, r.Seq)
 	}
 	return nil
 }
 
 // take checks and folds the next row.
-func (b *book) take(r row) error {
+func (b *book) take(r chain.Row) error {
 	if err := b.check(r); err != nil {
 		return err
 	}
@@ -118,115 +120,117 @@ func (b *book) take(r row) error {
 }
 
 // apply folds one row that follows the last one.
-func (b *book) apply(r row) error {
+func (b *book) apply(r chain.Row) error {
 	var err error
-	switch r.kind {
-	case rowGenesis:
-		d := decoder{b: r.body}
-		b.name = d.digest()
-		err = d.end()
-	case rowPolicy:
+	switch r.Kind {
+	case chain.RowGenesis:
+		d := chain.Read(r.Body)
+		b.name = d.Digest()
+		err = d.End()
+	case chain.RowPolicy:
 		err = b.applyPolicy(r)
-	case rowTerms:
+	case chain.RowTerms:
 		err = b.applyTerms(r)
-	case rowRename:
+	case chain.RowRename:
 		err = b.applyRename(r)
-	case rowBind:
+	case chain.RowBind:
 		err = b.applyBind(r)
-	case rowCharge:
+	case chain.RowCharge:
 		err = b.applyCharge(r)
-	case rowSave:
+	case chain.RowSave:
 		err = b.applySave(r)
-	case rowRevoke:
+	case chain.RowRevoke:
 		err = b.applyRevoke(r)
-	case rowForfeit:
+	case chain.RowForfeit:
 		err = b.applyForfeit(r)
-	case rowVouch:
-	case rowStep:
+	case chain.RowVouch:
+		d := chain.Read(r.Body)
+		err = d.End()
+	case chain.RowStep:
 		err = b.applyStep(r)
-	case rowGrow:
+	case chain.RowGrow:
 		err = b.applyGrow(r)
 	default:
-		err = fmt.Errorf("unknown kind %d", r.kind)
+		err = fmt.Errorf("unknown kind %d", r.Kind)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.seq, err)
+		return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
 	}
-	r.body = nil
+	r.Body = nil
 	b.last = r
 	return nil
 }
 
-func (b *book) applyPolicy(r row) error {
-	d := decoder{b: r.body}
-	digest := d.digest()
+func (b *book) applyPolicy(r chain.Row) error {
+	d := chain.Read(r.Body)
+	digest := d.Digest()
 	active := map[int64]bool{}
-	for range d.count() {
-		ds := d.i64()
+	for range d.Count() {
+		ds := d.Int()
 		if b.sets[ds] == nil {
-			return errBody
+			return chain.ErrMalformed
 		}
 		active[ds] = true
 	}
-	if err := d.end(); err != nil {
+	if err := d.End(); err != nil {
 		return err
 	}
 	b.policy, b.ruled, b.active = digest, true, active
 	return nil
 }
 
-func (b *book) applyBind(r row) error {
-	d := decoder{b: r.body}
-	relations := d.relations()
-	if err := d.end(); err != nil {
+func (b *book) applyBind(r chain.Row) error {
+	d := chain.Read(r.Body)
+	relations := readRelations(&d)
+	if err := d.End(); err != nil {
 		return err
 	}
 	for _, relation := range relations {
-		if ds, ok := b.bound[relation]; ok && ds != r.ds {
+		if ds, ok := b.bound[relation]; ok && ds != r.DS {
 			return ErrBound
 		}
-		b.bound[relation] = r.ds
+		b.bound[relation] = r.DS
 	}
 	return nil
 }
 
-func (b *book) applyCharge(r row) error {
-	c, err := decodeCharge(r.body)
+func (b *book) applyCharge(r chain.Row) error {
+	c, err := decodeCharge(r.Body)
 	if err != nil {
 		return err
 	}
-	set := b.sets[r.ds]
+	set := b.sets[r.DS]
 	if set == nil {
-		return errBody
+		return chain.ErrMalformed
 	}
 	if negative(c.cost) || negative(c.pool) || !c.cost.Fits(c.pool) {
-		return errBody
+		return chain.ErrMalformed
 	}
-	for _, key := range b.payers(r.ds, r.holder, c.capped) {
+	for _, key := range b.payers(r.DS, r.Holder, c.capped) {
 		a, ok := b.accounts[key]
 		if !ok {
-			a = b.opening(key, r.at)
+			a = b.opening(key, r.At)
 		}
 		paid := c.cost
-		if key.scope == scopeCap {
+		if key.Scope == store.ScopeCap {
 			paid = c.pool
 		}
-		a, held := a.rolled(r.at, b.ends(key, r.at)).charged(c.ladder.price(paid))
+		a, held := a.Rolled(r.At, b.ends(key, r.At)).Charged(c.ladder.price(paid))
 		if !held {
 			return fmt.Errorf("a charge above a limit")
 		}
 		b.accounts[key] = a
 	}
 	if c.joins != 0 {
-		if err := b.pay(r.holder, c.joins, r.at); err != nil {
+		if err := b.pay(r.Holder, c.joins, r.At); err != nil {
 			return err
 		}
 	} else {
-		b.open[r.seq] = openCharge{r.ds, r.holder, c.digest, r.at}
+		b.open[r.Seq] = openCharge{r.DS, r.Holder, c.digest, r.At}
 	}
 	if next := *set; !next.charged || c.cost.Delta.Atto() != 0 && !next.delta {
 		next.charged, next.delta = true, next.delta || c.cost.Delta.Atto() != 0
-		b.sets[r.ds] = &next
+		b.sets[r.DS] = &next
 	}
 	cost := c.cost
 	if c.capped {
@@ -237,8 +241,8 @@ func (b *book) applyCharge(r row) error {
 	return nil
 }
 
-func (b *book) applySave(r row) error {
-	s, err := decodeSave(r.body)
+func (b *book) applySave(r chain.Row) error {
+	s, err := decodeSave(r.Body)
 	if err != nil {
 		return err
 	}
@@ -246,23 +250,23 @@ func (b *book) applySave(r row) error {
 		return b.applyLevel(r, s)
 	}
 	o, ok := b.open[s.charge]
-	if !ok || o.ds != r.ds || o.digest != s.item.Digest || o.at != s.at || (!s.item.Shared && o.user != r.holder) || (s.item.Shared && r.holder != "") {
+	if !ok || o.ds != r.DS || o.digest != s.item.Digest || o.at != s.at || (!s.item.Shared && o.user != r.Holder) || (s.item.Shared && r.Holder != "") {
 		return fmt.Errorf("a release without its charge")
 	}
 	delete(b.open, s.charge)
-	b.byCharge[s.charge] = r.seq
+	b.byCharge[s.charge] = r.Seq
 	if err := b.climb(b.keep(r, s)); err != nil {
 		return err
 	}
-	return b.pay(o.user, r.seq, s.at)
+	return b.pay(o.user, r.Seq, s.at)
 }
 
 // keep notes a saved release.
-func (b *book) keep(r row, s saveBody) *record {
-	rec := &record{Release: Release{ID: r.seq, Item: s.item, At: time.Unix(0, s.at).UTC()}, ds: r.ds, holder: r.holder,
+func (b *book) keep(r chain.Row, s saveBody) *record {
+	rec := &record{Release: Release{ID: r.Seq, Item: s.item, At: time.Unix(0, s.at).UTC()}, ds: r.DS, holder: r.Holder,
 		key: s.key, spec: specKey(s.item.Spec), noisy: s.noisy, family: s.family, of: s.of}
-	b.releases[r.seq] = rec
-	m := measureKey{r.ds, r.holder, s.item.Digest}
+	b.releases[r.Seq] = rec
+	m := measureKey{r.DS, r.Holder, s.item.Digest}
 	b.byMeasure[m] = append(b.byMeasure[m], rec)
 	return rec
 }
@@ -286,15 +290,15 @@ func (b *book) pay(user string, id int64, at int64) error {
 	return nil
 }
 
-func (b *book) applyRevoke(r row) error {
-	d := decoder{b: r.body}
-	id := d.i64()
-	if err := d.end(); err != nil {
+func (b *book) applyRevoke(r chain.Row) error {
+	d := chain.Read(r.Body)
+	id := d.Int()
+	if err := d.End(); err != nil {
 		return err
 	}
 	old := b.releases[id]
 	if old == nil || old.Revoked {
-		return errBody
+		return chain.ErrMalformed
 	}
 	for _, rec := range b.levelsOf(old) {
 		b.withdraw(rec)

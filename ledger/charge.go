@@ -2,12 +2,13 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -15,9 +16,9 @@ import (
 
 // specKey gives equal specs equal strings.
 func specKey(s mechanisms.Spec) string {
-	var e encoder
-	e.spec(s)
-	return string(e.b)
+	var e chain.Encoder
+	e.Spec(s)
+	return string(e.Bytes())
 }
 
 // part is one item of a request on its way through Charge.
@@ -27,7 +28,7 @@ type part struct {
 	pool   privacy.Cost // what a draw of it costs the cap
 	free   int64        // the saved release that the user has paid for
 	joins  int64        // the saved shared release that she pays her share of
-	key    flightKey
+	key    store.Key
 	flight *flight
 	charge int64
 	fence  int64 // of the claim on the draw
@@ -125,12 +126,12 @@ func (f *keeper) takeOff(r Request) (parts []part, ds int64, wait *flight, err e
 	if f.flights.closed {
 		return nil, 0, nil, ErrClosed
 	}
-	now := max(f.tick(), f.book.last.at) // as the writer dates rows, or it would find this look outdated again and again
+	now := max(f.tick(), f.book.last.At) // as the writer dates rows, or it would find this look outdated again and again
 	if ds, err = f.book.lookup(r); err != nil {
 		return nil, 0, nil, err
 	}
 	parts = make([]part, len(r.Items))
-	started := map[flightKey]bool{}
+	started := map[store.Key]bool{}
 	for i := range r.Items {
 		p := &parts[i]
 		*p = f.book.part(ds, r.User, &r.Items[i], now)
@@ -199,25 +200,25 @@ func (b *book) part(ds int64, user string, it *Item, now int64) part {
 	if family != (Digest{}) { // of its levels one is drawn at a time: it is drawn for all
 		spec = string(family[:])
 	}
-	var e encoder
-	e.i64(ds)
-	e.str(holder)
-	e.digest(it.Digest)
-	e.str(spec)
-	e.i64(int64(it.Refresh))
+	var e chain.Encoder
+	e.Int(ds)
+	e.Text(holder)
+	e.Digest(it.Digest)
+	e.Text(spec)
+	e.Int(int64(it.Refresh))
 	if it.Refresh > 0 {
-		e.i64(now / int64(it.Refresh))
+		e.Int(now / int64(it.Refresh))
 	}
 	if p.joins != 0 {
-		e.i64(p.joins)
-		e.str(user)
+		e.Int(p.joins)
+		e.Text(user)
 	}
 	if it.Ladder.From != 0 { // of one release one level is drawn at a time
-		e = encoder{}
-		e.str("refine")
-		e.i64(it.Ladder.From)
+		e = chain.Encoder{}
+		e.Text("refine")
+		e.Int(it.Ladder.From)
 	}
-	p.key = sha256.Sum256(e.b)
+	p.key = e.Hash()
 	return p
 }
 
@@ -301,28 +302,28 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 			drawn = drawn.Plus(p.item.Ladder.price(p.pool))
 		}
 	}
-	var moves []move
+	var moves []store.Move
 	for _, key := range b.payers(ds, r.User, !drawn.Cost.IsZero()) {
-		m := move{key: key, charge: all, ends: b.ends(key, t.now)}
-		if key.scope == scopeCap {
-			m.charge = drawn
+		m := store.Move{Key: key, Charge: all, Ends: b.ends(key, t.now)}
+		if key.Scope == store.ScopeCap {
+			m.Charge = drawn
 		}
-		if c := m.charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
+		if c := m.Charge.Cost; max(c.Epsilon.Micro(), c.Rho.Pico(), c.Delta.Atto()) == math.MaxInt64 { // more than can be written
 			return refusal{fmt.Errorf("ledger: %w", spentOf(key))}
 		}
 		if _, ok := b.accounts[key]; !ok {
 			a := b.opening(key, t.now)
-			m.fresh = &a
+			m.Fresh = &a
 		}
 		moves = append(moves, m)
 	}
 	if err := t.foresee(b, moves); err != nil {
 		return err
 	}
-	if refused, err := t.store.charge(t.now, moves); err != nil {
+	if refused, err := t.store.Charge(t.now, moves); err != nil {
 		return err
 	} else if refused >= 0 {
-		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].key))}
+		return refusal{fmt.Errorf("ledger: %w", spentOf(moves[refused].Key))}
 	}
 	if whole != drawn.Cost && !b.capHolds(ds, whole, t.now) {
 		return refusal{fmt.Errorf("ledger: %w", ErrCap)}
@@ -331,8 +332,8 @@ func (f *keeper) charge(t *batch, r Request, ds int64, parts []part) error {
 }
 
 // spentOf is the error of an account that does not hold a cost.
-func spentOf(key accountKey) error {
-	if key.scope == scopeCap {
+func spentOf(key store.AccountKey) error {
+	if key.Scope == store.ScopeCap {
 		return ErrCap
 	}
 	return ErrExhausted
@@ -342,7 +343,7 @@ func spentOf(key accountKey) error {
 // costs the cap nothing more, but it is sold only while the cap could have paid for it: else, with the cap spent, what is
 // still for sale would tell what others have chosen (privacy rule 1).
 func (b *book) capHolds(ds int64, all privacy.Cost, now int64) bool {
-	key := accountKey{ds, scopeCap, ""}
+	key := store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}
 	a, ok := b.accounts[key]
 	if !ok {
 		a = b.opening(key, now)
@@ -358,11 +359,11 @@ func addCharges(t *batch, r Request, ds int64, parts []part) error {
 		}
 		body := chargeBody{statement: r.Statement, policy: r.PolicyDigest, digest: p.item.Digest, kind: p.item.Kind, name: p.item.Name,
 			table: p.item.Table, cost: p.item.Cost, capped: p.joins == 0, pool: p.item.pool(), joins: p.joins, ladder: p.item.Ladder}
-		row, err := t.add(rowCharge, ds, r.User, body.encode())
+		row, err := t.add(chain.RowCharge, ds, r.User, body.encode())
 		if err != nil {
 			return err
 		}
-		p.charge = row.seq
+		p.charge = row.Seq
 	}
 	return nil
 }
@@ -382,6 +383,6 @@ func (f *keeper) bind(t *batch, ds int64) error {
 	if len(free) == 0 {
 		return nil
 	}
-	_, err := t.add(rowBind, ds, "", encodeRelations(free))
+	_, err := t.add(chain.RowBind, ds, "", encodeRelations(free))
 	return err
 }

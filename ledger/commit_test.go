@@ -151,7 +151,7 @@ func (r *relay) carry(client net.Conn) {
 // TestT31UnknownCommit: the connection is cut around COMMIT. A charge that is acknowledged has its row, once; one that is
 // not is never answered, whether it has a row or not; and the ledger goes on by itself.
 func TestT31UnknownCommit(t *testing.T) {
-	s := postgres(t)
+	s := pgServer(t)
 	database := s.Database(t)
 	direct, err := url.Parse(s.URLFor("postgres", database))
 	if err != nil {

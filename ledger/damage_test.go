@@ -14,6 +14,7 @@ import (
 	"github.com/ncruces/go-sqlite3/vfs"
 
 	"github.com/dpproxy/dpproxy/internal/threats"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
 )
 
 // snapshot copies the files of a ledger that is open, as a crash would leave them.
@@ -147,7 +148,7 @@ func TestTamperingIsFound(t *testing.T) {
 	} {
 		path := place(t)
 		lay(t, path, files)
-		conn, err := sqlite3.Open(dsn(path, ""))
+		conn, err := sqlite3.Open("file:" + path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestTamperedReleaseIsNotLoaded(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	id := buy(t, f, "alice", item(1, eps(1)), 1, 2)
 	f.Close()
-	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
+	conn, err := sqlite3.Open("file:" + pathOf(f))
 	if err == nil {
 		err = conn.Exec("UPDATE release SET noisy = x'020406'")
 	}
@@ -189,7 +190,7 @@ func TestSchemaRefusesOverspending(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	charge(t, f, request("alice", item(1, eps(100))))
 	f.Close()
-	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
+	conn, err := sqlite3.Open("file:" + pathOf(f))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +254,7 @@ func TestPowerCut(t *testing.T) {
 	vfs.Register("powerless", v)
 	defer vfs.Unregister("powerless")
 	path := place(t)
-	f := open(t, path, Options{vfs: "powerless"})
+	f := open(t, path, Options{Disk: onVFS{name: "powerless"}})
 	adopt(t, f, census())
 	first, err := os.ReadFile(path + "-witness")
 	if err != nil {
@@ -262,7 +263,7 @@ func TestPowerCut(t *testing.T) {
 	for n := range byte(30) {
 		id := buy(t, f, "alice", item(n, eps(10)), int64(n))
 		if n%10 == 9 {
-			if _, _, err := f.store.(*sqliteStore).conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
+			if _, _, err := f.store.(*sqlite.Store).Conn.WALCheckpoint("main", sqlite3.CHECKPOINT_RESTART); err != nil {
 				t.Fatal(err)
 			}
 		}

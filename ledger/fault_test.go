@@ -14,6 +14,9 @@ import (
 	"github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
 	"go.uber.org/goleak"
+
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // faulty is a file system that can be told to fail from the n-th write or flush on, until it is told to recover.
@@ -33,6 +36,14 @@ func newFaulty(t *testing.T) (*faulty, string) {
 	t.Cleanup(func() { vfs.Unregister(name) })
 	return v, name
 }
+
+// onVFS is the operating system's disk, where SQLite's own files are on a file system of a test.
+type onVFS struct {
+	store.OSDisk
+	name string
+}
+
+func (d onVFS) VFS() string { return d.name }
 
 // arm makes the k-th write or flush from now fail.
 func (v *faulty) arm(k int64) { v.from.Store(v.count.Load() + k) }
@@ -121,7 +132,7 @@ func TestDiskFaults(t *testing.T) {
 
 func faultAt(t *testing.T, way string, k int64) (reached bool) {
 	v, name := newFaulty(t)
-	f := open(t, place(t), Options{vfs: name, probe: func() error { return nil }, again: time.Millisecond})
+	f := open(t, place(t), Options{Disk: onVFS{name: name}, again: time.Millisecond})
 	defer f.Close()
 	adopt(t, f, census())
 	buy(t, f, "alice", item(1, eps(100)), 1)
@@ -180,7 +191,7 @@ func wantFault(t *testing.T, err error, way string) {
 // the first try.
 func TestRule5SaveIsTriedAgain(t *testing.T) {
 	v, name := newFaulty(t)
-	f := open(t, place(t), Options{vfs: name, probe: func() error { return nil }, again: time.Millisecond})
+	f := open(t, place(t), Options{Disk: onVFS{name: name}, again: time.Millisecond})
 	adopt(t, f, census())
 	r := charge(t, f, request("alice", item(1, eps(1))))[0].Receipt
 	r.Spend(r.digest)
@@ -201,7 +212,7 @@ func TestRule5SaveIsTriedAgain(t *testing.T) {
 // A checkpoint that fails once is not passed over: the ledger is opened anew.
 func TestCheckpointFault(t *testing.T) {
 	v, name := newFaulty(t)
-	f := open(t, place(t), Options{vfs: name, probe: func() error { return nil }, again: 300 * time.Millisecond})
+	f := open(t, place(t), Options{Disk: onVFS{name: name}, again: 300 * time.Millisecond})
 	adopt(t, f, census())
 	big := make([]int64, 1<<19)
 	for i := range big {
@@ -210,8 +221,8 @@ func TestCheckpointFault(t *testing.T) {
 	r := charge(t, f, request("alice", item(1, eps(1))))[0].Receipt
 	r.Spend(r.digest)
 	v.once.Store(true)
-	f.store.(*sqliteStore).conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
-		if f.store.(*sqliteStore).pages = pages; pages > checkpointAt {
+	f.store.(*sqlite.Store).Conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		if f.store.(*sqlite.Store).Pages = pages; pages > sqlite.CheckpointAt {
 			v.arm(1)
 		}
 		return nil
@@ -272,7 +283,7 @@ func TestFullDisk(t *testing.T) {
 func TestForeignWriterIsNoticed(t *testing.T) {
 	f := fresh(t, Options{}, census())
 	charge(t, f, request("alice", item(1, eps(100))))
-	conn, err := sqlite3.Open(dsn(pathOf(f), ""))
+	conn, err := sqlite3.Open("file:" + pathOf(f))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +310,7 @@ func TestFailedOpenLeavesNothingBehind(t *testing.T) {
 	path := place(t)
 	for k := int64(1); k < 40; k++ {
 		v.arm(k)
-		if l, err := Open(ctx, "sqlite:"+path, Options{vfs: name}); err == nil {
+		if l, err := Open(ctx, "sqlite:"+path, Options{Disk: onVFS{name: name}}); err == nil {
 			l.Close()
 		}
 		v.heal()

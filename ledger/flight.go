@@ -1,17 +1,16 @@
 package ledger
 
 import (
-	"crypto/sha256"
 	"sync"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// flightKey names what is being drawn or paid: the hash of dataset, holder, measure, spec and epoch. Of a saved release it
-// is the unique key on disk.
-type flightKey [sha256.Size]byte
-
-// flight is one item under way between its charge and its save. done is closed when it has landed or was given up.
+// flight is one item under way between its charge and its save. Its key names what is being drawn or paid: the hash of dataset,
+// holder, measure, spec and epoch; of a saved release it is the unique key on disk. done is closed when it has landed or was
+// given up.
 type flight struct {
-	key  flightKey
+	key  store.Key
 	done chan struct{}
 }
 
@@ -19,7 +18,7 @@ type flight struct {
 // wait for each other.
 type flights struct {
 	mu      sync.Mutex
-	running map[flightKey]*flight
+	running map[store.Key]*flight
 	closed  bool
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -101,10 +103,10 @@ func (f *keeper) takeStep(user string, id int64, through int) (*Receipt, *flight
 	if step.To <= step.From {
 		return nil, nil, nil
 	}
-	var e encoder
-	e.str("growth")
-	e.i64(id)
-	key := flightKey(sha256.Sum256(e.b))
+	var e chain.Encoder
+	e.Text("growth")
+	e.Int(id)
+	key := store.Key(e.Hash())
 	if fl := f.flights.running[key]; fl != nil {
 		return nil, fl, nil
 	}
@@ -140,22 +142,22 @@ func (f *keeper) saveStep(t *batch, r *Receipt, blob []byte) (int64, error) {
 	if rec.through() != r.step.From {
 		return 0, refusal{errors.New("ledger: the release has grown by another step")}
 	}
-	var e encoder
-	e.i64(r.grows)
-	e.i64(int64(r.step.From))
-	e.i64(int64(r.step.To))
-	e.bytes(blob)
-	if err := f.book.checkGrowth(r.ds, e.b); err != nil {
+	e := chain.Body()
+	e.Int(r.grows)
+	e.Int(int64(r.step.From))
+	e.Int(int64(r.step.To))
+	e.Blob(blob)
+	if err := f.book.checkGrowth(r.ds, e.Bytes()); err != nil {
 		return 0, refusal{fmt.Errorf("ledger: the step does not fit its release: %w", err)}
 	}
-	_, err := t.add(rowGrow, r.ds, "", e.b)
+	_, err := t.add(chain.RowGrow, r.ds, "", e.Bytes())
 	return rec.ID, err
 }
 
 func decodeGrowth(b []byte) (id int64, p mechanisms.Step, blob []byte, err error) {
-	d := decoder{b: b}
-	id, p.From, p.To, blob = d.i64(), int(d.i64()), int(d.i64()), d.bytes()
-	return id, p, blob, d.end()
+	d := chain.Read(b)
+	id, p.From, p.To, blob = d.Int(), int(d.Int()), int(d.Int()), d.Blob()
+	return id, p, blob, d.End()
 }
 
 // checkGrowth tells whether a step follows what is known of its release, with as many observations as it adds.
@@ -166,22 +168,22 @@ func (b *book) checkGrowth(ds int64, body []byte) error {
 	}
 	rec := b.releases[id]
 	if rec == nil || rec.Revoked || rec.ds != ds || rec.through() != p.From || p.To <= p.From || p.To > rec.Item.Spec.Cells {
-		return errBody
+		return chain.ErrMalformed
 	}
-	noisy, err := decodeNoisy(blob)
-	if spec := rec.Item.Spec; err != nil || !spec.Grows() || len(noisy.Keys) > 0 || len(noisy.Observations) != spec.Known(p.To)-spec.Known(p.From) {
-		return errBody
+	noisy, sealed, err := chain.ReadRelease(blob)
+	if spec := rec.Item.Spec; err != nil || !spec.Grows() || len(noisy.Keys)+len(sealed) > 0 || len(noisy.Observations) != spec.Known(p.To)-spec.Known(p.From) {
+		return chain.ErrMalformed
 	}
 	return nil
 }
 
-func (b *book) applyGrow(r row) error {
-	if err := b.checkGrowth(r.ds, r.body); err != nil {
+func (b *book) applyGrow(r chain.Row) error {
+	if err := b.checkGrowth(r.DS, r.Body); err != nil {
 		return err
 	}
-	id, p, blob, _ := decodeGrowth(r.body)
+	id, p, blob, _ := decodeGrowth(r.Body)
 	rec := *b.releases[id]
-	rec.grown = append(rec.grown[:len(rec.grown):len(rec.grown)], growth{r.seq, p.To, sha256.Sum256(blob)})
+	rec.grown = append(rec.grown[:len(rec.grown):len(rec.grown)], growth{r.Seq, p.To, sha256.Sum256(blob)})
 	b.releases[id] = &rec
 	return nil
 }
@@ -219,7 +221,7 @@ func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Rele
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
-		body, err := s.body(g.seq)
+		body, err := s.Body(g.seq)
 		if err != nil {
 			f.closeReader()
 			return none, fmt.Errorf("ledger: %w", openFailed(err))
@@ -228,7 +230,7 @@ func (f *keeper) fetchGrown(ctx context.Context, rec *record) (none privacy.Rele
 		if err != nil || sha256.Sum256(blob) != g.noisy {
 			return none, fmt.Errorf("ledger: %w: row %d of release %d is not what was saved", ErrCorrupt, g.seq, rec.ID)
 		}
-		noisy, err := decodeNoisy(blob)
+		noisy, _, err := chain.ReadRelease(blob)
 		if err != nil {
 			return none, fmt.Errorf("ledger: %w: row %d of release %d: %w", ErrCorrupt, g.seq, rec.ID, err)
 		}

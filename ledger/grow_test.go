@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -172,12 +173,12 @@ func TestGrowthIsChecked(t *testing.T) {
 	id := buy(t, f, "alice", growing(1))
 	grow(t, f, "alice", id, 2, 10)
 	body := func(id int64, from, to int, values ...int64) []byte {
-		var e encoder
-		e.i64(id)
-		e.i64(int64(from))
-		e.i64(int64(to))
-		e.bytes(encodeNoisy(mechanisms.Noisy{Observations: values}))
-		return e.b
+		e := chain.Body()
+		e.Int(id)
+		e.Int(int64(from))
+		e.Int(int64(to))
+		e.Blob(chain.Release(mechanisms.Noisy{Observations: values}, nil))
+		return e.Bytes()
 	}
 	ds := f.book.releases[id].ds
 	for name, b := range map[string][]byte{

@@ -16,6 +16,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/ledger/postgres"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -46,7 +48,7 @@ func (w withServer) Run() int {
 // server is a PostgreSQL that keeps its promises, as a ledger demands it.
 var server *pgtest.Server
 
-func postgres(t testing.TB) *pgtest.Server {
+func pgServer(t testing.TB) *pgtest.Server {
 	t.Helper()
 	if server == nil {
 		s, err := pgtest.Launch("fsync=on", "full_page_writes=on")
@@ -115,7 +117,7 @@ func noisy(values ...int64) privacy.Released[mechanisms.Noisy] {
 // place is a path for a ledger of one test, or the URL of a database of its own where the test runs on PostgreSQL.
 func place(t testing.TB) string {
 	if strings.HasPrefix(t.Name(), onPostgres) || strings.HasPrefix(t.Name(), "BenchmarkPostgres") {
-		s := postgres(t)
+		s := pgServer(t)
 		return s.URLFor("postgres", s.Database(t))
 	}
 	return filepath.Join(t.TempDir(), "test.ledger")
@@ -263,8 +265,8 @@ func wantSpent(t testing.TB, f *keeper, user string, own, pool int64) {
 
 // pathOf is the place of a ledger.
 func pathOf(f *keeper) string {
-	if p, ok := f.site.(*postgresSite); ok {
-		return p.config.ConnString()
+	if p, ok := f.site.(*postgres.Site); ok {
+		return p.Config.ConnString()
 	}
-	return f.site.(*sqliteSite).path
+	return f.site.(*sqlite.Site).Path
 }

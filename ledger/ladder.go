@@ -3,11 +3,11 @@ package ledger
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
@@ -47,27 +47,6 @@ func (l Ladder) whole(cost privacy.Cost) privacy.Cost {
 		cost.Epsilon = privacy.MicroEpsilon(max(cost.Epsilon.Micro(), l.Level.Micro()))
 	}
 	return cost
-}
-
-// bodyLadder marks a ladder behind a body. Numbers are on disk: never change one.
-const bodyLadder int64 = 1
-
-func (e *encoder) ladder(l Ladder) {
-	if l == (Ladder{}) {
-		return
-	}
-	e.i64(bodyLadder)
-	e.i64(l.Finest.Micro())
-	e.i64(l.Level.Micro())
-	e.i64(l.From)
-}
-
-// ladder reads a ladder where there is one; rows without end there.
-func (d *decoder) ladder() (l Ladder) {
-	if !d.marked(bodyLadder) {
-		return l
-	}
-	return Ladder{privacy.MicroEpsilon(d.i64()), privacy.MicroEpsilon(d.i64()), d.i64()}
 }
 
 // refines tells whether an item may refine the release that it says: one that the user has paid for, that nobody has
@@ -155,33 +134,6 @@ func (f *keeper) SaveFirst(ctx context.Context, r *Receipt, noisy privacy.Releas
 	return f.keep(ctx, r, noisy, finest)
 }
 
-// storedSealed begins the stored form of observations with a finest level: no number of observations is so large. Then
-// follow the length of the usual form, that form, and the finest level.
-const storedSealed = 1 << 63
-
-func encodeStored(noisy mechanisms.Noisy, finest mechanisms.Finest) []byte {
-	plain := encodeNoisy(noisy)
-	if !finest.Valid() {
-		return plain
-	}
-	b := binary.AppendUvarint(binary.AppendUvarint(nil, storedSealed), uint64(len(plain)))
-	return finest.AppendTo(append(b, plain...))
-}
-
-// split separates the stored form.
-func split(b []byte) (noisy, finest []byte, err error) {
-	mark, n := binary.Uvarint(b)
-	if n <= 0 || mark != storedSealed {
-		return b, nil, nil
-	}
-	size, m := binary.Uvarint(b[n:])
-	if m <= 0 || size > uint64(len(b)-n-m) {
-		return nil, nil, errBody
-	}
-	b = b[n+m:]
-	return b[:size], b[size:], nil
-}
-
 // Finest reads the finest level of a ladder.
 func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.Finest, error) {
 	f.mu.RLock()
@@ -199,8 +151,8 @@ func (f *keeper) Finest(ctx context.Context, user string, id int64) (mechanisms.
 	if err != nil {
 		return mechanisms.Finest{}, err
 	}
-	_, sealed, err := split(blob)
-	if err != nil || sealed == nil {
+	_, sealed, err := chain.ReadRelease(blob)
+	if err != nil || len(sealed) == 0 {
 		return mechanisms.Finest{}, fmt.Errorf("ledger: %w: release %d has no finest level", ErrCorrupt, first.ID)
 	}
 	finest, err := mechanisms.LoadFinest(sealed)
@@ -220,7 +172,7 @@ func (f *keeper) blob(ctx context.Context, rec *record) ([]byte, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	defer f.reading.Unlock()
-	blob, err := s.noisy(rec.ID)
+	blob, err := s.Noisy(rec.ID)
 	if err != nil {
 		f.closeReader()
 		return nil, fmt.Errorf("ledger: %w", openFailed(err))

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -202,31 +206,37 @@ func TestLadderUnderZCDP(t *testing.T) {
 	verify(t, f)
 }
 
-// TestLadderBodies: bodies without a ladder are what they were; with one they are read back, and nothing else is.
-func TestLadderBodies(t *testing.T) {
-	c := chargeBody{kind: "count", cost: eps(5), capped: true}
-	plain := c.encode()
-	c.ladder = Ladder{privacy.MicroEpsilon(9), privacy.MicroEpsilon(7), 3}
-	with := c.encode()
-	if !bytes.HasPrefix(with, plain) || len(with) != len(plain)+32 {
-		t.Errorf("%d bytes without, %d with a ladder", len(plain), len(with))
+// TestBodies: what charges and saves say is read back whole, and no part of it is read, nor any other form.
+func TestBodies(t *testing.T) {
+	c := chargeBody{kind: "count", cost: eps(5), capped: true, pool: eps(7), ladder: Ladder{privacy.MicroEpsilon(9), privacy.MicroEpsilon(7), 3}}
+	s := saveBody{item: rung(1, 1, 0), family: Digest{4}, of: 8}
+	s.item.Described = []byte("sum")
+	if got, err := decodeCharge(c.encode()); err != nil || !reflect.DeepEqual(got, c) {
+		t.Errorf("%+v (%v), want %+v", got, err, c)
 	}
-	got, err := decodeCharge(with)
-	if err != nil || got.ladder != c.ladder {
-		t.Errorf("%+v, %v", got.ladder, err)
+	if got, err := decodeSave(s.encode()); err != nil || !reflect.DeepEqual(got, s) {
+		t.Errorf("%+v (%v), want %+v", got, err, s)
 	}
-	for n := len(plain) + 1; n < len(with); n++ {
-		if _, err := decodeCharge(with[:n]); err == nil {
-			t.Errorf("the first %d bytes passed", n)
+	decode := map[string]func([]byte) error{
+		"charge": func(b []byte) error { _, err := decodeCharge(b); return err },
+		"save":   func(b []byte) error { _, err := decodeSave(b); return err },
+		"terms":  func(b []byte) error { _, err := decodeTerms(b); return err },
+	}
+	for name, b := range map[string][]byte{"charge": c.encode(), "save": s.encode(), "terms": encodeTerms(census())} {
+		for cut := range b {
+			if decode[name](b[:cut]) == nil {
+				t.Errorf("the first %d bytes of a %s passed", cut, name)
+			}
 		}
-	}
-	if _, err := decodeCharge(append(bytes.Clone(plain), make([]byte, 32)...)); err == nil {
-		t.Error("zeros passed for a ladder")
-	}
-	s := saveBody{item: rung(1, 1, 0)}
-	back, err := decodeSave(s.encode())
-	if err != nil || back.item.Ladder != s.item.Ladder {
-		t.Errorf("%+v, %v", back.item.Ladder, err)
+		if decode[name](append(bytes.Clone(b), 0)) == nil {
+			t.Errorf("a %s with a byte more passed", name)
+		}
+		for _, other := range []byte{0, chain.Form + 1, 255} {
+			b[0] = other
+			if err := decode[name](b); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("form %d is not known", other)) {
+				t.Errorf("form %d of a %s: %v", other, name, err)
+			}
+		}
 	}
 }
 

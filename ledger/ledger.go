@@ -14,6 +14,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -29,13 +30,15 @@ var (
 	// ErrPolicy: the request was planned under another policy than the one in force.
 	ErrPolicy = errors.New("the policy in force is another one")
 	// ErrUnavailable: the ledger's disk failed; nothing is charged or answered until it is re-opened, which each later
-	// call tries. ErrFull says in addition that it has no space.
-	ErrUnavailable = errors.New("the ledger is not available")
-	ErrFull        = errors.New("the ledger's disk is full")
+	// call tries. ErrFull says in addition that it has no space. These and the next ones are the stores' own.
+	ErrUnavailable = store.ErrUnavailable
+	ErrFull        = store.ErrFull
 	// ErrLocked: another process has the ledger open.
-	ErrLocked = errors.New("the ledger is open in another process")
+	ErrLocked = store.ErrLocked
 	// ErrCorrupt: the chain, an account or a release is not what was written.
-	ErrCorrupt = errors.New("the ledger is damaged")
+	ErrCorrupt = store.ErrCorrupt
+	// ErrServer: the PostgreSQL server is not one that a ledger can be entrusted to.
+	ErrServer = store.ErrServer
 	// ErrRollback: the witness has seen more than the ledger holds. ErrWitness: the witness is missing or unreadable.
 	ErrRollback = errors.New("the ledger is older than its witness")
 	ErrWitness  = errors.New("the ledger's witness cannot be read")
@@ -45,8 +48,6 @@ var (
 	ErrRefined = errors.New("the release was refined already")
 	// ErrElsewhere: the online release lives in another process, or was taken over by one.
 	ErrElsewhere = errors.New("the release is open in another proxy")
-	// ErrServer: the PostgreSQL server is not one that a ledger can be entrusted to.
-	ErrServer = errors.New("the server cannot hold a ledger")
 	// ErrNotHeld: there is no such live release that the user has paid for.
 	ErrNotHeld = errors.New("no such release")
 )

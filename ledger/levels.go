@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -51,49 +53,12 @@ func (it *Item) family() Digest {
 	if len(it.Levels) == 0 {
 		return Digest{}
 	}
-	var e encoder
+	var e chain.Encoder
 	for _, l := range it.Levels {
-		e.cost(l.Cost)
-		e.spec(l.Spec)
+		e.Cost(l.Cost)
+		e.Spec(l.Spec)
 	}
-	return sha256.Sum256(e.b)
-}
-
-// bodyPool marks behind a charge what the cap pays for it, bodyFamily behind a release the levels that it was drawn with.
-// Numbers are on disk: never change one.
-const (
-	bodyPool   int64 = 2
-	bodyFamily int64 = 3
-)
-
-// pool writes what the cap pays where that is not what the user pays.
-func (e *encoder) pool(pool, own privacy.Cost) {
-	if pool != own && !pool.IsZero() {
-		e.i64(bodyPool)
-		e.cost(pool)
-	}
-}
-
-// family writes the levels that a release was drawn with, and on whose save.
-func (e *encoder) family(family Digest, of int64) {
-	if family != (Digest{}) {
-		e.i64(bodyFamily)
-		e.digest(family)
-		e.i64(of)
-	}
-}
-
-// marked tells whether what is left of a row begins with a mark, and reads that.
-func (d *decoder) marked(mark int64) bool {
-	if d.err != nil || len(d.b) == 0 {
-		return false
-	}
-	ahead := *d
-	if ahead.i64() != mark || ahead.err != nil {
-		return false
-	}
-	*d = ahead
-	return true
+	return e.Hash()
 }
 
 // SaveLevels is Ledger's.
@@ -116,16 +81,16 @@ func (f *keeper) SaveLevels(ctx context.Context, r *Receipt, levels []privacy.Re
 func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mechanisms.Noisy]) (int64, error) {
 	own := r.item.level()
 	body := func(i int) (saveBody, []byte) {
-		blob := encodeNoisy(levels[i].Value())
+		blob := chain.Release(levels[i].Value(), nil)
 		item := r.item
 		item.Cost, item.Spec = item.Levels[i].Cost, item.Levels[i].Spec
 		b := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: item, family: item.family()}
 		if i != own {
-			var e encoder
-			e.str("level")
-			e.digest(Digest(r.key))
-			e.i64(int64(i))
-			b.key = sha256.Sum256(e.b)
+			var e chain.Encoder
+			e.Text("level")
+			e.Digest(Digest(r.key))
+			e.Int(int64(i))
+			b.key = e.Hash()
 		}
 		return b, blob
 	}
@@ -141,11 +106,11 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 		}
 		b, blob := body(i)
 		b.of = id
-		row, err := t.add(rowSave, r.ds, "", b.encode())
+		row, err := t.add(chain.RowSave, r.ds, "", b.encode())
 		if err != nil {
 			return 0, err
 		}
-		if err := t.store.keepRelease(keptRelease{id: row.seq, charge: -row.seq, key: b.key[:], noisy: blob}); err != nil {
+		if err := t.store.KeepRelease(store.Release{ID: row.Seq, Charge: -row.Seq, Key: b.key[:], Noisy: blob}); err != nil {
 			return 0, err
 		}
 	}
@@ -153,10 +118,10 @@ func (f *keeper) saveLevels(t *batch, r *Receipt, levels []privacy.Released[mech
 }
 
 // applyLevel folds the save of a level that was not the one first paid for.
-func (b *book) applyLevel(r row, s saveBody) error {
+func (b *book) applyLevel(r chain.Row, s saveBody) error {
 	first := b.releases[s.of]
-	if first == nil || first.Revoked || first.of != 0 || first.ds != r.ds || first.family != s.family || first.Item.Digest != s.item.Digest ||
-		b.byCharge[s.charge] != s.of || !s.item.Shared || r.holder != "" || s.at != first.Release.At.UnixNano() {
+	if first == nil || first.Revoked || first.of != 0 || first.ds != r.DS || first.family != s.family || first.Item.Digest != s.item.Digest ||
+		b.byCharge[s.charge] != s.of || !s.item.Shared || r.Holder != "" || s.at != first.Release.At.UnixNano() {
 		return fmt.Errorf("a level without its draw")
 	}
 	b.keep(r, s)

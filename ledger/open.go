@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/postgres"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // Options say how a ledger is opened. The zero value is the usual way.
@@ -36,23 +40,21 @@ type Options struct {
 	CacheBytes int64
 
 	// Disk is where the files are; nil: the operating system's.
-	Disk Disk
+	Disk store.Disk
 
 	// DataRoles are the PostgreSQL roles under which the private database and the sandbox are asked. A ledger in PostgreSQL
 	// that one of them can reach is refused.
 	DataRoles []string
 
-	site  site          // tests: where the ledger lies, in place of what the URL says
-	vfs   string        // tests: the SQLite file system, in place of the disk's
-	probe func() error  // tests: whether the disk has come back
+	site  store.Site    // tests: where the ledger lies, in place of what the URL says
 	again time.Duration // tests: how long to wait after a fault; 0: reopenNotSoon
 }
 
 // keeper is a Ledger on one site: it keeps the book, has the rows written, and the witness told.
 type keeper struct {
-	site site
+	site store.Site
 	opts Options
-	disk Disk
+	disk store.Disk
 	log  *slog.Logger
 	seen atomic.Int64 // the ledger's time never shown smaller than this
 
@@ -62,7 +64,7 @@ type keeper struct {
 
 	// the writer's own
 	locks   []io.Closer
-	store   store
+	store   store.Store
 	witness *witness
 	retry   time.Time // not to be re-opened before
 	carry   *job      // to be served next
@@ -76,17 +78,14 @@ type keeper struct {
 	sharing sharing
 	cache   cache
 	reading sync.Mutex
-	reader  store
+	reader  store.Store
 }
 
 // Open opens the ledger at url ("sqlite:path"), making it if there is none, and compares all of it: the chain, the
 // accounts, the witness. It refuses a ledger that another process has open for writing.
 func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if opts.Disk == nil {
-		opts.Disk = osDisk{}
-	}
-	if opts.vfs == "" {
-		opts.vfs = opts.Disk.VFS()
+		opts.Disk = store.OSDisk{}
 	}
 	where, err := opts.site, error(nil)
 	if where == nil {
@@ -98,13 +97,13 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	f := &keeper{site: where, opts: opts, disk: opts.Disk, log: opts.Log, book: newBook(),
 		queue: make(chan *job, 1024), closing: make(chan struct{}), stopped: make(chan struct{})}
 	if f.opts.Clock == nil {
-		f.opts.Clock = where.clock
+		f.opts.Clock = where.Clock
 	}
 	if f.log == nil {
 		f.log = slog.New(slog.DiscardHandler)
 	}
 	if f.opts.Witness == "" {
-		f.opts.Witness = where.witness()
+		f.opts.Witness = where.Witness()
 	}
 	if f.opts.Witness == "" && !opts.ReadOnly {
 		return nil, errors.New("a ledger in PostgreSQL needs a file for its witness")
@@ -115,7 +114,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 	if f.opts.again == 0 {
 		f.opts.again = reopenNotSoon
 	}
-	f.cache.limit, f.flights.running, f.sharing.leases = f.opts.CacheBytes, map[flightKey]*flight{}, map[int64]int64{}
+	f.cache.limit, f.flights.running, f.sharing.leases = f.opts.CacheBytes, map[store.Key]*flight{}, map[int64]int64{}
 	if opts.ReadOnly {
 		return f.openReadOnly(ctx)
 	}
@@ -135,7 +134,7 @@ func Open(ctx context.Context, url string, opts Options) (Ledger, error) {
 // lock keeps other processes off. The witness has a lock too, so that two copies of a ledger that name one witness cannot
 // live at the same time. Processes that share a ledger and a directory each have a witness of their own.
 func (f *keeper) lock() error {
-	for _, name := range f.site.locks() {
+	for _, name := range f.site.Locks() {
 		if err := f.take(name); err != nil {
 			return err
 		}
@@ -163,15 +162,15 @@ func (f *keeper) take(name string) error {
 const mostWitnesses = 64
 
 // siteAt is the site that a URL names.
-func siteAt(url string, opts Options) (site, error) {
+func siteAt(url string, opts Options) (store.Site, error) {
 	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
-		return newPostgresSite(url, opts)
+		return postgres.At(url, opts.DataRoles, opts.ReadOnly)
 	}
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok || path == "" {
 		return nil, errors.New("url must be sqlite:path or postgres://…")
 	}
-	return newSQLiteSite(path, opts)
+	return sqlite.At(path, opts.Disk)
 }
 
 func (f *keeper) release() (err error) {
@@ -193,12 +192,12 @@ func (f *keeper) openReadOnly(ctx context.Context) (Ledger, error) {
 		f.closeReader()
 		return nil, err
 	}
-	if err := s.rollback(); err != nil {
+	if err := s.Rollback(); err != nil {
 		f.closeReader()
 		return nil, err
 	}
 	f.book = b
-	f.seen.Store(b.last.at)
+	f.seen.Store(b.last.At)
 	close(f.stopped)
 	return f, nil
 }
@@ -231,11 +230,11 @@ func (f *keeper) Policy() (Digest, bool) {
 func (f *keeper) Secret(purpose string) Digest {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	var e encoder
-	e.str("secret")
-	e.str(purpose)
-	e.digest(f.book.name)
-	return sha256.Sum256(e.b)
+	var e chain.Encoder
+	e.Text("secret")
+	e.Text(purpose)
+	e.Digest(f.book.name)
+	return e.Hash()
 }
 
 // Close ends the writer after the work in hand and closes the file.
@@ -249,7 +248,7 @@ func (f *keeper) Close() error {
 		err = f.closeReader()
 		f.reading.Unlock()
 		if f.store != nil {
-			if ferr := f.store.finish(); ferr != nil {
+			if ferr := f.store.Finish(); ferr != nil {
 				f.log.Warn("ledger: last checkpoint", "error", ferr)
 			}
 		}
@@ -262,7 +261,7 @@ func (f *keeper) Close() error {
 func (f *keeper) shut() error {
 	var err error
 	if f.store != nil {
-		err = f.store.close()
+		err = f.store.Close()
 		f.store = nil
 	}
 	if f.witness != nil {

@@ -1,6 +1,10 @@
 package ledger
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
+)
 
 // A batch of a shared ledger holds the chain's head, for which the other proxies wait. So it asks the server nothing in
 // between: whether an account holds a cost, and whether a claim is free or still this process's, is presumed to be as the
@@ -9,16 +13,12 @@ import "errors"
 // not carried out, and the batch is done again step by step. A job of which the book knows that the server will refuse it is
 // left out beforehand and done step by step by itself, so that nobody without a budget slows those who have one.
 
-var (
-	// errPresumed: something was otherwise than presumed. Nothing is done.
-	errPresumed = errors.New("otherwise than presumed")
-	// errDoubted takes a job out of a batch that presumes.
-	errDoubted = errors.New("to be done step by step")
-)
+// errDoubted takes a job out of a batch that presumes.
+var errDoubted = errors.New("to be done step by step")
 
 // presume begins a batch that presumes, where the store can and the jobs may, and returns the jobs for it.
 func (f *keeper) presume(t *batch, jobs []*job) []*job {
-	s, ok := t.store.(sharedStore)
+	s, ok := t.store.(store.Shared)
 	if !ok || jobs[0].alone || jobs[0].wary {
 		return jobs
 	}
@@ -30,28 +30,28 @@ func (f *keeper) presume(t *batch, jobs []*job) []*job {
 			sure = append(sure, j)
 		}
 	}
-	t.presumed = map[accountKey]account{}
-	s.presume()
+	t.presumed = map[store.AccountKey]store.Account{}
+	s.Presume()
 	return sure
 }
 
 // foresee tells how a charge will leave the accounts; errDoubted where one of them does not hold it.
-func (t *batch) foresee(b *book, moves []move) error {
+func (t *batch) foresee(b *book, moves []store.Move) error {
 	if t.presumed == nil {
 		return nil
 	}
 	for _, m := range moves {
-		a, ok := t.presumed[m.key]
+		a, ok := t.presumed[m.Key]
 		if !ok {
-			a, ok = b.accounts[m.key]
+			a, ok = b.accounts[m.Key]
 		}
 		if !ok {
-			a = *m.fresh
+			a = *m.Fresh
 		}
-		if a, ok = a.rolled(t.now, m.ends).charged(m.charge); !ok {
+		if a, ok = a.Rolled(t.now, m.Ends).Charged(m.Charge); !ok {
 			return refusal{errDoubted}
 		}
-		t.presumed[m.key] = a
+		t.presumed[m.Key] = a
 	}
 	return nil
 }
@@ -62,21 +62,4 @@ func warily(jobs []*job) []*job {
 		j.wary = true
 	}
 	return jobs
-}
-
-// merged are the moves of several charges at one time, one for each account. Costs are at least zero: so an account holds
-// the sum where it holds one after the other, and the other way round.
-func merged(moves []move) []move {
-	var list []move
-	at := map[accountKey]int{}
-	for _, m := range moves {
-		i, ok := at[m.key]
-		if !ok {
-			at[m.key] = len(list)
-			list = append(list, m)
-			continue
-		}
-		list[i].charge = list[i].charge.Plus(m.charge)
-	}
-	return list
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // numbered is an item of its own for each number.
@@ -23,7 +25,7 @@ func numbered(n uint64, micro int64) Item {
 // What a batch presumes and is otherwise on the server is refused as it would be step by step, and the others of the batch
 // are charged: a claim that another proxy has, an account that holds less than the book says, a budget that is spent.
 func TestPresumedOtherwise(t *testing.T) {
-	s := postgres(t)
+	s := pgServer(t)
 	for _, what := range []string{"a claim", "an account", "a budget"} {
 		t.Run(what, func(t *testing.T) {
 			url, two := several(t, 2, Options{}, census())
@@ -121,7 +123,7 @@ WHERE seq BETWEEN first AND last`).Scan(&anns, &bobs)
 // Who has the head's row, even without a turn, is waited for, and what it has written meanwhile is taken in before anything is
 // decided.
 func TestHeadIsLocked(t *testing.T) {
-	s := postgres(t)
+	s := pgServer(t)
 	f := open(t, s.URLFor("postgres", s.Database(t)), Options{Witness: filepath.Join(t.TempDir(), "witness")})
 	adopt(t, f, census())
 	charge(t, f, request("ann", numbered(1, 1)))
@@ -141,7 +143,7 @@ func TestHeadIsLocked(t *testing.T) {
 	last := f.book.last
 	var all sync.WaitGroup
 	all.Go(func() {
-		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.seq+2 {
+		if out, err := f.Charge(ctx, request("ann", numbered(2, 1))); err != nil || out[0].Receipt.charge != last.Seq+2 {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
@@ -152,10 +154,11 @@ func TestHeadIsLocked(t *testing.T) {
 		}
 		return err
 	})
-	r := row{seq: last.seq + 1, kind: rowVouch, at: last.at}
-	r.hash = r.link(last.hash)
-	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', '', $4, 'by hand')", r.seq, r.kind, r.at, r.hash[:])
-	exec(pgAhead, r.seq, r.hash[:])
+	body := chain.Body()
+	r := chain.Row{Seq: last.Seq + 1, Kind: chain.RowVouch, At: last.At, Body: body.Bytes()}
+	r.Hash = r.Link(last.Hash)
+	exec("INSERT INTO dpproxy_ledger.chain VALUES ($1, $2, $3, 0, '', $4, $5, 'by hand')", r.Seq, r.Kind, r.At, r.Body, r.Hash[:])
+	exec("UPDATE dpproxy_ledger.head SET seq = $1, hash = $2", r.Seq, r.Hash[:])
 	exec("COMMIT")
 	all.Wait()
 	verify(t, f)

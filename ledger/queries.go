@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -45,23 +47,23 @@ func (f *keeper) Balance(_ context.Context, user, dataset string) (Balance, erro
 func (b *book) balance(ds int64, user string, now int64) Balance {
 	set := b.sets[ds]
 	terms, _ := set.budget(user)
-	life := b.account(accountKey{ds, scopeLife, user}, now)
+	life := b.account(store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: user}, now)
 	out := Balance{User: user, Dataset: set.id, LifeSpent: set.shown(life.Spent.Cost), LifeLimit: life.Limit}
 	out.Spent, out.Limit = out.LifeSpent, out.LifeLimit
 	if terms.Refresh > 0 {
-		window := b.account(accountKey{ds, scopeWindow, user}, now)
-		out.Spent, out.Limit, out.WindowEnds = set.shown(window.Spent.Cost), window.Limit, time.Unix(0, window.ends).UTC()
+		window := b.account(store.AccountKey{DS: ds, Scope: store.ScopeWindow, Holder: user}, now)
+		out.Spent, out.Limit, out.WindowEnds = set.shown(window.Spent.Cost), window.Limit, time.Unix(0, window.Ends).UTC()
 	}
 	return out
 }
 
 // account is an account as it stands at now.
-func (b *book) account(key accountKey, now int64) account {
+func (b *book) account(key store.AccountKey, now int64) store.Account {
 	a, ok := b.accounts[key]
 	if !ok {
 		a = b.opening(key, now)
 	}
-	return a.rolled(now, b.ends(key, now))
+	return a.Rolled(now, b.ends(key, now))
 }
 
 // shown leaves out the unit that the dataset's accountant does not count in.
@@ -90,8 +92,8 @@ func (f *keeper) Balances(_ context.Context, dataset string) ([]Balance, error) 
 		}
 	}
 	for key := range f.book.accounts {
-		if key.ds == ds && key.scope == scopeLife {
-			users = append(users, key.holder)
+		if key.DS == ds && key.Scope == store.ScopeLife {
+			users = append(users, key.Holder)
 		}
 	}
 	slices.Sort(users)
@@ -110,7 +112,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 	if !ok {
 		return spent, limit, fmt.Errorf("ledger: no dataset %s", dataset)
 	}
-	a := f.book.accounts[accountKey{ds, scopeCap, ""}]
+	a := f.book.accounts[store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""}]
 	return f.book.sets[ds].shown(a.Spent.Cost), a.Limit, nil
 }
 
@@ -118,7 +120,7 @@ func (f *keeper) Cap(_ context.Context, dataset string) (spent, limit privacy.Co
 func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) ([]Charge, error) {
 	f.mu.RLock()
 	ds, ok := f.book.find(dataset)
-	upTo := f.book.last.seq
+	upTo := f.book.last.Seq
 	f.mu.RUnlock()
 	if !ok {
 		return nil, fmt.Errorf("ledger: no dataset %s", dataset)
@@ -129,12 +131,12 @@ func (f *keeper) Charges(ctx context.Context, user, dataset string, limit int) (
 	}
 	defer f.reading.Unlock()
 	var out []Charge
-	err = s.charges(ds, user, upTo, int64(max(0, limit)), func(r row) error {
-		c, err := decodeCharge(r.body)
+	err = s.Charges(ds, user, upTo, int64(max(0, limit)), func(r chain.Row) error {
+		c, err := decodeCharge(r.Body)
 		if err != nil {
-			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.seq, err)
+			return fmt.Errorf("%w: row %d: %w", ErrCorrupt, r.Seq, err)
 		}
-		out = append(out, Charge{Seq: r.seq, At: time.Unix(0, r.at).UTC(), User: r.holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
+		out = append(out, Charge{Seq: r.Seq, At: time.Unix(0, r.At).UTC(), User: r.Holder, Dataset: dataset, Kind: c.kind, Name: c.name, Cost: c.cost,
 			Policy: c.policy})
 		return ctx.Err()
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 )
 
@@ -22,7 +23,7 @@ type Receipt struct {
 	charge int64 // the charge's sequence number
 	fence  int64 // of the claim on the draw, which a save needs
 	at     int64 // the charge's time, which is the release's
-	key    flightKey
+	key    store.Key
 	flight *flight
 	ds     int64
 	user   string

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 )
 
@@ -22,7 +23,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	if err != nil && !accept && !vouch {
 		return err
 	}
-	if f.store, err = f.site.open(ctx, true); err != nil {
+	if f.store, err = f.site.Open(ctx, true); err != nil {
 		return openFailed(err)
 	}
 	marks := []mark{known}
@@ -40,7 +41,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 	switch {
 	case known.seq > 0 && errBehind(b, known) != nil:
 		return errBehind(b, known)
-	case lostWitness && b.last.seq > 1 && !(f.shared() && err == nil && !present):
+	case lostWitness && b.last.Seq > 1 && !(f.shared() && err == nil && !present):
 		if !accept && !vouch {
 			return fmt.Errorf("%w: %s is missing, so nobody knows whether this ledger is the latest", ErrWitness, f.opts.Witness)
 		}
@@ -60,12 +61,12 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 // settle makes what was loaded durable and current.
 func (f *keeper) settle(b *book, began time.Time) error {
 	// First the ledger, then what vouches for it: a power cut in between must not leave a witness of a file without a name.
-	err := f.store.settle()
+	err := f.store.Settle()
 	if err == nil {
 		err = f.witness.write(markOf(b))
 	}
 	if err == nil {
-		err = errors.Join(f.witness.flush(), syncDirs(f.disk, f.opts.Witness))
+		err = errors.Join(f.witness.flush(), store.SyncDirs(f.disk, f.opts.Witness))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
@@ -73,20 +74,20 @@ func (f *keeper) settle(b *book, began time.Time) error {
 	f.mu.Lock()
 	f.book = b
 	f.mu.Unlock()
-	f.seen.Store(max(f.seen.Load(), b.last.at))
-	if behind := b.last.at - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
+	f.seen.Store(max(f.seen.Load(), b.last.At))
+	if behind := b.last.At - f.opts.Clock().UnixNano(); behind > int64(time.Minute) {
 		f.log.Warn("ledger: the clock is behind the ledger's own time, which stands still until then", "behind", time.Duration(behind))
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open", "rows", b.last.seq, "charges", b.charges, "took", time.Since(began))
+	f.log.Info("ledger open", "rows", b.last.Seq, "charges", b.charges, "took", time.Since(began))
 	return nil
 }
 
-func markOf(b *book) mark { return mark{b.name, b.last.seq, b.last.hash, b.total} }
+func markOf(b *book) mark { return mark{b.name, b.last.Seq, b.last.Hash, b.total} }
 
 // load folds the chain of the open store, making a new one if there is none.
 func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
-	fresh, err := f.store.empty()
+	fresh, err := f.store.Empty()
 	if err != nil {
 		return nil, openFailed(err)
 	}
@@ -104,15 +105,15 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, f.store.rollback()
+	return b, f.store.Rollback()
 }
 
 // readAll folds the chain and holds the accounts against it, in one snapshot that stays open.
-func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
-	if err := s.snapshot(); err != nil {
+func readAll(ctx context.Context, s store.Store, marks []mark) (*book, error) {
+	if err := s.Snapshot(); err != nil {
 		return nil, openFailed(err)
 	}
-	if fresh, err := s.empty(); err != nil || fresh {
+	if fresh, err := s.Empty(); err != nil || fresh {
 		return nil, openFailed(errors.Join(err, fmt.Errorf("%w: not a ledger", ErrCorrupt)))
 	}
 	b, err := replay(ctx, s, marks)
@@ -125,55 +126,57 @@ func readAll(ctx context.Context, s store, marks []mark) (*book, error) {
 func (f *keeper) genesis() error {
 	var name Digest
 	rand.Read(name[:])
-	r := row{seq: 1, kind: rowGenesis, at: f.tick(), body: name[:]}
-	r.hash = r.link(Digest{})
-	return f.store.create(r)
+	e := chain.Body()
+	e.Digest(name)
+	r := chain.Row{Seq: 1, Kind: chain.RowGenesis, At: f.tick(), Body: e.Bytes()}
+	r.Hash = r.Link(Digest{})
+	return f.store.Create(r)
 }
 
 // own writes down that rows may be missing: a forfeit, or the operator's word. b takes the row in.
 func (f *keeper) own(b *book, seen mark, lost bool) error {
-	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.at)}
-	if news, err := f.store.begin(b.last); err != nil || news != nil {
+	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.At)}
+	if news, err := f.store.Begin(b.last); err != nil || news != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
-	var e encoder
-	kind := rowVouch
+	e := chain.Body()
+	kind := chain.RowVouch
 	if f.opts.AcceptRollback {
-		kind = rowForfeit
-		e.cost(accounting.Less(seen.total, b.total))
-		e.boolean(lost || seen.name != b.name)
+		kind = chain.RowForfeit
+		e.Cost(accounting.Less(seen.total, b.total))
+		e.Bool(lost || seen.name != b.name)
 	}
-	r, err := t.add(kind, 0, "", e.b)
+	r, err := t.add(kind, 0, "", e.Bytes())
 	if err == nil {
 		err = b.apply(r)
 	}
 	for id, rec := range b.releases {
 		if err == nil && rec.Revoked {
-			err = f.store.withdrawRelease(id)
+			err = f.store.WithdrawRelease(id)
 		}
 	}
 	if err == nil {
 		err = rewriteAccounts(f.store, b.accounts)
 	}
 	if err == nil {
-		err = f.store.commit(t.rows)
+		err = f.store.Commit(t.rows)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", unavailable(err), err)
 	}
-	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == rowForfeit)
+	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == chain.RowForfeit)
 	return nil
 }
 
 // replay folds the chain from its beginning, and notes in the book's passed which of the marks it has met.
-func replay(ctx context.Context, s store, marks []mark) (*book, error) {
+func replay(ctx context.Context, s store.Store, marks []mark) (*book, error) {
 	b := newBook()
-	err := s.rows(ctx, 0, func(r row) error {
+	err := s.Rows(ctx, 0, func(r chain.Row) error {
 		if err := b.take(r); err != nil {
 			return err
 		}
 		for _, m := range marks {
-			if m.seq == r.seq && m.hash == r.hash && m.name == b.name {
+			if m.seq == r.Seq && m.hash == r.Hash && m.name == b.name {
 				b.passed = append(b.passed, m.seq)
 			}
 		}
@@ -182,7 +185,7 @@ func replay(ctx context.Context, s store, marks []mark) (*book, error) {
 	if err != nil {
 		return nil, openFailed(err)
 	}
-	if b.last.seq == 0 {
+	if b.last.Seq == 0 {
 		return nil, fmt.Errorf("%w: the chain is empty", ErrCorrupt)
 	}
 	return b, nil
@@ -198,25 +201,23 @@ func errBehind(b *book, m mark) error {
 	if m.name != b.name {
 		return fmt.Errorf("%w: the witness is another ledger's", ErrRollback)
 	}
-	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.seq, m.seq)
+	return fmt.Errorf("%w: it ends at row %d, and its witness has seen another row %d", ErrRollback, b.last.Seq, m.seq)
 }
 
-// openFailed names the error of opening or reading the file.
+// openFailed names the error of opening or reading where the ledger lies.
 func openFailed(err error) error {
-	switch {
-	case errors.Is(err, ErrCorrupt) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, ErrCorrupt) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
-	case errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.ERROR) || errors.Is(err, sqlite3.CONSTRAINT):
-		return fmt.Errorf("%w: %w", ErrCorrupt, err)
-	case errors.Is(err, sqlite3.BUSY):
-		return fmt.Errorf("%w: %w", ErrLocked, err)
+	}
+	if named := sqlite.Fault(err); named != nil {
+		return fmt.Errorf("%w: %w", named, err)
 	}
 	return fmt.Errorf("%w: %w", unavailable(err), err)
 }
 
 // unavailable is ErrUnavailable, with ErrFull where the disk has no space.
 func unavailable(err error) error {
-	if diskFull(err) {
+	if sqlite.Full(err) {
 		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
 	}
 	return ErrUnavailable

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -31,7 +33,11 @@ func (f *keeper) keep(ctx context.Context, r *Receipt, noisy privacy.Released[me
 	if begins := r.item.Ladder.From == 0 && r.item.Ladder != (Ladder{}); begins != finest.Valid() {
 		return 0, errors.New("ledger: a finest level where no ladder begins, or none where one does")
 	}
-	blob := encodeStored(noisy.Value(), finest)
+	var sealed []byte
+	if finest.Valid() {
+		sealed = finest.AppendTo(nil)
+	}
+	blob := chain.Release(noisy.Value(), sealed)
 	body := saveBody{charge: r.charge, at: r.at, key: r.key, noisy: sha256.Sum256(blob), item: r.item}
 	return f.stored(ctx, r, noisy, func(t *batch) (int64, error) {
 		if r.grows != 0 {
@@ -80,16 +86,16 @@ func (f *keeper) save(t *batch, r *Receipt, body saveBody, blob []byte) (int64, 
 	if r.item.Shared {
 		holder = ""
 	}
-	row, err := t.add(rowSave, r.ds, holder, body.encode())
+	row, err := t.add(chain.RowSave, r.ds, holder, body.encode())
 	if err != nil {
 		return 0, err
 	}
 	if goesOn(r.item.Spec) { // it lives here from now on
-		if err := f.lease(t, row.seq); err != nil {
+		if err := f.lease(t, row.Seq); err != nil {
 			return 0, err
 		}
 	}
-	return row.seq, t.store.keepRelease(keptRelease{id: row.seq, charge: r.charge, key: body.key[:], noisy: blob})
+	return row.Seq, t.store.KeepRelease(store.Release{ID: row.Seq, Charge: r.charge, Key: body.key[:], Noisy: blob})
 }
 
 // Abandon gives a receipt up.
@@ -139,11 +145,7 @@ func (f *keeper) fetch(ctx context.Context, rec *record) (none privacy.Released[
 }
 
 func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.Noisy], _ error) {
-	plain, _, err := split(blob)
-	if err != nil {
-		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
-	}
-	noisy, err := decodeNoisy(plain)
+	noisy, _, err := chain.ReadRelease(blob)
 	if err != nil {
 		return none, fmt.Errorf("ledger: %w: release %d: %w", ErrCorrupt, rec.ID, err)
 	}
@@ -151,7 +153,7 @@ func decodeStored(rec *record, blob []byte) (none privacy.Released[mechanisms.No
 }
 
 // read returns the connection for reading, locked; the caller unlocks f.reading.
-func (f *keeper) read() (store, error) {
+func (f *keeper) read() (store.Store, error) {
 	f.reading.Lock()
 	select {
 	case <-f.closing:
@@ -160,7 +162,7 @@ func (f *keeper) read() (store, error) {
 	default:
 	}
 	if f.reader == nil {
-		s, err := f.site.open(context.Background(), false)
+		s, err := f.site.Open(context.Background(), false)
 		if err != nil {
 			f.reading.Unlock()
 			return nil, openFailed(err)
@@ -175,7 +177,7 @@ func (f *keeper) closeReader() error {
 	if f.reader == nil {
 		return nil
 	}
-	err := f.reader.close()
+	err := f.reader.Close()
 	f.reader = nil
 	return err
 }
@@ -188,14 +190,14 @@ func (f *keeper) Revoke(ctx context.Context, id int64) error {
 		if rec == nil || rec.Revoked {
 			return refusal{fmt.Errorf("ledger: %w: %d", ErrNotHeld, id)}
 		}
-		var e encoder
-		e.i64(id)
-		if _, err := t.add(rowRevoke, rec.ds, "", e.b); err != nil {
+		e := chain.Body()
+		e.Int(id)
+		if _, err := t.add(chain.RowRevoke, rec.ds, "", e.Bytes()); err != nil {
 			return err
 		}
 		for _, level := range f.book.levelsOf(rec) {
 			gone = append(gone, level.ID)
-			if err := t.store.withdrawRelease(level.ID); err != nil {
+			if err := t.store.WithdrawRelease(level.ID); err != nil {
 				return err
 			}
 		}

@@ -2,12 +2,14 @@ package ledger
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // Several proxies may keep one ledger. What each knows of it, its book, follows the chain: a batch first takes in what
@@ -39,14 +41,14 @@ type round struct {
 }
 
 type claimed struct {
-	key   flightKey
+	key   store.Key
 	fence int64
 }
 
 type leased struct{ id, fence int64 }
 
 // shared tells whether other processes may write the ledger.
-func (f *keeper) shared() bool { return f.site.shared() }
+func (f *keeper) shared() bool { return f.site.Shared() }
 
 // Follow is Ledger's. Those who ask while the chain's end is being read share the next read.
 func (f *keeper) Follow(ctx context.Context) error {
@@ -82,7 +84,7 @@ func (f *keeper) followOnce(r *round) {
 		r.err = fmt.Errorf("ledger: %w", err)
 		return
 	}
-	end, err := s.(sharedStore).end()
+	end, err := s.(store.Shared).End()
 	if err != nil {
 		f.closeReader()
 		f.reading.Unlock()
@@ -91,7 +93,7 @@ func (f *keeper) followOnce(r *round) {
 	}
 	f.reading.Unlock()
 	f.mu.RLock()
-	current := f.book.last.seq == end.seq && f.book.last.hash == end.hash
+	current := f.book.last.Seq == end.Seq && f.book.last.Hash == end.Hash
 	f.mu.RUnlock()
 	if !current || f.fault.Load() != nil {
 		r.err = f.do(context.Background(), &job{follows: true, run: func(*batch) error { return nil }})
@@ -99,9 +101,9 @@ func (f *keeper) followOnce(r *round) {
 }
 
 // catchUp takes in what others have written after the book's last row.
-func (f *keeper) catchUp(s store) error {
-	var news []row
-	err := s.rows(context.Background(), f.book.last.seq-1, func(r row) error { news = append(news, r); return nil })
+func (f *keeper) catchUp(s store.Store) error {
+	var news []chain.Row
+	err := s.Rows(context.Background(), f.book.last.Seq-1, func(r chain.Row) error { news = append(news, r); return nil })
 	if err != nil {
 		return err
 	}
@@ -110,13 +112,13 @@ func (f *keeper) catchUp(s store) error {
 
 // learn takes in the rows of the chain from the book's last one on. What that row no longer is, or what follows it without
 // its hash, is another ledger's.
-func (f *keeper) learn(news []row) error {
+func (f *keeper) learn(news []chain.Row) error {
 	last := f.book.last
 	switch {
 	case len(news) == 0:
-		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.seq)
-	case news[0].seq != last.seq || news[0].hash != last.hash:
-		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.seq)
+		return fmt.Errorf("%w: row %d is gone", ErrRollback, last.Seq)
+	case news[0].Seq != last.Seq || news[0].Hash != last.Hash:
+		return fmt.Errorf("%w: row %d is another one than was read before", ErrRollback, last.Seq)
 	case len(news) == 1:
 		return nil
 	}
@@ -158,12 +160,12 @@ func (f *keeper) await(ctx context.Context) error {
 }
 
 // claim makes a key this process's own as part of a batch; errElsewhere where another one that lives has it.
-func (t *batch) claim(key flightKey) (fence int64, err error) {
-	s, ok := t.store.(sharedStore)
+func (t *batch) claim(key store.Key) (fence int64, err error) {
+	s, ok := t.store.(store.Shared)
 	if !ok {
 		return 1, nil // there is no other process
 	}
-	if fence, err = s.claim(key); err != nil {
+	if fence, err = s.Claim(key); err != nil {
 		return 0, err
 	}
 	if fence == 0 {
@@ -175,17 +177,17 @@ func (t *batch) claim(key flightKey) (fence int64, err error) {
 }
 
 // holds tells whether a claim is still this process's.
-func (t *batch) holds(key flightKey, fence int64) (bool, error) {
-	if s, ok := t.store.(sharedStore); ok {
-		return s.holds(key, fence)
+func (t *batch) holds(key store.Key, fence int64) (bool, error) {
+	if s, ok := t.store.(store.Shared); ok {
+		return s.Holds(key, fence)
 	}
 	return true, nil
 }
 
 // yield gives a claim up as part of a batch.
-func (t *batch) yield(key flightKey, fence int64) error {
-	if s, ok := t.store.(sharedStore); ok {
-		return s.yield(key, fence)
+func (t *batch) yield(key store.Key, fence int64) error {
+	if s, ok := t.store.(store.Shared); ok {
+		return s.Yield(key, fence)
 	}
 	return nil
 }
@@ -256,11 +258,11 @@ func (f *keeper) settleClaims(t *batch, committed bool) {
 }
 
 // leaseKey names the claim of an online release that lives.
-func leaseKey(id int64) flightKey {
-	var e encoder
-	e.str("lease")
-	e.i64(id)
-	return sha256.Sum256(e.b)
+func leaseKey(id int64) store.Key {
+	var e chain.Encoder
+	e.Text("lease")
+	e.Int(id)
+	return e.Hash()
 }
 
 // lease makes a release that goes on this process's own, as part of a batch. One that was begun here is so already; what
@@ -309,7 +311,7 @@ const confirmWithin = 20 * time.Second
 
 // confirm connects anew and finds out whether a batch is durable. To know it, the chain's head is held: by then the lost
 // connection's transaction has ended, one way or the other.
-func (f *keeper) confirm(u unknownCommit) bool {
+func (f *keeper) confirm(u store.UnknownCommit) bool {
 	for began := time.Now(); time.Since(began) < confirmWithin; time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-f.closing:
@@ -317,8 +319,8 @@ func (f *keeper) confirm(u unknownCommit) bool {
 		default:
 		}
 		durable := false
-		err := f.rejoin(func(s sharedStore) (err error) {
-			durable, err = s.wrote(u.request)
+		err := f.rejoin(func(s store.Shared) (err error) {
+			durable, err = s.Wrote(u.Request)
 			return err
 		})
 		if err == nil {
@@ -334,12 +336,12 @@ func (f *keeper) confirm(u unknownCommit) bool {
 
 // rejoin opens a shared ledger again after a fault and takes in what has been written since. The book is not read anew: a
 // ledger that no longer has its last row is another one.
-func (f *keeper) rejoin(look func(sharedStore) error) error {
-	opened, err := f.site.open(context.Background(), true)
+func (f *keeper) rejoin(look func(store.Shared) error) error {
+	opened, err := f.site.Open(context.Background(), true)
 	if err != nil {
 		return openFailed(err)
 	}
-	s := opened.(sharedStore)
+	s := opened.(store.Shared)
 	f.store = s
 	_, turn, _, err := readWitness(f.disk, f.opts.Witness)
 	if err == nil {
@@ -348,7 +350,7 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 	if err != nil {
 		return err
 	}
-	news, err := s.begin(f.book.last)
+	news, err := s.Begin(f.book.last)
 	if err == nil && news != nil {
 		err = f.learn(news)
 	}
@@ -359,24 +361,24 @@ func (f *keeper) rejoin(look func(sharedStore) error) error {
 		err = look(s)
 	}
 	if err == nil { // what is there may not be on the server's standbys yet; this commit is when all before it is
-		err = s.commit([]row{f.book.last})
+		err = s.Commit([]chain.Row{f.book.last})
 	}
 	if err != nil {
 		return openFailed(err)
 	}
 	f.fault.Store(nil)
-	f.log.Info("ledger open again", "rows", f.book.last.seq)
+	f.log.Info("ledger open again", "rows", f.book.last.Seq)
 	return nil
 }
 
 // alone refuses to put another policy in force than that under which other proxies are at work, when this one has not
 // been at work itself (privacy rule 8). A proxy at work may: the others are then refused at their next charge.
 func (f *keeper) alone(t *batch, p Terms) error {
-	s, ok := t.store.(sharedStore)
+	s, ok := t.store.(store.Shared)
 	if !ok || f.sharing.adopted || !f.book.ruled || f.book.policy == p.PolicyDigest {
 		return nil
 	}
-	n, err := s.others()
+	n, err := s.Others()
 	if err == nil && n > 0 {
 		err = refusal{fmt.Errorf("ledger: %w: %d other proxies are at work under another policy; have one of them load this policy first", ErrPolicy, n)}
 	}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // simServer is a database server that several proxies keep one ledger on, as far as the ledger can tell: transactions one
@@ -24,10 +27,10 @@ type simServer struct {
 }
 
 type simState struct {
-	rows     []row
-	accounts map[accountKey]account
-	releases map[int64]keptRelease
-	claims   map[flightKey]simClaim
+	rows     []chain.Row
+	accounts map[store.AccountKey]store.Account
+	releases map[int64]store.Release
+	claims   map[store.Key]simClaim
 	fence    int64
 	requests map[Digest]bool
 }
@@ -38,8 +41,8 @@ type simClaim struct {
 }
 
 func newSimServer(seed uint64) *simServer {
-	return &simServer{seed: seed, head: make(chan struct{}, 1), state: simState{accounts: map[accountKey]account{},
-		releases: map[int64]keptRelease{}, claims: map[flightKey]simClaim{}, requests: map[Digest]bool{}}}
+	return &simServer{seed: seed, head: make(chan struct{}, 1), state: simState{accounts: map[store.AccountKey]store.Account{},
+		releases: map[int64]store.Release{}, claims: map[store.Key]simClaim{}, requests: map[Digest]bool{}}}
 }
 
 func (s simState) clone() simState {
@@ -57,13 +60,12 @@ type simSite struct {
 	mark   string
 }
 
-func (p *simSite) shared() bool                         { return true }
-func (p *simSite) locks() []string                      { return nil }
-func (p *simSite) witness() string                      { return p.mark }
-func (p *simSite) clock() time.Time                     { return time.Now() }
-func (p *simSite) probe() error                         { return nil }
-func (p *simSite) explain(err error) error              { return err }
-func (p *simSite) backup(context.Context, string) error { return errors.New("not simulated") }
+func (p *simSite) Shared() bool            { return true }
+func (p *simSite) Locks() []string         { return nil }
+func (p *simSite) Witness() string         { return p.mark }
+func (p *simSite) Clock() time.Time        { return time.Now() }
+func (p *simSite) Probe() error            { return nil }
+func (p *simSite) Explain(err error) error { return err }
 
 func (p *simSite) kill() {
 	p.server.mu.Lock()
@@ -77,7 +79,7 @@ func (p *simSite) isDead() bool {
 	return p.dead
 }
 
-func (p *simSite) open(_ context.Context, writes bool) (store, error) {
+func (p *simSite) Open(_ context.Context, writes bool) (store.Store, error) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
 	if p.dead {
@@ -154,12 +156,12 @@ func (s *simStore) on(do func(*simState)) error {
 	return nil
 }
 
-func (s *simStore) empty() (none bool, err error) {
+func (s *simStore) Empty() (none bool, err error) {
 	err = s.on(func(x *simState) { none = len(x.rows) == 0 })
 	return none, err
 }
 
-func (s *simStore) create(first row) error {
+func (s *simStore) Create(first chain.Row) error {
 	return s.on(func(x *simState) {
 		if len(x.rows) == 0 {
 			x.rows = append(x.rows, first)
@@ -167,7 +169,7 @@ func (s *simStore) create(first row) error {
 	})
 }
 
-func (s *simStore) begin(last row) (news []row, err error) {
+func (s *simStore) Begin(last chain.Row) (news []chain.Row, err error) {
 	rand.Read(s.name[:])
 	s.presumes, s.refuted = false, false
 	if err := s.turn(); err != nil {
@@ -184,8 +186,8 @@ func (s *simStore) begin(last row) (news []row, err error) {
 	}
 	state := v.state.clone()
 	s.tx = &state
-	if end := state.rows[len(state.rows)-1]; end.seq != last.seq || end.hash != last.hash {
-		news = append([]row{}, state.rows[min(last.seq-1, int64(len(state.rows))):]...)
+	if end := state.rows[len(state.rows)-1]; end.Seq != last.Seq || end.Hash != last.Hash {
+		news = append([]chain.Row{}, state.rows[min(last.Seq-1, int64(len(state.rows))):]...)
 	}
 	return news, nil
 }
@@ -196,17 +198,17 @@ func (s *simStore) asked(yes bool) bool {
 	return yes || s.presumes
 }
 
-func (s *simStore) savepoint() error {
+func (s *simStore) Savepoint() error {
 	return s.on(func(x *simState) { state := x.clone(); s.saved = &state })
 }
 
-func (s *simStore) keep() error { return s.on(func(*simState) { s.saved = nil }) }
+func (s *simStore) Keep() error { return s.on(func(*simState) { s.saved = nil }) }
 
-func (s *simStore) undo() error {
+func (s *simStore) Undo() error {
 	return s.on(func(x *simState) { *x, s.saved = *s.saved, nil })
 }
 
-func (s *simStore) rollback() error {
+func (s *simStore) Rollback() error {
 	v := s.site.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -217,20 +219,20 @@ func (s *simStore) rollback() error {
 	if err := s.alive(); err != nil || !s.refuted {
 		return err
 	}
-	return errPresumed
+	return store.ErrPresumed
 }
 
 // commit may be lost on its way to the server, or its answer on the way back.
-func (s *simStore) commit([]row) error {
+func (s *simStore) Commit([]chain.Row) error {
 	if err := s.turn(); err != nil {
 		v := s.site.server
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.cuts++
-		return unknownCommit{s.name, err}
+		return store.UnknownCommit{Request: s.name, Cause: err}
 	}
 	if s.refuted {
-		return s.rollback()
+		return s.Rollback()
 	}
 	v := s.site.server
 	v.mu.Lock()
@@ -245,35 +247,35 @@ func (s *simStore) commit([]row) error {
 	}
 	v.mu.Unlock()
 	if lost {
-		return unknownCommit{s.name, errLost}
+		return store.UnknownCommit{Request: s.name, Cause: errLost}
 	}
 	return nil
 }
 
-func (s *simStore) settle() error   { return nil }
-func (s *simStore) presume()        { s.presumes = true }
-func (s *simStore) tidy() error     { return nil }
-func (s *simStore) finish() error   { return nil }
-func (s *simStore) snapshot() error { return nil }
-func (s *simStore) sound() error    { return nil }
+func (s *simStore) Settle() error   { return nil }
+func (s *simStore) Presume()        { s.presumes = true }
+func (s *simStore) Tidy() error     { return nil }
+func (s *simStore) Finish() error   { return nil }
+func (s *simStore) Snapshot() error { return nil }
+func (s *simStore) Sound() error    { return nil }
 
-func (s *simStore) insert(r row) error {
+func (s *simStore) Insert(r chain.Row) error {
 	return s.on(func(x *simState) { x.rows = append(x.rows, r) })
 }
 
-func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
+func (s *simStore) Charge(now int64, moves []store.Move) (refused int, err error) {
 	refused = -1
 	err = s.on(func(x *simState) {
 		for i, m := range moves {
-			a, ok := x.accounts[m.key]
-			if !ok && m.fresh != nil {
-				a = *m.fresh
+			a, ok := x.accounts[m.Key]
+			if !ok && m.Fresh != nil {
+				a = *m.Fresh
 			}
-			if a, ok = a.rolled(now, m.ends).charged(m.charge); !ok {
+			if a, ok = a.Rolled(now, m.Ends).Charged(m.Charge); !ok {
 				refused = i
 				return
 			}
-			x.accounts[m.key] = a
+			x.accounts[m.Key] = a
 		}
 	})
 	if s.asked(refused < 0) {
@@ -282,34 +284,34 @@ func (s *simStore) charge(now int64, moves []move) (refused int, err error) {
 	return refused, err
 }
 
-func (s *simStore) openAccount(key accountKey, a account) error {
+func (s *simStore) OpenAccount(key store.AccountKey, a store.Account) error {
 	return s.on(func(x *simState) { x.accounts[key] = a })
 }
 
-func (s *simStore) clearAccounts() error { return s.on(func(x *simState) { clear(x.accounts) }) }
+func (s *simStore) ClearAccounts() error { return s.on(func(x *simState) { clear(x.accounts) }) }
 
-func (s *simStore) keepRelease(r keptRelease) (err error) {
+func (s *simStore) KeepRelease(r store.Release) (err error) {
 	fault := s.on(func(x *simState) {
 		for _, old := range x.releases {
-			if old.charge == r.charge || !old.withdrawn && !r.withdrawn && slices.Equal(old.key, r.key) {
+			if old.Charge == r.Charge || !old.Withdrawn && !r.Withdrawn && slices.Equal(old.Key, r.Key) {
 				err = errors.New("a second release on one charge or of one key")
 			}
 		}
-		x.releases[r.id] = r
+		x.releases[r.ID] = r
 	})
 	return errors.Join(fault, err)
 }
 
-func (s *simStore) withdrawRelease(id int64) error {
+func (s *simStore) WithdrawRelease(id int64) error {
 	return s.on(func(x *simState) {
 		r := x.releases[id]
-		r.withdrawn, r.key = true, nil
+		r.Withdrawn, r.Key = true, nil
 		x.releases[id] = r
 	})
 }
 
-func (s *simStore) rows(_ context.Context, after int64, do func(row) error) error {
-	var list []row
+func (s *simStore) Rows(_ context.Context, after int64, do func(chain.Row) error) error {
+	var list []chain.Row
 	err := s.on(func(x *simState) { list = x.rows[min(max(0, after), int64(len(x.rows))):] })
 	for _, r := range list {
 		if err == nil {
@@ -319,15 +321,15 @@ func (s *simStore) rows(_ context.Context, after int64, do func(row) error) erro
 	return err
 }
 
-func (s *simStore) accounts() (all map[accountKey]account, err error) {
+func (s *simStore) Accounts() (all map[store.AccountKey]store.Account, err error) {
 	err = s.on(func(x *simState) { all = maps.Clone(x.accounts) })
 	return all, err
 }
 
-func (s *simStore) releases(do func(keptRelease) error) error {
-	var list []keptRelease
+func (s *simStore) Releases(do func(store.Release) error) error {
+	var list []store.Release
 	err := s.on(func(x *simState) { list = slices.Collect(maps.Values(x.releases)) })
-	slices.SortFunc(list, func(a, b keptRelease) int { return int(a.id - b.id) })
+	slices.SortFunc(list, func(a, b store.Release) int { return int(a.ID - b.ID) })
 	for _, r := range list {
 		if err == nil {
 			err = do(r)
@@ -336,21 +338,21 @@ func (s *simStore) releases(do func(keptRelease) error) error {
 	return err
 }
 
-func (s *simStore) body(seq int64) (p []byte, err error) {
-	err = s.on(func(x *simState) { p = x.rows[seq-1].body })
+func (s *simStore) Body(seq int64) (p []byte, err error) {
+	err = s.on(func(x *simState) { p = x.rows[seq-1].Body })
 	return p, err
 }
 
-func (s *simStore) noisy(id int64) (p []byte, err error) {
-	err = s.on(func(x *simState) { p = x.releases[id].noisy })
+func (s *simStore) Noisy(id int64) (p []byte, err error) {
+	err = s.on(func(x *simState) { p = x.releases[id].Noisy })
 	return p, err
 }
 
-func (s *simStore) charges(ds int64, user string, upTo, limit int64, do func(row) error) error {
-	var list []row
+func (s *simStore) Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error {
+	var list []chain.Row
 	err := s.on(func(x *simState) { list = slices.Clone(x.rows[:min(upTo, int64(len(x.rows)))]) })
 	for _, r := range slices.Backward(list) {
-		if err == nil && r.kind == rowCharge && r.ds == ds && (user == "" || r.holder == user) && limit > 0 {
+		if err == nil && r.Kind == chain.RowCharge && r.DS == ds && (user == "" || r.Holder == user) && limit > 0 {
 			limit--
 			err = do(r)
 		}
@@ -358,7 +360,7 @@ func (s *simStore) charges(ds int64, user string, upTo, limit int64, do func(row
 	return err
 }
 
-func (s *simStore) close() error {
+func (s *simStore) Close() error {
 	v := s.site.server
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -367,17 +369,17 @@ func (s *simStore) close() error {
 	return nil
 }
 
-func (s *simStore) end() (r row, err error) {
+func (s *simStore) End() (r chain.Row, err error) {
 	err = s.on(func(x *simState) { r = x.rows[len(x.rows)-1] })
 	return r, err
 }
 
-func (s *simStore) wrote(request Digest) (there bool, err error) {
+func (s *simStore) Wrote(request Digest) (there bool, err error) {
 	err = s.on(func(x *simState) { there = x.requests[request] })
 	return there, err
 }
 
-func (s *simStore) claim(key flightKey) (fence int64, err error) {
+func (s *simStore) Claim(key store.Key) (fence int64, err error) {
 	err = s.on(func(x *simState) {
 		if c, ok := x.claims[key]; ok && c.owner != s.site && !c.owner.dead {
 			return
@@ -392,12 +394,12 @@ func (s *simStore) claim(key flightKey) (fence int64, err error) {
 	return fence, err
 }
 
-func (s *simStore) holds(key flightKey, fence int64) (mine bool, err error) {
+func (s *simStore) Holds(key store.Key, fence int64) (mine bool, err error) {
 	err = s.on(func(x *simState) { mine = s.asked(x.claims[key] == simClaim{s.site, fence}) })
 	return mine, err
 }
 
-func (s *simStore) yield(key flightKey, fence int64) error {
+func (s *simStore) Yield(key store.Key, fence int64) error {
 	return s.on(func(x *simState) {
 		if x.claims[key] == (simClaim{s.site, fence}) {
 			delete(x.claims, key)
@@ -405,4 +407,4 @@ func (s *simStore) yield(key flightKey, fence int64) error {
 	})
 }
 
-func (s *simStore) others() (int, error) { return 0, s.on(func(*simState) {}) }
+func (s *simStore) Others() (int, error) { return 0, s.on(func(*simState) {}) }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
 )
 
 // simWorld is a run of three proxies that share a ledger: they die and come again, the server restarts, connections are lost
@@ -215,17 +217,17 @@ func (w *simWorld) check() {
 	w.server.mu.Unlock()
 	sums, pool := map[string]int64{}, int64(0)
 	for i, r := range list {
-		if i > 0 && (r.link(list[i-1].hash) != r.hash || r.at < list[i-1].at) {
-			w.broke("row %d does not follow", r.seq)
+		if i > 0 && (r.Link(list[i-1].Hash) != r.Hash || r.At < list[i-1].At) {
+			w.broke("row %d does not follow", r.Seq)
 		}
-		if r.kind != rowCharge {
+		if r.Kind != chain.RowCharge {
 			continue
 		}
-		c, err := decodeCharge(r.body)
+		c, err := decodeCharge(r.Body)
 		if err != nil {
 			w.broke("%v", err)
 		}
-		if sums[r.holder] += c.cost.Epsilon.Micro(); c.capped {
+		if sums[r.Holder] += c.cost.Epsilon.Micro(); c.capped {
 			pool += c.cost.Epsilon.Micro()
 		}
 	}

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"reflect"
 	"testing"
 
@@ -78,27 +77,4 @@ func TestRevokedOnlineReleaseTakesNoStep(t *testing.T) {
 	wantErr(t, f.Extend(ctx, "alice", id, []byte{'h'}), ErrNotHeld)
 	_, err := f.Resume(ctx, "alice", id, []byte{'r'})
 	wantErr(t, err, ErrNotHeld)
-}
-
-// TestSpecsOfInstancesRoundTrip: what a synthetic or online release was measured by is read back equal, and equal specs have
-// equal bytes.
-func TestSpecsOfInstancesRoundTrip(t *testing.T) {
-	made := mechanisms.Spec{Counters: 1, Cells: 12, Synthetic: &mechanisms.Synthetic{Rule: mechanisms.SmallDatabase, Sizes: []int{3, 4}, Total: 77, Drawn: 9,
-		Contribution: privacy.Contribution{Rows: 1, Neighbors: privacy.ReplaceOne}, Cost: rho(5)}}
-	for _, s := range []mechanisms.Spec{made, onlineItem().Spec} {
-		var e, again encoder
-		e.spec(s)
-		again.spec(s)
-		d := decoder{b: e.b}
-		if got := d.spec(); d.end() != nil || !reflect.DeepEqual(got, s) || !bytes.Equal(e.b, again.b) {
-			t.Errorf("%+v (%v), want %+v", got, d.err, s)
-		}
-		for cut := range e.b {
-			d := decoder{b: e.b[:cut]}
-			d.spec()
-			if d.end() == nil {
-				t.Fatalf("cut at %d passes", cut)
-			}
-		}
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
@@ -31,120 +33,120 @@ func (t BudgetTerms) life() privacy.Cost {
 }
 
 // limit is the granted limit of an account.
-func (b *book) limit(key accountKey) privacy.Cost {
-	set := b.sets[key.ds]
-	if key.scope == scopeCap {
+func (b *book) limit(key store.AccountKey) privacy.Cost {
+	set := b.sets[key.DS]
+	if key.Scope == store.ScopeCap {
 		return set.terms.Cap
 	}
-	t, ok := set.budget(key.holder)
+	t, ok := set.budget(key.Holder)
 	if !ok {
 		return privacy.Cost{}
 	}
-	if key.scope == scopeLife {
+	if key.Scope == store.ScopeLife {
 		return t.life()
 	}
 	return t.Limit
 }
 
 // ends is when the window that holds now is over; 0 for other scopes.
-func (b *book) ends(key accountKey, now int64) int64 {
-	if key.scope != scopeWindow {
+func (b *book) ends(key store.AccountKey, now int64) int64 {
+	if key.Scope != store.ScopeWindow {
 		return 0
 	}
-	if t, ok := b.sets[key.ds].budget(key.holder); ok && t.Refresh > 0 {
+	if t, ok := b.sets[key.DS].budget(key.Holder); ok && t.Refresh > 0 {
 		return windowEnd(now, t.Refresh)
 	}
 	return 0
 }
 
 // opening is an account of which the chain has not heard before. What an accepted rollback has lost may have been its.
-func (b *book) opening(key accountKey, now int64) account {
-	a := account{Filter: accounting.Filter{Limit: b.limit(key)}, ends: b.ends(key, now)}
+func (b *book) opening(key store.AccountKey, now int64) store.Account {
+	a := store.Account{Filter: accounting.Filter{Limit: b.limit(key)}, Ends: b.ends(key, now)}
 	if b.lostAll || !b.lost.IsZero() {
-		a = a.forfeited(b.lost, b.lostAll, b.sets[key.ds].terms)
+		a = forfeited(a, b.lost, b.lostAll, b.sets[key.DS].terms)
 	}
 	return a
 }
 
 // payers are the accounts that a charge moves.
-func (b *book) payers(ds int64, user string, capped bool) []accountKey {
-	keys := make([]accountKey, 0, 3)
+func (b *book) payers(ds int64, user string, capped bool) []store.AccountKey {
+	keys := make([]store.AccountKey, 0, 3)
 	if t, ok := b.sets[ds].budget(user); ok && t.Refresh > 0 {
-		keys = append(keys, accountKey{ds, scopeWindow, user})
+		keys = append(keys, store.AccountKey{DS: ds, Scope: store.ScopeWindow, Holder: user})
 	}
-	keys = append(keys, accountKey{ds, scopeLife, user})
+	keys = append(keys, store.AccountKey{DS: ds, Scope: store.ScopeLife, Holder: user})
 	if capped {
-		keys = append(keys, accountKey{ds, scopeCap, ""})
+		keys = append(keys, store.AccountKey{DS: ds, Scope: store.ScopeCap, Holder: ""})
 	}
 	return keys
 }
 
-func (b *book) applyRename(r row) error {
-	d := decoder{b: r.body}
-	id := d.str()
-	if err := d.end(); err != nil {
+func (b *book) applyRename(r chain.Row) error {
+	d := chain.Read(r.Body)
+	id := d.Text()
+	if err := d.End(); err != nil {
 		return err
 	}
-	set := b.sets[r.ds]
+	set := b.sets[r.DS]
 	if _, used := b.ids[id]; used || set == nil {
 		return ErrBound
 	}
 	next := *set
 	next.id = id
 	next.terms.ID = id
-	b.sets[r.ds], b.ids[id] = &next, r.ds
+	b.sets[r.DS], b.ids[id] = &next, r.DS
 	return nil
 }
 
 // applyTerms gives a dataset its terms. Spending already done is re-priced where the accountant or the neighbours change
 // in the allowed direction; the other direction never gets a row.
-func (b *book) applyTerms(r row) error {
-	t, err := decodeTerms(r.body)
+func (b *book) applyTerms(r chain.Row) error {
+	t, err := decodeTerms(r.Body)
 	if err != nil {
 		return err
 	}
-	set := b.sets[r.ds]
+	set := b.sets[r.DS]
 	if set == nil {
-		if _, used := b.ids[t.ID]; used || r.ds != r.seq {
+		if _, used := b.ids[t.ID]; used || r.DS != r.Seq {
 			return ErrBound
 		}
-		b.ids[t.ID] = r.ds
+		b.ids[t.ID] = r.DS
 		set = &dataset{id: t.ID, terms: t}
 	}
 	if set.id != t.ID {
-		return errBody
+		return chain.ErrMalformed
 	}
 	if err := set.change(t); err != nil {
 		return err
 	}
 	next := *set
-	next.terms, next.encoded = t, string(r.body)
-	b.sets[r.ds] = &next
+	next.terms, next.encoded = t, string(r.Body)
+	b.sets[r.DS] = &next
 	for key, a := range b.accounts {
-		if key.ds == r.ds {
-			b.regrant(key, a, set.terms, r.at)
+		if key.DS == r.DS {
+			b.regrant(key, a, set.terms, r.At)
 		}
 	}
-	key := accountKey{r.ds, scopeCap, ""}
+	key := store.AccountKey{DS: r.DS, Scope: store.ScopeCap, Holder: ""}
 	if _, ok := b.accounts[key]; !ok {
-		b.accounts[key] = b.opening(key, r.at)
+		b.accounts[key] = b.opening(key, r.At)
 	}
 	return nil
 }
 
 // regrant gives an existing account the limits and the window of new terms.
-func (b *book) regrant(key accountKey, a account, old DatasetTerms, now int64) {
-	a = a.rolled(now, 0)
-	if key.scope == scopeWindow {
+func (b *book) regrant(key store.AccountKey, a store.Account, old DatasetTerms, now int64) {
+	a = a.Rolled(now, 0)
+	if key.Scope == store.ScopeWindow {
 		ends := b.ends(key, now)
 		if ends == 0 {
 			delete(b.accounts, key)
 			return
 		}
-		a.ends = ends
+		a.Ends = ends
 	}
-	a.Spent = repriced(a.Spent, old, b.sets[key.ds].terms)
-	b.accounts[key] = a.limited(b.limit(key))
+	a.Spent = repriced(a.Spent, old, b.sets[key.DS].terms)
+	b.accounts[key] = a.Limited(b.limit(key))
 }
 
 // change tells whether privacy rule 8 lets terms follow those of d.
@@ -166,19 +168,19 @@ func (d *dataset) change(t DatasetTerms) error {
 	return nil
 }
 
-func (b *book) applyForfeit(r row) error {
-	d := decoder{b: r.body}
-	lost := d.cost()
-	all := d.boolean()
-	if err := d.end(); err != nil {
+func (b *book) applyForfeit(r chain.Row) error {
+	d := chain.Read(r.Body)
+	lost := d.Cost()
+	all := d.Bool()
+	if err := d.End(); err != nil {
 		return err
 	}
 	if negative(lost) {
-		return errBody
+		return chain.ErrMalformed
 	}
 	for key, a := range b.accounts {
-		a = a.rolled(r.at, b.ends(key, r.at))
-		b.accounts[key] = a.forfeited(lost, all, b.sets[key.ds].terms)
+		a = a.Rolled(r.At, b.ends(key, r.At))
+		b.accounts[key] = forfeited(a, lost, all, b.sets[key.DS].terms)
 	}
 	for ds, set := range b.sets {
 		next := *set

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // Verify reads everything that is on disk, on a connection and in a snapshot of its own, while the ledger goes on.
@@ -28,22 +31,26 @@ func (f *keeper) Verify(ctx context.Context) (int64, error) {
 			return 0, fmt.Errorf("ledger: %w", err)
 		}
 	}
-	return b.last.seq, nil
+	return b.last.Seq, nil
 }
 
 // verifyFile verifies a ledger in an SQLite file.
 func verifyFile(ctx context.Context, path string, marks []mark) (*book, error) {
-	return verifySite(ctx, &sqliteSite{path: path, disk: osDisk{}}, marks)
+	where, err := sqlite.At(path, store.OSDisk{})
+	if err != nil {
+		return nil, err
+	}
+	return verifySite(ctx, where, marks)
 }
 
 // verifySite compares all that lies in a site with itself.
-func verifySite(ctx context.Context, p site, marks []mark) (*book, error) {
-	s, err := p.open(ctx, false)
+func verifySite(ctx context.Context, p store.Site, marks []mark) (*book, error) {
+	s, err := p.Open(ctx, false)
 	if err != nil {
 		return nil, openFailed(err)
 	}
-	defer s.close()
-	if err := s.sound(); err != nil {
+	defer s.Close()
+	if err := s.Sound(); err != nil {
 		return nil, openFailed(err)
 	}
 	b, err := readAll(ctx, s, marks)
@@ -54,16 +61,16 @@ func verifySite(ctx context.Context, p site, marks []mark) (*book, error) {
 }
 
 // compareReleases holds each stored release against the chain's hash of it.
-func compareReleases(ctx context.Context, s store, b *book) error {
+func compareReleases(ctx context.Context, s store.Store, b *book) error {
 	found := 0
-	err := s.releases(func(r keptRelease) error {
+	err := s.Releases(func(r store.Release) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		rec := b.releases[r.id]
-		if rec == nil || rec.of == 0 && b.byCharge[r.charge] != rec.ID || rec.of != 0 && r.charge != -rec.ID || r.withdrawn != rec.Revoked ||
-			!rec.Revoked && string(r.key) != string(rec.key[:]) || sha256.Sum256(r.noisy) != rec.noisy {
-			return fmt.Errorf("%w: release %d differs from the chain", ErrCorrupt, r.id)
+		rec := b.releases[r.ID]
+		if rec == nil || rec.of == 0 && b.byCharge[r.Charge] != rec.ID || rec.of != 0 && r.Charge != -rec.ID || r.Withdrawn != rec.Revoked ||
+			!rec.Revoked && string(r.Key) != string(rec.key[:]) || sha256.Sum256(r.Noisy) != rec.noisy {
+			return fmt.Errorf("%w: release %d differs from the chain", ErrCorrupt, r.ID)
 		}
 		found++
 		return nil

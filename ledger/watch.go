@@ -3,29 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
-
-	"github.com/dpproxy/dpproxy/mechanisms"
 )
-
-// specAlarm marks the form of a Spec's bytes for runs of alarms. It is on disk: never change it.
-const specAlarm int64 = -30
-
-func (e *encoder) alarmSpec(s mechanisms.Spec) {
-	a := s.Alarm
-	e.i64(specAlarm)
-	e.i64(int64(a.Positives))
-	e.i64(int64(a.Restarts))
-	e.contribution(a.Contribution)
-	e.cost(a.Cost)
-}
-
-func (d *decoder) alarmSpec() mechanisms.Spec {
-	a := &mechanisms.Alarm{Positives: int(d.i64()), Restarts: int(d.i64()), Contribution: d.contribution()}
-	if a.Cost = d.cost(); a.Positives < 1 {
-		d.err = errBody
-	}
-	return mechanisms.Spec{Counters: 1, Cells: 1, Alarm: a}
-}
 
 // Ask hands out a receipt for running one question of a run of alarms that the user has paid for: the measure of that
 // digest, once. It costs nothing and writes nothing: what the answer costs the run is a step, if it costs anything. Nothing

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
@@ -21,7 +23,7 @@ import (
 // power cut it may be a second behind. Behind is never an alarm: it only vouches for less.
 type witness struct {
 	path string
-	file DiskFile
+	file store.File
 	turn int64 // of the last mark written
 	sync bool  // flush each mark
 	dirt bool  // a mark is not flushed yet
@@ -36,19 +38,20 @@ type mark struct {
 }
 
 const (
-	witnessMagic = "dpproxy ledger witness 1"
+	witnessMagic = "dpproxy ledger witness"
 	witnessPlace = 4096 // a place of its own block, so that a torn write cannot reach the other one
 )
 
 func (m mark) encode(turn int64) []byte {
-	e := encoder{b: []byte(witnessMagic)}
-	e.i64(turn)
-	e.digest(m.name)
-	e.i64(m.seq)
-	e.digest(m.hash)
-	e.cost(m.total)
-	sum := sha256.Sum256(e.b)
-	return append(e.b, sum[:]...)
+	e := chain.Body()
+	e.Int(turn)
+	e.Digest(m.name)
+	e.Int(m.seq)
+	e.Digest(m.hash)
+	e.Cost(m.total)
+	b := append([]byte(witnessMagic), e.Bytes()...)
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
 }
 
 func decodeMark(p []byte) (m mark, turn int64, ok bool) {
@@ -60,15 +63,15 @@ func decodeMark(p []byte) (m mark, turn int64, ok bool) {
 	if want := sha256.Sum256(body); string(sum) != string(want[:]) {
 		return mark{}, 0, false
 	}
-	d := decoder{b: body[len(witnessMagic):]}
-	turn, m.name, m.seq, m.hash, m.total = d.i64(), d.digest(), d.i64(), d.digest(), d.cost()
-	return m, turn, d.end() == nil
+	d := chain.Read(body[len(witnessMagic):])
+	turn, m.name, m.seq, m.hash, m.total = d.Int(), d.Digest(), d.Int(), d.Digest(), d.Cost()
+	return m, turn, d.End() == nil
 }
 
 // readWitness returns the latest mark, and false if there is no file, or one of zeros alone: a power cut may leave the length
 // of the first mark and not its bytes. A ledger that has rows is refused without a witness as well. Any other file without a
 // readable mark is ErrWitness.
-func readWitness(d Disk, path string) (mark, int64, bool, error) {
+func readWitness(d store.Disk, path string) (mark, int64, bool, error) {
 	p, err := d.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.Trim(p, "\x00")) == 0 {
 		return mark{}, 0, false, nil
@@ -88,7 +91,7 @@ func readWitness(d Disk, path string) (mark, int64, bool, error) {
 	return latest, turn, true, nil
 }
 
-func openWitness(d Disk, path string, turn int64, sync bool) (*witness, error) {
+func openWitness(d store.Disk, path string, turn int64, sync bool) (*witness, error) {
 	f, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

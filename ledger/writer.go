@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 const (
@@ -41,27 +44,27 @@ func (r refusal) Unwrap() error { return r.error }
 
 // batch is one transaction in the making.
 type batch struct {
-	store store
-	last  row
+	store store.Store
+	last  chain.Row
 	now   int64
-	rows  []row
+	rows  []chain.Row
 
 	// of a shared ledger
-	presumed map[accountKey]account // of a batch that presumes: the accounts as its charges will leave them
-	doubted  []*job                 // which such a batch has left out
-	wrote    bool                   // something else than rows
-	claims   []claimed              // made with it
-	leases   []leased               // begun with it
-	lost     []int64                // online releases that another process has taken over
-	dropped  []claimed              // given up with it
+	presumed map[store.AccountKey]store.Account // of a batch that presumes: the accounts as its charges will leave them
+	doubted  []*job                             // which such a batch has left out
+	wrote    bool                               // something else than rows
+	claims   []claimed                          // made with it
+	leases   []leased                           // begun with it
+	lost     []int64                            // online releases that another process has taken over
+	dropped  []claimed                          // given up with it
 }
 
 // add writes the next row of the chain.
-func (t *batch) add(kind, ds int64, holder string, body []byte) (row, error) {
-	r := row{seq: t.last.seq + 1, kind: kind, at: t.now, ds: ds, holder: holder, body: body}
-	r.hash = r.link(t.last.hash)
-	if err := t.store.insert(r); err != nil {
-		return row{}, err
+func (t *batch) add(kind chain.Kind, ds int64, holder string, body []byte) (chain.Row, error) {
+	r := chain.Row{Seq: t.last.Seq + 1, Kind: kind, At: t.now, DS: ds, Holder: holder, Body: body}
+	r.Hash = r.Link(t.last.Hash)
+	if err := t.store.Insert(r); err != nil {
+		return chain.Row{}, err
 	}
 	t.last = r
 	t.rows = append(t.rows, r)
@@ -207,7 +210,7 @@ func (f *keeper) serve(jobs []*job) {
 			close(j.done)
 		}
 		if err == nil {
-			if err := f.store.tidy(); err != nil {
+			if err := f.store.Tidy(); err != nil {
 				f.fail(err)
 			}
 		}
@@ -237,11 +240,11 @@ func (f *keeper) ready() error {
 	f.mu.RLock()
 	known := markOf(f.book)
 	f.mu.RUnlock()
-	err := f.site.probe()
+	err := f.site.Probe()
 	switch {
 	case err != nil:
 	case f.shared() && !errors.Is(cause, ErrCorrupt) && !errors.Is(cause, ErrRollback):
-		err = f.rejoin(func(sharedStore) error { return nil })
+		err = f.rejoin(func(store.Shared) error { return nil })
 	default:
 		err = f.open(context.Background(), known)
 	}
@@ -256,7 +259,7 @@ func (f *keeper) ready() error {
 // fail closes the store. Nothing is written until ready has opened and compared it again.
 func (f *keeper) fail(err error) {
 	f.shut()
-	err = f.site.explain(err)
+	err = f.site.Explain(err)
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
 	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
@@ -282,7 +285,7 @@ func (f *keeper) transact(jobs []*job) (done, left []*job, err error) {
 	if !slices.ContainsFunc(jobs, func(j *job) bool { return !j.follows }) {
 		return done, nil, f.catchUp(f.store)
 	}
-	news, err := f.store.begin(f.book.last) // which the writer alone changes
+	news, err := f.store.Begin(f.book.last) // which the writer alone changes
 	if err == nil && news != nil {
 		err = f.learn(news)
 	}
@@ -292,12 +295,12 @@ func (f *keeper) transact(jobs []*job) (done, left []*job, err error) {
 	done = f.gather(done)
 	t := &batch{store: f.store, last: f.book.last}
 	err = f.commit(t, f.presume(t, done))
-	if errors.Is(err, errPresumed) {
+	if errors.Is(err, store.ErrPresumed) {
 		t.claims = nil // none was made
 		f.settleClaims(t, false)
 		return nil, warily(done), nil
 	}
-	var unknown unknownCommit
+	var unknown store.UnknownCommit
 	if errors.As(err, &unknown) {
 		f.fail(err)
 		if f.confirm(unknown) {
@@ -324,16 +327,16 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 	if err := f.dropAll(t); err != nil {
 		return err
 	}
-	now := max(f.tick(), t.last.at) // of all jobs, none of which looked at the book later
+	now := max(f.tick(), t.last.At) // of all jobs, none of which looked at the book later
 	for _, j := range jobs {
 		if err := t.attempt(j, now); err != nil {
 			return err
 		}
 	}
 	if len(t.rows) == 0 && !t.wrote {
-		return f.store.rollback()
+		return f.store.Rollback()
 	}
-	if err := f.store.commit(t.rows); err != nil {
+	if err := f.store.Commit(t.rows); err != nil {
 		return err
 	}
 	return f.accept(t)
@@ -343,12 +346,12 @@ func (f *keeper) commit(t *batch, jobs []*job) (err error) {
 func (t *batch) attempt(j *job, now int64) error {
 	t.now, j.err = now, nil
 	last, rows, claims, leases := t.last, len(t.rows), len(t.claims), len(t.leases)
-	if err := t.store.savepoint(); err != nil {
+	if err := t.store.Savepoint(); err != nil {
 		return err
 	}
 	err := j.run(t)
 	if err == nil {
-		return t.store.keep()
+		return t.store.Keep()
 	}
 	var refused refusal
 	if !errors.As(err, &refused) {
@@ -358,7 +361,7 @@ func (t *batch) attempt(j *job, now int64) error {
 		t.doubted = append(t.doubted, j)
 	}
 	t.last, t.rows, t.claims, t.leases = last, t.rows[:rows], t.claims[:claims], t.leases[:leases]
-	return t.store.undo()
+	return t.store.Undo()
 }
 
 // accept takes what was committed into memory, and lets the witness know before anybody is told.

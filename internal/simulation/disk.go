@@ -14,7 +14,7 @@ import (
 
 	"github.com/ncruces/go-sqlite3/vfs"
 
-	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // sector is what a disk writes whole or not at all.
@@ -244,11 +244,11 @@ func (m *Mount) failing(op operation, f *inode, grows int64, work func() error) 
 	return syscall.EIO
 }
 
-// The methods of ledger.Disk.
+// The methods of store.Disk.
 
 func (m *Mount) VFS() string { return m.vfs }
 
-func (m *Mount) OpenFile(name string, flag int, _ fs.FileMode) (ledger.DiskFile, error) {
+func (m *Mount) OpenFile(name string, flag int, _ fs.FileMode) (store.File, error) {
 	f, err := m.open(name, flag&os.O_CREATE != 0)
 	if err != nil {
 		return nil, err
@@ -311,7 +311,7 @@ func (m *Mount) Lock(name string) (io.Closer, error) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
 	if holder := m.disk.locks[name]; holder != nil && holder != m {
-		return nil, fmt.Errorf("%w: %s", ledger.ErrLocked, name)
+		return nil, fmt.Errorf("%w: %s", store.ErrLocked, name)
 	}
 	m.disk.locks[name] = m
 	return held{m, name}, nil

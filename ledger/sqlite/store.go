@@ -1,13 +1,16 @@
-package ledger
+// Package sqlite keeps a ledger in one SQLite file, which one process has open for writing (store.Store). Its durability is
+// the write-ahead log, flushed at each commit; its tables refuse an account above its limit whatever the code says.
+package sqlite
 
 import (
 	"errors"
 	"fmt"
 	"net/url"
-	"syscall"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // The schema. The CHECKs are the last wall: whatever the code above does, SQLite refuses to commit an account above its
@@ -37,14 +40,14 @@ PRAGMA user_version = 1;`
 
 const schemaVersion = 1
 
-// sqliteStore is the open SQLite file. It belongs to one goroutine at a time.
-type sqliteStore struct {
-	disk  Disk
+// Store is the open SQLite file. It belongs to one goroutine at a time.
+type Store struct {
+	Conn  *sqlite3.Conn
+	Pages int // in the log, as of the last commit
+	disk  store.Disk
 	path  string
-	conn  *sqlite3.Conn
 	stmt  map[string]*sqlite3.Stmt
 	data  int64 // PRAGMA data_version: moves when another connection writes
-	pages int   // in the log, as of the last commit
 }
 
 // dsn is the URI under which SQLite opens path. vfs is empty outside tests.
@@ -56,42 +59,42 @@ func dsn(path, vfs string) string {
 	return u.String()
 }
 
-// openSQLite opens the file and makes it durable: write-ahead log, a flush at each commit, and the directory flushed once
+// open opens the file and makes it durable: write-ahead log, a flush at each commit, and the directory flushed once
 // the log's name is in it. SQLite's own directory flush cannot be relied on: this build flushes the log in its place.
 //
 // A reader is opened for writing too, because reading a write-ahead log needs its index, and is then told not to write.
-func openSQLite(disk Disk, path, vfs string, writes bool) (*sqliteStore, error) {
+func open(disk store.Disk, path string, writes bool) (*Store, error) {
 	flags := sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI | sqlite3.OPEN_NOFOLLOW
 	if writes {
 		flags |= sqlite3.OPEN_CREATE
 	}
-	conn, err := sqlite3.OpenFlags(dsn(path, vfs), flags)
+	conn, err := sqlite3.OpenFlags(dsn(path, disk.VFS()), flags)
 	if err != nil {
 		return nil, err
 	}
-	s := &sqliteStore{disk: disk, path: path, conn: conn, stmt: map[string]*sqlite3.Stmt{}}
+	s := &Store{Conn: conn, disk: disk, path: path, stmt: map[string]*sqlite3.Stmt{}}
 	if err := s.setUp(writes); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *sqliteStore) setUp(writes bool) error {
+func (s *Store) setUp(writes bool) error {
 	// After a failed flush the log must stay as it is until it has been written anew: no checkpoint on close.
-	if _, err := s.conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
+	if _, err := s.Conn.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, true); err != nil {
 		return err
 	}
-	if err := s.conn.BusyTimeout(5 * time.Second); err != nil {
+	if err := s.Conn.BusyTimeout(5 * time.Second); err != nil {
 		return err
 	}
-	if err := s.conn.Exec("PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory"); err != nil {
+	if err := s.Conn.Exec("PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory"); err != nil {
 		return err
 	}
 	if !writes {
-		return s.conn.Exec("PRAGMA query_only = on")
+		return s.Conn.Exec("PRAGMA query_only = on")
 	}
-	s.conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error { s.pages = pages; return nil })
+	s.Conn.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error { s.Pages = pages; return nil })
 	for _, p := range []struct{ set, want string }{
 		{"PRAGMA journal_mode = wal", "wal"}, {"PRAGMA journal_mode", "wal"}, {"PRAGMA synchronous = full", ""}, {"PRAGMA synchronous", "2"},
 	} {
@@ -106,17 +109,17 @@ func (s *sqliteStore) setUp(writes bool) error {
 	return nil
 }
 
-func (s *sqliteStore) close() error {
+func (s *Store) Close() error {
 	for _, st := range s.stmt {
 		st.Close()
 	}
-	return s.conn.Close()
+	return s.Conn.Close()
 }
 
 // text runs a statement to its end and returns the first column of its first row. A pragma that changes the file commits at its
 // end, after its row: whether that has worked, only the end tells.
-func (s *sqliteStore) text(sql string) (string, error) {
-	st, _, err := s.conn.Prepare(sql)
+func (s *Store) text(sql string) (string, error) {
+	st, _, err := s.Conn.Prepare(sql)
 	if err != nil {
 		return "", err
 	}
@@ -131,11 +134,11 @@ func (s *sqliteStore) text(sql string) (string, error) {
 }
 
 // prepared returns the statement of that text, ready to be bound.
-func (s *sqliteStore) prepared(sql string) (*sqlite3.Stmt, error) {
+func (s *Store) prepared(sql string) (*sqlite3.Stmt, error) {
 	if st := s.stmt[sql]; st != nil {
 		return st, nil
 	}
-	st, _, err := s.conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
+	st, _, err := s.Conn.PrepareFlags(sql, sqlite3.PREPARE_PERSISTENT)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +147,7 @@ func (s *sqliteStore) prepared(sql string) (*sqlite3.Stmt, error) {
 }
 
 // run binds and runs a statement; each row goes to scan.
-func (s *sqliteStore) run(sql string, scan func(*sqlite3.Stmt) error, args ...any) error {
+func (s *Store) run(sql string, scan func(*sqlite3.Stmt) error, args ...any) error {
 	st, err := s.prepared(sql)
 	if err != nil {
 		return err
@@ -184,8 +187,8 @@ func bind(st *sqlite3.Stmt, i int, a any) error {
 	return fmt.Errorf("ledger: cannot bind a %T", a)
 }
 
-// empty tells whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
-func (s *sqliteStore) empty() (bool, error) {
+// Empty tells whether the file has no schema yet, and checks that it is a ledger of this version otherwise.
+func (s *Store) Empty() (bool, error) {
 	n, err := s.text("SELECT count(*) FROM sqlite_schema")
 	if err != nil || n == "0" {
 		return err == nil, err
@@ -195,21 +198,30 @@ func (s *sqliteStore) empty() (bool, error) {
 		return false, err
 	}
 	if id, err := s.text("PRAGMA application_id"); err != nil || id != "1146114124" {
-		return false, errors.Join(fmt.Errorf("%w: not a ledger", ErrCorrupt), err)
+		return false, errors.Join(fmt.Errorf("%w: not a ledger", store.ErrCorrupt), err)
 	}
 	if v != fmt.Sprint(schemaVersion) {
-		return false, fmt.Errorf("%w: format %s is not known", ErrCorrupt, v)
+		return false, fmt.Errorf("%w: format %s is not known", store.ErrCorrupt, v)
 	}
 	return false, nil
 }
 
 // dataVersion tells whether another connection has changed the file since the last call.
-func (s *sqliteStore) dataVersion() (v int64, err error) {
+func (s *Store) dataVersion() (v int64, err error) {
 	err = s.run("PRAGMA data_version", func(st *sqlite3.Stmt) error { v = st.ColumnInt64(0); return nil })
 	return v, err
 }
 
-// diskFull tells whether an error means that there is no space.
-func diskFull(err error) bool {
-	return errors.Is(err, sqlite3.FULL) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+// Full tells whether an error means that there is no space.
+func Full(err error) bool { return errors.Is(err, sqlite3.FULL) || store.Full(err) }
+
+// Fault names what an error of SQLite's or of the disk says of a ledger: ErrCorrupt, ErrLocked, or neither.
+func Fault(err error) error {
+	switch {
+	case errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.ERROR) || errors.Is(err, sqlite3.CONSTRAINT):
+		return store.ErrCorrupt
+	case errors.Is(err, sqlite3.BUSY):
+		return store.ErrLocked
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package ledger
+package postgres
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
 // secureLink refuses a way to the ledger over a network of which the owner has not said how it is protected. Whoever stands
@@ -25,7 +27,7 @@ func secureLink(config *pgx.ConnConfig, url string) error {
 		far = far || !local(f.Host)
 	}
 	if far && !strings.Contains(url, "sslmode=") && os.Getenv("PGSSLMODE") == "" {
-		return fmt.Errorf("%w: it is on another machine and the url does not say how the way there is protected: add sslmode=verify-full, or another sslmode if the network is trusted", ErrServer)
+		return fmt.Errorf("%w: it is on another machine and the url does not say how the way there is protected: add sslmode=verify-full, or another sslmode if the network is trusted", store.ErrServer)
 	}
 	return nil
 }

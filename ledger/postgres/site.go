@@ -1,4 +1,4 @@
-package ledger
+package postgres
 
 import (
 	"cmp"
@@ -13,14 +13,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
-// postgresSite is a PostgreSQL database, which many proxies write. What one of them knows of the ledger is the chain up to
+// Site is a PostgreSQL database, which many proxies write. What one of them knows of the ledger is the chain up to
 // some row; each batch first locks the chain's head, and reads what others have written since.
-type postgresSite struct {
-	config *pgx.ConnConfig
-	opts   Options
-	owner  int32 // this proxy's number among those that live
+type Site struct {
+	Config    *pgx.ConnConfig
+	Owner     int32    // this proxy's number among those that live
+	dataRoles []string // under which the private database and the sandbox are asked
+	readOnly  bool     // a standby will do
 
 	mu   sync.Mutex // guards the server's time
 	base int64
@@ -35,7 +39,8 @@ const (
 	pgWait    = 10 * time.Second
 )
 
-func newPostgresSite(url string, opts Options) (*postgresSite, error) {
+// At is the site that a URL names. A ledger that one of the roles can reach is refused; readOnly, it may lie on a standby.
+func At(url string, dataRoles []string, readOnly bool) (*Site, error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the ledger's url is not one of PostgreSQL") // its text may hold a password
@@ -52,51 +57,51 @@ func newPostgresSite(url string, opts Options) (*postgresSite, error) {
 	}
 	var owner [4]byte
 	rand.Read(owner[:])
-	p := &postgresSite{config: config, opts: opts, owner: int32(binary.BigEndian.Uint32(owner[:]) >> 1), read: time.Now(), base: time.Now().UnixNano()}
+	p := &Site{Config: config, dataRoles: dataRoles, readOnly: readOnly, Owner: int32(binary.BigEndian.Uint32(owner[:]) >> 1), read: time.Now(), base: time.Now().UnixNano()}
 	config.OnNotice = p.noticed
 	return p, nil
 }
 
 // noticed hears warnings. With one of the general class, and no error, the server answers a commit whose wait for its standbys
 // was cancelled: it is done here, and a promotion may lose it. Whatever else is warned of so only has a commit confirmed.
-func (p *postgresSite) noticed(_ *pgconn.PgConn, n *pgconn.Notice) {
+func (p *Site) noticed(_ *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Code == "01000" && cmp.Or(n.SeverityUnlocalized, n.Severity) == "WARNING" {
 		p.unsure.Add(1)
 	}
 }
 
-func (p *postgresSite) locks() []string { return nil }
+func (p *Site) Locks() []string { return nil }
 
-// witness must be named: there is no place beside a database.
-func (p *postgresSite) shared() bool    { return true }
-func (p *postgresSite) witness() string { return "" }
+// Witness must be named: there is no place beside a database.
+func (p *Site) Shared() bool    { return true }
+func (p *Site) Witness() string { return "" }
 
-// probe leaves it to open to find out.
-func (p *postgresSite) probe() error            { return nil }
-func (p *postgresSite) explain(err error) error { return err }
+// Probe leaves it to open to find out.
+func (p *Site) Probe() error            { return nil }
+func (p *Site) Explain(err error) error { return err }
 
-// clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine, whose
+// Clock is the server's time, as of the last word from it and the time since on the monotonic clock of this machine, whose
 // own date is never asked.
-func (p *postgresSite) clock() time.Time {
+func (p *Site) Clock() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return time.Unix(0, p.base+int64(time.Since(p.read)))
 }
 
-func (p *postgresSite) told(now int64) {
+func (p *Site) told(now int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.base, p.read = now, time.Now()
 }
 
-func (p *postgresSite) open(ctx context.Context, writes bool) (store, error) {
+func (p *Site) Open(ctx context.Context, writes bool) (store.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, pgWait)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, p.config)
+	conn, err := pgx.ConnectConfig(ctx, p.Config)
 	if err != nil {
 		return nil, err
 	}
-	s := &postgresStore{site: p, conn: conn, writes: writes}
+	s := &Store{Conn: conn, site: p, writes: writes}
 	if writes {
 		err = s.demand(ctx)
 	}
@@ -104,69 +109,69 @@ func (p *postgresSite) open(ctx context.Context, writes bool) (store, error) {
 		var now int64
 		var standby bool
 		switch err = conn.QueryRow(ctx, "SELECT "+pgNow+", pg_catalog.pg_is_in_recovery()").Scan(&now, &standby); {
-		case err == nil && standby && !p.opts.ReadOnly: // it may not know yet what was revoked
+		case err == nil && standby && !p.readOnly: // it may not know yet what was revoked
 			err = errStandby
 		case err == nil:
 			p.told(now)
 		}
 	}
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-var errStandby = fmt.Errorf("%w: the server is a standby, in recovery", ErrServer)
+var errStandby = fmt.Errorf("%w: the server is a standby, in recovery", store.ErrServer)
 
 // demand refuses a server whose commits are not durable, and a ledger within the data's reach; it makes this proxy known.
-func (s *postgresStore) demand(ctx context.Context) error {
+func (s *Store) demand(ctx context.Context) error {
 	var fsync, pages, sync, encoding string
 	var standby bool
-	if err := s.conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding); err != nil {
+	if err := s.Conn.QueryRow(ctx, pgPromises).Scan(&fsync, &pages, &sync, &standby, &encoding); err != nil {
 		return err
 	}
 	switch {
 	case standby:
 		return errStandby
 	case fsync != "on":
-		return fmt.Errorf("%w: fsync is %s", ErrServer, fsync)
+		return fmt.Errorf("%w: fsync is %s", store.ErrServer, fsync)
 	case pages != "on":
-		return fmt.Errorf("%w: full_page_writes is %s", ErrServer, pages)
+		return fmt.Errorf("%w: full_page_writes is %s", store.ErrServer, pages)
 	case sync == "off":
-		return fmt.Errorf("%w: synchronous_commit is off for this role or database", ErrServer)
+		return fmt.Errorf("%w: synchronous_commit is off for this role or database", store.ErrServer)
 	case encoding != "UTF8":
-		return fmt.Errorf("%w: the database's encoding is %s, must be UTF8", ErrServer, encoding)
+		return fmt.Errorf("%w: the database's encoding is %s, must be UTF8", store.ErrServer, encoding)
 	}
 	if sync != "remote_apply" { // with local or remote_write a commit may be lost by the standbys that it should wait for
 		sync = "on"
 	}
-	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
+	if _, err := s.Conn.Exec(ctx, "SELECT pg_catalog.set_config('synchronous_commit', $1, false)", sync); err != nil { // whatever a reload says
 		return err
 	}
-	if _, err := s.conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", lockAlive, s.site.owner); err != nil {
+	if _, err := s.Conn.Exec(ctx, "SELECT pg_catalog.pg_advisory_lock_shared($1, $2)", LockAlive, s.site.Owner); err != nil {
 		return err
 	}
-	if fresh, err := s.empty(); err != nil || fresh {
+	if fresh, err := s.Empty(); err != nil || fresh {
 		return err
 	}
 	return errors.Join(s.migrate(ctx), s.apart(ctx))
 }
 
 // apart refuses a ledger that a role can reach under which the private data, or what analysts write, are read.
-func (s *postgresStore) apart(ctx context.Context) error {
-	for _, role := range s.site.opts.DataRoles {
+func (s *Store) apart(ctx context.Context) error {
+	for _, role := range s.site.dataRoles {
 		var known bool
-		if err := s.conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", role).Scan(&known); err != nil {
+		if err := s.Conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = $1)", role).Scan(&known); err != nil {
 			return err
 		}
 		if !known {
 			continue
 		}
 		var table string
-		err := s.conn.QueryRow(ctx, pgReach, role).Scan(&table)
+		err := s.Conn.QueryRow(ctx, pgReach, role).Scan(&table)
 		if err == nil {
-			return fmt.Errorf("%w: role %s, under which the database is asked, can reach its table %s: give the ledger a role and a database of its own", ErrServer, role, table)
+			return fmt.Errorf("%w: role %s, under which the database is asked, can reach its table %s: give the ledger a role and a database of its own", store.ErrServer, role, table)
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return err
@@ -176,11 +181,11 @@ func (s *postgresStore) apart(ctx context.Context) error {
 }
 
 // migrate makes the schema, or takes it to the version that this program knows.
-func (s *postgresStore) migrate(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
+func (s *Store) migrate(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error { return s.migrateIn(ctx, tx) })
 }
 
-func (s *postgresStore) migrateIn(ctx context.Context, tx pgx.Tx) error {
+func (s *Store) migrateIn(ctx context.Context, tx pgx.Tx) error {
 	if _, err := tx.Exec(ctx, "SELECT pg_catalog.pg_advisory_xact_lock($1)", lockSchema); err != nil {
 		return err
 	}
@@ -198,32 +203,32 @@ func (s *postgresStore) migrateIn(ctx context.Context, tx pgx.Tx) error {
 }
 
 // version is that of the schema, 0 where there is none.
-func (s *postgresStore) version(ctx context.Context) (version int, err error) {
+func (s *Store) version(ctx context.Context) (version int, err error) {
 	var there bool
-	if err := s.conn.QueryRow(ctx, "SELECT pg_catalog.to_regclass('dpproxy_ledger.version') IS NOT NULL").Scan(&there); err != nil || !there {
+	if err := s.Conn.QueryRow(ctx, "SELECT pg_catalog.to_regclass('dpproxy_ledger.version') IS NOT NULL").Scan(&there); err != nil || !there {
 		return 0, err
 	}
-	if err := s.conn.QueryRow(ctx, "SELECT version FROM dpproxy_ledger.version").Scan(&version); err != nil {
+	if err := s.Conn.QueryRow(ctx, "SELECT version FROM dpproxy_ledger.version").Scan(&version); err != nil {
 		return 0, err
 	}
 	if version < 1 || version > len(migrations) {
-		return 0, fmt.Errorf("%w: format %d is not known", ErrCorrupt, version)
+		return 0, fmt.Errorf("%w: format %d is not known", store.ErrCorrupt, version)
 	}
 	return version, nil
 }
 
-func (s *postgresStore) empty() (bool, error) {
+func (s *Store) Empty() (bool, error) {
 	ctx, cancel := s.limit()
 	defer cancel()
 	version, err := s.version(ctx)
 	return version == 0, err
 }
 
-// create makes the ledger, unless another proxy has been faster.
-func (s *postgresStore) create(first row) error {
+// Create makes the ledger, unless another proxy has been faster.
+func (s *Store) Create(first chain.Row) error {
 	ctx, cancel := s.limit()
 	defer cancel()
-	err := pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, s.Conn, func(tx pgx.Tx) error {
 		if err := s.migrateIn(ctx, tx); err != nil {
 			return err
 		}
@@ -232,10 +237,10 @@ func (s *postgresStore) create(first row) error {
 			return err
 		}
 		s.renew()
-		if _, err := tx.Exec(ctx, pgInsert, s.args([]row{first})...); err != nil {
+		if _, err := tx.Exec(ctx, pgInsert, s.args([]chain.Row{first})...); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, pgAhead, first.seq, first.hash[:])
+		_, err := tx.Exec(ctx, pgAhead, first.Seq, first.Hash[:])
 		return err
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package ledger
+package store
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ type Disk interface {
 	// VFS names the file system that SQLite opens its files on; empty: its own.
 	VFS() string
 	// OpenFile, ReadFile, Remove and Chmod are those of package os.
-	OpenFile(name string, flag int, perm fs.FileMode) (DiskFile, error)
+	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	ReadFile(name string) ([]byte, error)
 	Remove(name string) error
 	Chmod(name string, mode fs.FileMode) error
@@ -28,32 +28,32 @@ type Disk interface {
 	Lock(name string) (io.Closer, error)
 }
 
-// DiskFile is an open file of a Disk.
-type DiskFile interface {
+// File is an open file of a Disk.
+type File interface {
 	io.ReaderAt
 	io.WriterAt
 	io.Closer
 	Sync() error
 }
 
-// osDisk is the operating system's.
-type osDisk struct{}
+// OSDisk is the operating system's.
+type OSDisk struct{}
 
-func (osDisk) VFS() string { return "" }
+func (OSDisk) VFS() string { return "" }
 
-func (osDisk) OpenFile(name string, flag int, perm fs.FileMode) (DiskFile, error) {
+func (OSDisk) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
-		return nil, err // not f, which would be a DiskFile that is not nil
+		return nil, err // not f, which would be a File that is not nil
 	}
 	return f, nil
 }
 
-func (osDisk) ReadFile(name string) ([]byte, error)      { return os.ReadFile(name) }
-func (osDisk) Remove(name string) error                  { return os.Remove(name) }
-func (osDisk) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
+func (OSDisk) ReadFile(name string) ([]byte, error)      { return os.ReadFile(name) }
+func (OSDisk) Remove(name string) error                  { return os.Remove(name) }
+func (OSDisk) Chmod(name string, mode fs.FileMode) error { return os.Chmod(name, mode) }
 
-func (osDisk) SyncDir(dir string) error {
+func (OSDisk) SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (osDisk) SyncDir(dir string) error {
 
 // Lock's file stays: removing it would let two processes lock two files of one name. The kernel drops the lock when the
 // process ends, however it ends.
-func (osDisk) Lock(name string) (io.Closer, error) {
+func (OSDisk) Lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", unavailable(err), err)
@@ -78,11 +78,22 @@ func (osDisk) Lock(name string) (io.Closer, error) {
 	return f, nil
 }
 
-// syncDirs flushes the directories that hold files.
-func syncDirs(d Disk, files ...string) error {
+// SyncDirs flushes the directories that hold files.
+func SyncDirs(d Disk, files ...string) error {
 	var err error
 	for _, file := range files {
 		err = errors.Join(err, d.SyncDir(filepath.Dir(file)))
 	}
 	return err
+}
+
+// Full tells whether an error of the operating system means that there is no space.
+func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+
+// unavailable is ErrUnavailable, with ErrFull where the disk has no space.
+func unavailable(err error) error {
+	if Full(err) {
+		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
+	}
+	return ErrUnavailable
 }

@@ -1,4 +1,6 @@
-package ledger
+package postgres
+
+import "github.com/dpproxy/dpproxy/ledger/store"
 
 // The tables of a ledger in PostgreSQL lie in a schema of their own. The CHECKs are the last wall, as in SQLite; the
 // primary key of the chain is another: of two proxies that would write the same row one fails. Each migration takes the
@@ -38,15 +40,15 @@ CREATE SEQUENCE dpproxy_ledger.fence;`,
 const (
 	lockSchema int64 = 0x6470_7072_6f78_79
 	lockTurn   int64 = lockSchema + 1
-	lockAlive  int32 = 0x6470_7078
+	LockAlive  int32 = 0x6470_7078
 )
 
-// alive are the numbers of the proxies that are connected. For a while after the server's start none is taken for dead,
-// because all have lost their connections at once.
+// Alive are the numbers of the proxies that are connected. Settled tells that the server has been up for a while: before, none
+// is taken for dead, because all have lost their connections at once.
 const (
-	pgAlive = `SELECT objid::bigint FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 1685090424 AND objsubid = 2 AND granted
+	Alive = `SELECT objid::bigint FROM pg_catalog.pg_locks WHERE locktype = 'advisory' AND classid = 1685090424 AND objsubid = 2 AND granted
 	AND database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())`
-	pgSettled = `pg_catalog.clock_timestamp() > pg_catalog.pg_postmaster_start_time() + interval '10 seconds'`
+	Settled = `pg_catalog.clock_timestamp() > pg_catalog.pg_postmaster_start_time() + interval '10 seconds'`
 )
 
 const (
@@ -58,7 +60,9 @@ const (
 	pgWrote  = "SELECT EXISTS (SELECT FROM dpproxy_ledger.chain WHERE request BETWEEN $1 AND $2)"
 	pgInsert = "INSERT INTO dpproxy_ledger.chain (seq, kind, at, ds, holder, body, hash, request) SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[], $7::bytea[], $8::bytea[])"
 
-	pgOpenAccount = "INSERT INTO dpproxy_ledger.account (ds, scope, holder, " + accountColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
+	pgCharge      = "UPDATE dpproxy_ledger.account" + store.ChargeUpdate
+	pgAccounts    = "SELECT ds, scope, holder, " + store.AccountColumns + " FROM dpproxy_ledger.account"
+	pgOpenAccount = "INSERT INTO dpproxy_ledger.account (ds, scope, holder, " + store.AccountColumns + ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT DO NOTHING"
 
 	pgKeepRelease = "INSERT INTO dpproxy_ledger.release (id, charge, measure, noisy) VALUES ($1, $2, $3, $4)"
 	pgWithdraw    = "UPDATE dpproxy_ledger.release SET measure = NULL WHERE id = $1"
@@ -66,7 +70,7 @@ const (
 	pgClaim = `
 INSERT INTO dpproxy_ledger.claim AS c (key, owner, fence) SELECT k, $2::bigint, $3::bigint FROM unnest($1::bytea[]) AS k
 ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, fence = excluded.fence
-	WHERE c.owner = $2 OR ` + pgSettled + ` AND c.owner NOT IN (` + pgAlive + `)
+	WHERE c.owner = $2 OR ` + Settled + ` AND c.owner NOT IN (` + Alive + `)
 RETURNING fence`
 	pgClaimed = "SELECT 1 FROM dpproxy_ledger.claim WHERE key = $1 AND owner = $2 AND fence = $3"
 	// The same for a batch that presumes: what touches no row divides by zero.
@@ -75,7 +79,7 @@ RETURNING fence`
 	pgClaimedSure = "WITH w AS (" + pgClaimed + ") SELECT 1 / count(*) FROM w"
 
 	pgUnclaim = "DELETE FROM dpproxy_ledger.claim AS c USING unnest($1::bytea[], $3::bigint[]) AS d (key, fence) WHERE c.key = d.key AND c.owner = $2 AND c.fence = d.fence"
-	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + pgSettled + " AND owner NOT IN (" + pgAlive + ")"
+	pgForget  = "DELETE FROM dpproxy_ledger.claim WHERE " + Settled + " AND owner NOT IN (" + Alive + ")"
 
 	pgRows     = "SELECT seq, kind, at, ds, holder, body, hash FROM dpproxy_ledger.chain WHERE seq > $1 ORDER BY seq"
 	pgReleases = "SELECT id, charge, measure, noisy FROM dpproxy_ledger.release"

@@ -1,0 +1,259 @@
+// Package postgres keeps a ledger in a PostgreSQL database that many proxies share (store.Shared, ADR 34). A batch holds the
+// chain's head from its first statement to its commit, so that the proxies write in turns; what is under way in one of them
+// has a claim, which ends with the process. A charge of Alice's sends, in one turn to the server and back: the turn's lock, the
+// head's row FOR UPDATE and the rows that others have written; and in a second one the claim of the draw, the updates of her
+// accounts, the row of the chain, the head and COMMIT.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/store"
+)
+
+// Store is one connection to a ledger in PostgreSQL. What needs no answer at once is sent with what does, so that
+// a charge is one turn to the server and back.
+type Store struct {
+	Conn    *pgx.Conn
+	site    *Site
+	writes  bool
+	name    [32]byte // of the batch under way; each of its rows bears it
+	parts   int64    // rows in it, also those taken back
+	fence   int64    // of the claims made with it
+	waiting pgx.Batch
+
+	now      int64 // of its charges
+	presumes bool  // the batch presumes
+	held     held  // back by such a batch until its end
+	job      struct {
+		statements int
+		held       held
+	}
+}
+
+// held are the parts of a batch that presumes of which all go out as one statement each.
+type held struct {
+	moves   []store.Move // which are all of one time
+	claims  []store.Key
+	dropped []claimed
+	rows    []chain.Row
+}
+
+func (s *Store) limit() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), pgWait+pgConnect)
+}
+
+// later has a statement sent with the next flush. check sees how many rows it has touched.
+func (s *Store) later(sql string, check func(pgconn.CommandTag) error, args ...any) {
+	q := s.waiting.Queue(sql, args...)
+	if check != nil {
+		q.Exec(check)
+	}
+}
+
+// flush sends what waits, in order, and has each answered.
+func (s *Store) flush() error {
+	if s.waiting.Len() == 0 {
+		return nil
+	}
+	ctx, cancel := s.limit()
+	defer cancel()
+	batch := s.waiting
+	s.waiting = pgx.Batch{}
+	return s.Conn.SendBatch(ctx, &batch).Close()
+}
+
+// renew gives the next batch its name.
+func (s *Store) renew() {
+	rand.Read(s.name[:])
+	s.parts, s.presumes, s.held = 0, false, held{}
+}
+
+// Begin waits for this proxy's turn, locks the chain's head, and reads what others have written. Each statement after the lock
+// sees all that was committed before, whatever isolation level the server is set to: the level is asked for by name. The turn
+// is for fairness alone: who waits for a row may be overtaken, again and again, by who has just had it.
+func (s *Store) Begin(last chain.Row) (news []chain.Row, err error) {
+	s.renew()
+	var end chain.Row
+	var now int64
+	s.later("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", nil)
+	s.later(pgTurn, nil, lockTurn)
+	s.waiting.Queue(pgLock).QueryRow(func(r pgx.Row) error {
+		var hash []byte
+		err := r.Scan(&end.Seq, &hash, &now, &s.fence)
+		copy(end.Hash[:], hash)
+		return err
+	})
+	s.waiting.Queue(pgRows, last.Seq-1).Query(func(rows pgx.Rows) error {
+		return walk(rows, func(r chain.Row) error { news = append(news, r); return nil })
+	})
+	if err := s.flush(); err != nil {
+		return nil, err
+	}
+	s.site.told(now)
+	switch {
+	case end.Seq == last.Seq && end.Hash == last.Hash:
+		return nil, nil
+	case news == nil:
+		news = []chain.Row{}
+	}
+	return news, nil
+}
+
+func (s *Store) Presume() { s.presumes = true }
+
+// Savepoint needs none on the server where nothing is sent before the end.
+func (s *Store) Savepoint() error {
+	if s.job.statements, s.job.held = s.waiting.Len(), s.held; !s.presumes {
+		s.later("SAVEPOINT job", nil)
+	}
+	return nil
+}
+
+func (s *Store) Keep() error {
+	if !s.presumes {
+		s.later("RELEASE SAVEPOINT job", nil)
+	}
+	return nil
+}
+
+func (s *Store) Undo() error {
+	if s.presumes {
+		s.waiting.QueuedQueries, s.held = s.waiting.QueuedQueries[:s.job.statements], s.job.held
+		return nil
+	}
+	s.later("ROLLBACK TO SAVEPOINT job", nil)
+	return s.Keep()
+}
+
+// release has what was held back sent with the next flush.
+func (s *Store) release() {
+	h := s.held
+	if s.held = (held{}); len(h.dropped) > 0 {
+		s.unclaim(h.dropped)
+	}
+	if len(h.claims) > 0 {
+		s.later(pgClaimSure, nil, s.claimArgs(h.claims...)...)
+	}
+	if len(h.rows) > 0 {
+		s.later(pgInsert, nil, s.args(h.rows)...)
+	}
+	for _, m := range merged(h.moves) {
+		s.move(m, pgChargeSure, nil)
+	}
+}
+
+func (s *Store) Rollback() error {
+	s.later("ROLLBACK", nil)
+	return s.refuted(s.flush())
+}
+
+// refuted ends a batch that has presumed what is not so: of what was sent after that, its end too, nothing was carried out.
+func (s *Store) refuted(err error) error {
+	var said *pgconn.PgError
+	if !s.presumes || !errors.As(err, &said) || said.Code != "22012" {
+		return err
+	}
+	s.presumes = false
+	return cmp.Or(s.Rollback(), store.ErrPresumed)
+}
+
+// Commit moves the head and commits. Where the answer does not come, or comes from a server that is going down, it is not
+// known how it went.
+func (s *Store) Commit(rows []chain.Row) error {
+	s.release()
+	if n := len(rows); n > 0 {
+		s.later(pgAhead, nil, rows[n-1].Seq, rows[n-1].Hash[:])
+	}
+	s.later("COMMIT", func(tag pgconn.CommandTag) error {
+		if tag.String() != "COMMIT" { // a transaction that has failed answers otherwise, and without an error
+			return fmt.Errorf("the commit was answered by %s", tag)
+		}
+		return nil
+	})
+	unsure := s.site.unsure.Load()
+	err := s.flush()
+	if err == nil && s.site.unsure.Load() != unsure {
+		err = errors.New("the server has not waited for its standbys")
+	}
+	var said *pgconn.PgError
+	if err != nil && (!errors.As(err, &said) || ends(said)) {
+		return store.UnknownCommit{Request: s.name, Cause: err}
+	}
+	return s.refuted(err)
+}
+
+// ends tells an error with which the server ends the connection. What a person reads is in the server's language.
+func ends(said *pgconn.PgError) bool {
+	severity := cmp.Or(said.SeverityUnlocalized, said.Severity)
+	return severity == "FATAL" || severity == "PANIC"
+}
+
+func (s *Store) Wrote(request [32]byte) (there bool, err error) {
+	ctx, cancel := s.limit()
+	defer cancel()
+	err = s.Conn.QueryRow(ctx, pgWrote, rowName(request, 0), rowName(request, math.MaxUint32)).Scan(&there)
+	return there, err
+}
+
+// rowName names one row of a request.
+func rowName(request [32]byte, n int64) []byte {
+	return binary.BigEndian.AppendUint32(request[:16:16], uint32(n))
+}
+
+func (s *Store) Tidy() error   { return nil }
+func (s *Store) Settle() error { return nil }
+func (s *Store) Finish() error { return nil }
+
+// args are the columns of rows.
+func (s *Store) args(rows []chain.Row) []any {
+	n := len(rows)
+	seq, kind, at, ds := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	holder, body, hash, name := make([]string, n), make([][]byte, n), make([][]byte, n), make([][]byte, n)
+	for i := range rows {
+		r := &rows[i]
+		s.parts++
+		seq[i], kind[i], at[i], ds[i], holder[i] = r.Seq, int64(r.Kind), r.At, r.DS, r.Holder
+		body[i], hash[i], name[i] = append([]byte{}, r.Body...), r.Hash[:], rowName(s.name, s.parts)
+	}
+	return []any{seq, kind, at, ds, holder, body, hash, name}
+}
+
+func (s *Store) Insert(r chain.Row) error {
+	if s.presumes {
+		s.held.rows = append(s.held.rows, r)
+	} else {
+		s.later(pgInsert, nil, s.args([]chain.Row{r})...)
+	}
+	return nil
+}
+
+func (s *Store) KeepRelease(r store.Release) error {
+	var key any
+	if !r.Withdrawn {
+		key = r.Key
+	}
+	s.later(pgKeepRelease, nil, r.ID, r.Charge, key, r.Noisy)
+	return nil
+}
+
+func (s *Store) WithdrawRelease(id int64) error {
+	s.later(pgWithdraw, nil, id)
+	return nil
+}
+
+func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), pgConnect)
+	defer cancel()
+	return s.Conn.Close(ctx)
+}

@@ -1,0 +1,172 @@
+// Package store is what lies between a ledger and where its rows lie: the interface of a store, the accounts as stores keep
+// them, and the disk. Package sqlite keeps one file, package postgres a database that proxies share; the ledger's keeper knows
+// both by this interface.
+//
+// A charge of Alice's is one batch: Begin, and for her a Savepoint; Charge moves her window, her life and the dataset's cap
+// by one conditional update each (ChargeUpdate), whose condition is that of accounting.Filter; Insert writes the row of the
+// chain; Keep, and for all of the batch one Commit, durable when it returns. Where an account does not hold the cost the job
+// is undone, and the others of the batch go on.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/mechanisms/accounting"
+)
+
+// Errors of stores; a ledger's own are beside them in package ledger.
+var (
+	// ErrUnavailable: the disk failed. ErrFull says in addition that it has no space.
+	ErrUnavailable = errors.New("the ledger is not available")
+	ErrFull        = errors.New("the ledger's disk is full")
+	// ErrLocked: another process has the ledger open.
+	ErrLocked = errors.New("the ledger is open in another process")
+	// ErrCorrupt: what lies there is not what was written.
+	ErrCorrupt = errors.New("the ledger is damaged")
+	// ErrServer: the PostgreSQL server is not one that a ledger can be entrusted to.
+	ErrServer = errors.New("the server cannot hold a ledger")
+	// ErrPresumed: something was otherwise than a batch has presumed. Nothing is done.
+	ErrPresumed = errors.New("otherwise than presumed")
+)
+
+// Site is where a ledger lies: an SQLite file, or a PostgreSQL database that many proxies share.
+type Site interface {
+	// Locks are the files to lock so that nobody else writes there.
+	Locks() []string
+	// Witness is where the ledger's witness is by default.
+	Witness() string
+	// Open connects. After a fault of the disk, opening for writing makes sure that what will be read is on the disk.
+	Open(ctx context.Context, writes bool) (Store, error)
+	// Shared tells whether other processes may write there too; its stores are Shared then.
+	Shared() bool
+	// Clock is the ledger's own time.
+	Clock() time.Time
+	// Probe tells whether the site takes writes again after a fault; Explain adds to a fault's error what it has lost.
+	Probe() error
+	Explain(err error) error
+}
+
+// Store is one connection to where a ledger's rows lie. It belongs to one goroutine at a time. After an error it is closed
+// and opened anew.
+type Store interface {
+	// Empty tells whether there is no ledger yet, and checks that it is one of a known version otherwise.
+	Empty() (bool, error)
+	// Create makes a ledger of its first row.
+	Create(first chain.Row) error
+	// Settle makes what was read at the opening durable, as far as the site needs it.
+	Settle() error
+
+	// Begin opens the transaction of a batch: until its end nobody else writes. Where the chain no longer ends with last,
+	// because others have written since, news are its rows from last on; they are nil otherwise.
+	Begin(last chain.Row) (news []chain.Row, err error)
+	// Savepoint begins one job within it, Keep ends the job, Undo takes back what it wrote and ends it.
+	Savepoint() error
+	Keep() error
+	Undo() error
+	// Commit makes the batch durable, with the rows that it has added in the end.
+	Commit(rows []chain.Row) error
+	Rollback() error
+	// Tidy is done after a commit, Finish before the last Close.
+	Tidy() error
+	Finish() error
+
+	// Insert writes the next row of the chain.
+	Insert(r chain.Row) error
+	// Charge moves all of the accounts if the cost fits each, and otherwise says which one refused, by its place in moves;
+	// the job is then to be undone. refused is −1 when all have moved.
+	Charge(now int64, moves []Move) (refused int, err error)
+	OpenAccount(key AccountKey, a Account) error
+	ClearAccounts() error
+	// KeepRelease stores a drawn release; Charge is unique among them, and so is Key among those not withdrawn.
+	KeepRelease(r Release) error
+	WithdrawRelease(id int64) error
+
+	// Snapshot has what follows read from one state, until Rollback or Close.
+	Snapshot() error
+	// Sound has the database look itself over.
+	Sound() error
+	// Rows walks the chain after a number, in order.
+	Rows(ctx context.Context, after int64, do func(chain.Row) error) error
+	Accounts() (map[AccountKey]Account, error)
+	Releases(do func(Release) error) error
+	// Body is that of one row of the chain, Noisy the stored form of one release.
+	Body(seq int64) ([]byte, error)
+	Noisy(id int64) ([]byte, error)
+	// Charges walks the charge rows of a user (empty: of all) in a dataset up to a row, newest first.
+	Charges(ds int64, user string, upTo, limit int64, do func(chain.Row) error) error
+
+	Close() error
+}
+
+// Move is what a charge does to one account.
+type Move struct {
+	Key    AccountKey
+	Fresh  *Account // how the account begins, where the chain has not heard of it
+	Charge accounting.Charge
+	Ends   int64 // of the window that holds the charge; 0: for life
+}
+
+// Key names what a process claims, and a release on disk: a hash.
+type Key [32]byte
+
+// Shared is a store that other processes write too.
+type Shared interface {
+	Store
+	// End is the chain's last row as it is now, of which only number and hash are set.
+	End() (chain.Row, error)
+	// Wrote tells whether the batch of a name is durable, which is certain while the transaction of another batch is open.
+	Wrote(request [32]byte) (bool, error)
+	// Claim makes a key this process's own, unless another one that lives has it: then fence is 0. A claim that was lost to
+	// another process has another fence for ever. Holds tells whether a claim is still this process's, Yield gives it up.
+	Claim(key Key) (fence int64, err error)
+	// Presume has the batch that has begun take it for granted that what Charge, Claim and Holds ask is so. Where it is not,
+	// the batch's end, Commit or Rollback, is ErrPresumed, and nothing is done.
+	Presume()
+	Holds(key Key, fence int64) (bool, error)
+	Yield(key Key, fence int64) error
+	// Others is how many other processes have the ledger open for writing.
+	Others() (int, error)
+}
+
+// UnknownCommit is the error of a commit of which nobody has told how it went.
+type UnknownCommit struct {
+	Request [32]byte // the batch's name
+	Cause   error
+}
+
+func (u UnknownCommit) Error() string {
+	return "whether the commit took place is not known: " + u.Cause.Error()
+}
+
+func (u UnknownCommit) Unwrap() error { return u.Cause }
+
+// Release is a stored release.
+type Release struct {
+	ID, Charge int64
+	Withdrawn  bool
+	Key, Noisy []byte
+}
+
+// Copy copies all that one store holds into another, whose transaction has begun, and returns the chain's last row.
+func Copy(ctx context.Context, from, to Store) (last chain.Row, err error) {
+	err = from.Rows(ctx, 0, func(r chain.Row) error {
+		last = r
+		return to.Insert(r)
+	})
+	if err != nil {
+		return last, err
+	}
+	accounts, err := from.Accounts()
+	if err != nil {
+		return last, err
+	}
+	for key, a := range accounts {
+		if err := to.OpenAccount(key, a); err != nil {
+			return last, err
+		}
+	}
+	return last, from.Releases(to.KeepRelease)
+}
