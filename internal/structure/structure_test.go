@@ -12,7 +12,7 @@ const maxFiles, maxLines = 45, 9000
 
 // larger are the packages that are larger still, each with the most that it may have. A number may go down only.
 var larger = map[string]struct{ files, lines int }{
-	"planner": {144, 29600},
+	"planner": {123, 25800},
 }
 
 func TestSizes(t *testing.T) {
