@@ -102,7 +102,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	}
 	var commands []command
 	var refusal *refuse.Refusal
-	parse := func() {
+	work := func() {
 		if dialect := c.settings.dialect(); dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
 		} else {
@@ -110,8 +110,8 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 		}
 	}
 	if len(text) < longText {
-		parse()
-	} else if err := c.server.workers.Briefly(ctx, c.user, parse); err != nil {
+		work()
+	} else if err := c.server.workers.Briefly(ctx, c.user, work); err != nil {
 		return nil, interrupted(ctx)
 	}
 	if refusal != nil {
