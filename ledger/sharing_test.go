@@ -313,6 +313,45 @@ func TestT30CarelessServers(t *testing.T) {
 	threats.Reached(t, "T30", "%d of 3 careless PostgreSQL servers refused", refused)
 }
 
+// TestRestoreIntoPostgreSQL: a backup of a shared ledger, which is an SQLite file, brings back each release with what it holds, more of
+// them than are sent at once; what was revoked stays so, and what is asked again is not charged again.
+func TestRestoreIntoPostgreSQL(t *testing.T) {
+	url, one := several(t, 1, Options{}, census())
+	a := one[0]
+	const n = 100
+	ids := map[byte]int64{}
+	for i := range byte(n) {
+		ids[i] = buy(t, a, "ann", item(i, eps(10)), int64(i), -int64(i))
+	}
+	if err := a.Revoke(ctx, ids[50]); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(t.TempDir(), "backup")
+	if err := a.Backup(ctx, copied); err != nil {
+		t.Fatal(err)
+	}
+	vanish(a)
+	none := Options{Witness: filepath.Join(t.TempDir(), "none"), VouchForLedger: true}
+	patiently(t, func() error { return Restore(ctx, copied, url, none) }) // the server may not have noticed yet that it is gone
+	b := another(t, url, Options{VouchForLedger: true})
+	adopt(t, b, census())
+	verify(t, b)
+	for i, id := range ids {
+		if i == 50 {
+			if _, err := b.Load(ctx, "ann", id); err == nil {
+				t.Error("what was revoked is read")
+			}
+			continue
+		}
+		if got := loaded(t, b, "ann", id); got[0] != int64(i) || got[1] != -int64(i) {
+			t.Fatalf("release %d holds %v", i, got)
+		}
+		if out := charge(t, b, request("ann", item(i, eps(10)))); out[0].Receipt != nil || out[0].ID != id {
+			t.Fatalf("release %d is charged again: %+v", i, out[0])
+		}
+	}
+}
+
 // An older state of the database is refused by each proxy that has seen more, whether it is at work or starts (T30).
 func TestT30OlderDatabaseIsRefused(t *testing.T) {
 	tries, refused := threats.Length(4, 20), 0

@@ -14,6 +14,7 @@ type Fault struct {
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/store/account_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "$6 <= eps_limit", "ledger.TestTwin", false},
 	{"the update forgets that a window is over", "ledger/store/account_sql.go", "$7 <= rho_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE rho END", "$7 <= rho_limit - rho", "ledger.TestUpdateIsTheFilter", false},
+	{"a restore keeps memory that is SQLite's", "ledger/sqlite/rows.go", "Key: st.ColumnBlob(3, nil), Noisy: st.ColumnBlob(4, nil)", "Key: st.ColumnRawBlob(3), Noisy: st.ColumnRawBlob(4)", "ledger.TestRestoreIntoPostgreSQL", false},
 	{"a filter compares a cost with the limit", "mechanisms/accounting/filter.go", "cost <= limit-spent", "cost <= limit", "mechanisms/accounting.TestFilterAgainstSums", false},
 	{"a window never ends", "ledger/store/account.go", "a.Ends != 0 && a.Ends <= now", "a.Ends != 0 && a.Ends < 0", "ledger.TestRule7WindowsAndTheLedgersTime", false},
 	{"texts of any number of tokens reach the grammar", "planner/parse/limits.go", "if tokens >= MaxTokens {", "if tokens >= 1000*MaxTokens {", "planner/parse.TestLimitsRefuse", false},

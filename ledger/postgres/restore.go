@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/dpproxy/dpproxy/ledger/chain"
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
@@ -39,11 +40,33 @@ func (p *Site) Restore(ctx context.Context, from store.Store) error {
 			return err
 		}
 		s.renew()
-		last, err := store.Copy(ctx, from, s)
+		last, err := store.Copy(ctx, from, &restoring{Store: s})
 		if err != nil {
 			return err
 		}
 		s.later(pgAhead, nil, last.Seq, last.Hash[:])
 		return s.flush()
 	})
+}
+
+// restoring is a store that is filled from another: it sends what it is given by and by, so that each batch keeps to the time
+// that one may take, and memory to the size of a batch.
+type restoring struct {
+	*Store
+	given int
+}
+
+const restoredAtOnce = 64 // rows or releases
+
+func (r *restoring) Insert(row chain.Row) error { return errors.Join(r.Store.Insert(row), r.next()) }
+
+func (r *restoring) KeepRelease(released store.Release) error {
+	return errors.Join(r.Store.KeepRelease(released), r.next())
+}
+
+func (r *restoring) next() error {
+	if r.given++; r.given%restoredAtOnce != 0 {
+		return nil
+	}
+	return r.flush()
 }

@@ -112,9 +112,10 @@ func (s *Store) Rows(ctx context.Context, after int64, do func(chain.Row) error)
 	}, after)
 }
 
+// Releases copies what it hands out: SQLite's own memory holds the next row before a restore has sent this one.
 func (s *Store) Releases(do func(store.Release) error) error {
 	return s.run("SELECT id, charge, measure IS NULL, measure, noisy FROM release", func(st *sqlite3.Stmt) error {
-		return do(store.Release{ID: st.ColumnInt64(0), Charge: st.ColumnInt64(1), Withdrawn: st.ColumnBool(2), Key: st.ColumnRawBlob(3), Noisy: st.ColumnRawBlob(4)})
+		return do(store.Release{ID: st.ColumnInt64(0), Charge: st.ColumnInt64(1), Withdrawn: st.ColumnBool(2), Key: st.ColumnBlob(3, nil), Noisy: st.ColumnBlob(4, nil)})
 	})
 }
 

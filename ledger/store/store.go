@@ -91,7 +91,7 @@ type Store interface {
 	// Rows walks the chain after a number, in order.
 	Rows(ctx context.Context, after int64, do func(chain.Row) error) error
 	Accounts() (map[AccountKey]Account, error)
-	Releases(do func(Release) error) error
+	Releases(do func(Release) error) error // what it hands out may be kept
 	// Body is that of one row of the chain, Noisy the stored form of one release.
 	Body(seq int64) ([]byte, error)
 	Noisy(id int64) ([]byte, error)
