@@ -71,7 +71,7 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 	if err != nil {
 		return nil, errors.New("the embedded DuckDB does not start")
 	}
-	const prefix = "dpproxy-sorts-"
+	const prefix = "dpproxy-spill-"
 	scratch.Sweep(os.TempDir(), prefix)
 	directory, remove, err := scratch.New(os.TempDir(), prefix)
 	if err != nil {

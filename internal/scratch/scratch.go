@@ -20,7 +20,7 @@ func New(root, prefix string) (dir string, remove func() error, err error) {
 	}
 	held, err := lock(dir)
 	if err != nil {
-		return "", nil, errors.Join(err, os.Remove(dir))
+		return dir, func() error { return os.RemoveAll(dir) }, nil
 	}
 	return dir, func() error { return errors.Join(os.RemoveAll(dir), held.Close()) }, nil
 }
@@ -31,7 +31,7 @@ func Sweep(root, prefix string) { sweep(root, prefix, time.Now().Add(-settled)) 
 func sweep(root, prefix string, since time.Time) {
 	left, _ := filepath.Glob(filepath.Join(root, prefix+"*"))
 	for _, dir := range left {
-		if info, err := os.Stat(dir); err != nil || info.ModTime().After(since) {
+		if info, err := os.Lstat(dir); err != nil || !info.IsDir() || info.ModTime().After(since) {
 			continue
 		}
 		if held, err := lock(dir); err == nil {
@@ -41,9 +41,11 @@ func sweep(root, prefix string, since time.Time) {
 	}
 }
 
-// lock locks a directory for as long as its file is open in this process: children do not inherit it.
+// lock locks a directory for as long as its file is open in this process: children do not inherit it. What others have put in
+// its place is neither followed nor waited for. A file system that cannot lock a directory (NFS) gives no lock: it is kept,
+// and left behind by a process that is killed.
 func lock(dir string) (*os.File, error) {
-	f, err := os.Open(dir)
+	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,12 @@
 package scratch
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -54,6 +56,21 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 	}
 	if sweep(root, prefix, later); there() {
 		t.Error("not removed after its owner was killed")
+	}
+}
+
+// TestOthersInItsPlace: what bears such a name and is no directory is neither waited for nor removed.
+func TestOthersInItsPlace(t *testing.T) {
+	root := t.TempDir()
+	pipe, link, kept := filepath.Join(root, prefix+"pipe"), filepath.Join(root, prefix+"link"), t.TempDir()
+	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(kept, link)); err != nil {
+		t.Fatal(err)
+	}
+	sweep(root, prefix, time.Now().Add(time.Hour))
+	for _, path := range []string{pipe, link, kept} {
+		if _, err := os.Lstat(path); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

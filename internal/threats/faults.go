@@ -10,6 +10,9 @@ type Fault struct {
 	Long     bool   // links the whole program, or runs long: left to `make safety-full`
 }
 
+// NotBuilt is what a test says that could not build the program: it has then judged nothing.
+const NotBuilt = "dpproxy for the tests could not be built"
+
 // Faults are planted by TestFaultsAreCaught.
 var Faults = []Fault{
 	{"a cost is compared with the limit, not with what is left", "ledger/store/account_sql.go", "$6 <= eps_limit - CASE WHEN ends <> 0 AND ends <= $4 THEN 0 ELSE eps END", "$6 <= eps_limit", "ledger.TestTwin", false},

@@ -207,7 +207,7 @@ func withFault(t *testing.T, f Fault) (string, error) {
 	switch {
 	case err == nil:
 		return string(out), errors.New("the test passes with the fault")
-	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"):
+	case !strings.Contains(string(out), "--- FAIL") && !strings.Contains(string(out), "panic:"), strings.Contains(string(out), NotBuilt):
 		return string(out), fmt.Errorf("the test did not run: %w", err)
 	}
 	return "", nil

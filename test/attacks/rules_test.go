@@ -194,13 +194,16 @@ func TestRule15LimitedRowsAreRefused(t *testing.T) {
 	}
 }
 
-// startsAnyhow tells whether serve starts on a policy that it should refuse.
+// startsAnyhow tells whether serve starts on a policy that it should refuse: whether it does anything but end, and say why.
 func startsAnyhow(t *testing.T, path string) bool {
 	t.Helper()
 	p := &kit.Program{T: t, Policy: path, Args: []string{"serve", "--policy", path}}
 	err := p.TryStart()
-	p.Stop(syscall.SIGKILL)
-	return err == nil
+	refused := err != nil && !p.Alive() && strings.Contains(p.LogText(), "dpproxy: ")
+	if p.Stop(syscall.SIGKILL); !refused {
+		t.Logf("%v\n%s", err, p.LogText())
+	}
+	return !refused
 }
 
 // TestQuestionsOfThePolicyAloneAreFree: a predicate that no cell satisfies counts nothing, and keys of a declared domain are

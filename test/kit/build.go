@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/dpproxy/dpproxy/internal/threats"
 )
 
 // built is the program that this process's tests run: `go build` makes it once for all packages, at bin/test/dpproxy below
@@ -27,7 +29,7 @@ var built struct {
 func Executable() (string, error) {
 	built.once.Do(func() {
 		if built.path, built.err = build(); built.err != nil {
-			built.err = fmt.Errorf("dpproxy for the tests: %w", built.err)
+			built.err = fmt.Errorf("%s: %w", threats.NotBuilt, built.err)
 		}
 	})
 	return built.path, built.err
