@@ -22,6 +22,17 @@ func TestDrawsAreDrawnInTurn(t *testing.T) {
 			})
 		})
 	}
+	settled := func() bool { // each of hers runs or waits
+		w.draws.mu.Lock()
+		defer w.draws.mu.Unlock()
+		l := w.draws.users["mallory"]
+		return l != nil && l.running+len(l.waiting) == 50
+	}
+	for end := time.Now().Add(30 * time.Second); !settled(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("fifty draws neither run nor wait")
+		}
+	}
 	for range most {
 		<-begun
 	}
