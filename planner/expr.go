@@ -161,7 +161,7 @@ func scalarRefusal(err error, pos int) *refuse.Refusal {
 	case "22012":
 		r.Hint = "Some value of the declared domain makes the divisor zero, whatever the data: write NULLIF(divisor, 0)."
 	default:
-		if strings.HasPrefix(e.SQLState, "22") {
+		if strings.HasPrefix(e.SQLState, "22") || e.SQLState == "54000" {
 			r.Hint = "This is found on the declared domain, whatever the data: guard the expression with CASE, or correct the constant."
 		}
 	}

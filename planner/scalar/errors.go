@@ -26,6 +26,7 @@ const (
 	stateUndefined      = "42883"
 	stateAmbiguous      = "42725"
 	stateIntervalFields = "22015"
+	stateLimit          = "54000"
 )
 
 func fail(state, message string) error { return &Error{state, message} }

@@ -28,6 +28,7 @@ func (r registry) texts() {
 		r.one(name, t, on1(func(s string) (policy.Value, error) { return int64(utf8.RuneCountInString(s)), nil }))
 	}
 	r.one("octet_length", t, on1(func(s string) (policy.Value, error) { return int64(len(s)), nil }))
+	r.one("bit_length", t, on1(func(s string) (policy.Value, error) { return 8 * int64(len(s)), nil }))
 	r.one("ascii", t, on1(func(s string) (policy.Value, error) {
 		if s == "" {
 			return int64(0), nil
@@ -35,6 +36,7 @@ func (r registry) texts() {
 		first, _ := utf8.DecodeRuneInString(s)
 		return int64(first), nil
 	}))
+	r.one("chr", i4, on1(chr))
 	for name, f := range map[string]func(s, set string) string{
 		"btrim": strings.Trim, "ltrim": strings.TrimLeft, "rtrim": strings.TrimRight,
 	} {
@@ -60,6 +62,21 @@ func (r registry) texts() {
 	r.substrings()
 	r.replacements()
 	r.concatenations()
+}
+
+// chr is the character of a code point. Two of PostgreSQL's messages end with the number; it may be a row's, so that these do not.
+func chr(n int64) (policy.Value, error) {
+	switch {
+	case n < 0:
+		return nil, fail(stateParameter, "character number must be positive")
+	case n == 0:
+		return nil, fail(stateLimit, "null character not permitted")
+	case n > unicode.MaxRune:
+		return nil, fail(stateLimit, "requested character too large for encoding")
+	case !utf8.ValidRune(rune(n)):
+		return nil, fail(stateLimit, "requested character not valid for encoding")
+	}
+	return string(rune(n)), nil
 }
 
 // lower and upper map every letter by itself, as a C library does in a UTF-8 locale.

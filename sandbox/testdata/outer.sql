@@ -60,6 +60,11 @@ SELECT k, upper(k), length(k), k || '!' || n FROM leaf_1 ORDER BY k, n
 SELECT substring('abcdef' from 2 for 3), substr('abcdef', 3), left('abc', 2), right('abc', 2), position('c' in 'abc')
 SELECT replace('abc', 'b', 'x'), trim('  a '), ltrim('xxa', 'x'), rtrim('axx', 'x'), lpad('a', 3, '-'), repeat('ab', 2), reverse('abc')
 SELECT concat('a', NULL, 1), coalesce(NULL, 'b'), nullif(1, 1), greatest(1, 2.5, NULL), least('a', 'b')
+SELECT bit_length(k), chr(g + 195), count(*) FROM leaf_1 WHERE bit_length(k) = 8 OR chr(g) = chr(3) GROUP BY 1, 2 ORDER BY 1, 2
+SELECT bit_length('Äbc'), chr(196), chr(NULL)
+SELECT chr(0)
+SELECT chr(g - 2) FROM leaf_1 ORDER BY n
+SELECT chr(1114112)
 SELECT split_part('a,b,c', ',', 2), initcap('hello world'), strpos('abc', 'c'), md5('a')
 SELECT k LIKE 'a%', k NOT LIKE '_', k ILIKE 'A', 'a%b' LIKE 'a\%b' FROM leaf_1 ORDER BY n, k
 SELECT k ~ '^[ab]$', k !~ 'a', k ~* 'A' FROM leaf_1 ORDER BY n, k

@@ -55,6 +55,12 @@ var regressions = []struct {
 	{"shop", `SELECT count(*) FROM customer WHERE tier LIKE 'gold%'`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer WHERE tier NOT LIKE '%r'`, "c", ""},
 	{"shop", `SELECT count(*) FROM customer WHERE tier || 'x' = 'goldx' OR length(tier) = 6`, "c", ""},
+	// Functions of a value, below the counts and above them.
+	{"shop", `SELECT bit_length(channel), count(*) FROM orders GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE bit_length(channel) = 24`, "c", ""},
+	{"shop", `SELECT chr(priority + 64), count(*) FROM orders GROUP BY 1`, "kc", ""},
+	{"shop", `SELECT count(*) FROM orders WHERE chr(priority + 64) = 'B'`, "c", ""},
+	{"shop", `SELECT chr(bit_length(c)), n FROM (SELECT channel AS c, count(*) AS n FROM orders GROUP BY 1 HAVING count(*) > 0) q WHERE bit_length(c) > 32`, "kc", ""},
 	// The share of a total, whose sums are counted by the condition.
 	{"shop", `SELECT sum(CASE WHEN flag = 'R' THEN price * (1 - discount) ELSE 0 END), sum(price * (1 - discount)) FROM lineitem`, "vv", ""},
 	// Joins along primary keys.
