@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// listing are the aggregates that show each row's value.
+var listing = wordSet("array_agg string_agg json_agg jsonb_agg json_object_agg jsonb_object_agg xmlagg")
+
 // aggregate binds an aggregate call to a counter.
 func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 	if g.fanned != nil {
@@ -37,6 +40,9 @@ func (g *grouping) aggregate(f *pg.FuncCall) (*found, *refuse.Refusal) {
 	if name != "count" && name != "sum" && !moments[name] && !pairs[name] || f.AggWithinGroup {
 		if boolAggregates[name] {
 			return nil, noAggregate.At(pos, name).Hinting("SET dp.alarms = 3 buys a run of yes-or-no questions, in which " + name + " and count(*) > n are answered. Or count: count(*) FILTER (WHERE …).")
+		}
+		if listing[name] {
+			return nil, noList.At(pos, name)
 		}
 		if !ast.Aggregates[name] && !engineFunctions[name] {
 			return nil, refuse.UnknownFunction.At(pos, name)
