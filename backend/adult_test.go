@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,23 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // TestAdultIsCountedAlike: the example policies over the same rows, read from the CSV file by DuckDB and stored in
 // PostgreSQL, give the same counts by every column and by a pair.
 func TestAdultIsCountedAlike(t *testing.T) {
-	shared := os.Getenv("DPPROXY_SHARED")
-	if shared == "" {
-		shared = "../../shared"
-	}
-	file, err := filepath.Abs(filepath.Join(shared, "data", "adult.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Skipf("the Adult extract is not there: %v", err)
-	}
+	file := material.Path(t, "data", "adult.csv")
 	server := pgtest.Shared(t)
 	role := server.Role(t, "")
 	database := server.Database(t)

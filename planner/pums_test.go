@@ -3,10 +3,10 @@ package planner
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -14,7 +14,7 @@ import (
 // TestPums plans the statements that another library is tested with over the PUMS tables. The golden file has each one's
 // label, given by hand: answered, or refused and why; with the names and types of the answer's columns.
 func TestPums(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(sharedDir(t), "data", "smartnoise_pums_statements.sql"))
+	data, err := os.ReadFile(material.Path(t, "data", "smartnoise_pums_statements.sql"))
 	if err != nil {
 		t.Skipf("no statements: %v", err)
 	}

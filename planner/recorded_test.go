@@ -1,12 +1,11 @@
 package planner
 
 import (
-	"os"
-	"path/filepath"
 	"sort"
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -16,7 +15,7 @@ import (
 func TestRecordedCatalogStatements(t *testing.T) {
 	c := testContext(t, testPolicy(t))
 	planned, refusedBy := 0, map[string][]string{}
-	for _, text := range recorded(t) {
+	for _, text := range material.Statements(t) {
 		statements, refusal := parse.Parse(text)
 		if refusal != nil {
 			if refusal.ID != "syntax-error" {
@@ -59,31 +58,4 @@ func unique(sorted []string) []string {
 		}
 	}
 	return out
-}
-
-func sharedDir(t *testing.T) string {
-	dir := os.Getenv("DPPROXY_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "shared")
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("no recorded client statements: %v (set DPPROXY_SHARED)", err)
-	}
-	return dir
-}
-
-// recorded returns every statement block that real clients sent.
-func recorded(t *testing.T) []string {
-	files, _ := filepath.Glob(filepath.Join(sharedDir(t), "clients", "*.sql"))
-	var blocks []string
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range strings.Split(string(data), "\n;;\n") {
-			blocks = append(blocks, strings.TrimSpace(b))
-		}
-	}
-	return blocks
 }

@@ -3,10 +3,10 @@ package planner
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -31,7 +31,7 @@ var unanswered = map[string]struct {
 // TestShapes: the analytic shapes that BI tools send are answered, or refused for the reason that their label gives. The
 // golden file has the way and the columns of each.
 func TestShapes(t *testing.T) {
-	data, err := os.ReadFile(filepath.Join(sharedDir(t), "clients", "bi-shapes.sql"))
+	data, err := os.ReadFile(material.Path(t, "clients", "bi-shapes.sql"))
 	if err != nil {
 		t.Skipf("no statements: %v", err)
 	}

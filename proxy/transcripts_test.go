@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -26,13 +26,9 @@ type recorded struct{ kind, rest string }
 // recordings reads the transcripts of real clients against PostgreSQL: by section and connection, after the login.
 func recordings(t *testing.T) map[string][]exchange {
 	t.Helper()
-	shared := os.Getenv("DPPROXY_SHARED")
-	if shared == "" {
-		shared = filepath.Join("..", "..", "shared")
-	}
-	f, err := os.Open(filepath.Join(shared, "clients", "transcripts.txt"))
+	f, err := os.Open(material.Path(t, "clients", "transcripts.txt"))
 	if err != nil {
-		t.Skipf("no recordings of clients: %v", err)
+		t.Fatal(err)
 	}
 	defer f.Close()
 	all, section := map[string][]exchange{}, ""

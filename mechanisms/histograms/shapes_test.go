@@ -7,12 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
@@ -43,13 +43,9 @@ type shape struct {
 // shapes reads the Adult extract: two of its columns over 4096 cells, two over their own values.
 func shapes(t testing.TB) []shape {
 	t.Helper()
-	dir := os.Getenv("DPPROXY_SHARED")
-	if dir == "" {
-		dir = "../../../shared"
-	}
-	file, err := os.Open(filepath.Join(dir, "data", "adult.csv"))
+	file, err := os.Open(material.Path(t, "data", "adult.csv"))
 	if err != nil {
-		t.Skipf("no real data: %v (set DPPROXY_SHARED)", err)
+		t.Fatal(err)
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()

@@ -7,10 +7,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/ranges"
@@ -19,13 +19,9 @@ import (
 // adult returns a column of adult.csv, as cells of the width from 0 on.
 func adult(t testing.TB, column string, cells, width int) []int64 {
 	t.Helper()
-	dir := os.Getenv("DPPROXY_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	file, err := os.Open(filepath.Join(dir, "data", "adult.csv"))
+	file, err := os.Open(material.Path(t, "data", "adult.csv"))
 	if err != nil {
-		t.Skipf("no adult.csv: %v (set DPPROXY_SHARED)", err)
+		t.Fatal(err)
 	}
 	defer file.Close()
 	reader := csv.NewReader(file)

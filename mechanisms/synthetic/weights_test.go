@@ -6,13 +6,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/mechanisms/accounting"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
@@ -153,13 +153,9 @@ func TestAuditWeights(t *testing.T) {
 // adult is the distribution of a column of the Adult extract over so many cells up to most.
 func adult(t testing.TB, column string, most float64, cells int) []float64 {
 	t.Helper()
-	dir := os.Getenv("DPPROXY_SHARED")
-	if dir == "" {
-		dir = "../../../shared"
-	}
-	file, err := os.Open(filepath.Join(dir, "data", "adult.csv"))
+	file, err := os.Open(material.Path(t, "data", "adult.csv"))
 	if err != nil {
-		t.Skipf("no real data: %v (set DPPROXY_SHARED)", err)
+		t.Fatal(err)
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()

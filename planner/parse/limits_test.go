@@ -1,36 +1,13 @@
 package parse
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
-)
 
-// clientStatements returns every statement block that real clients sent.
-func clientStatements(t *testing.T) []string {
-	dir := os.Getenv("DPPROXY_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	files, _ := filepath.Glob(filepath.Join(dir, "clients", "*.sql"))
-	if len(files) == 0 {
-		t.Skipf("no recorded client statements in %s (set DPPROXY_SHARED)", dir)
-	}
-	var blocks []string
-	for _, f := range files {
-		data, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, b := range strings.Split(string(data), "\n;;\n") {
-			blocks = append(blocks, strings.TrimSpace(b))
-		}
-	}
-	return blocks
-}
+	"github.com/dpproxy/dpproxy/internal/material"
+)
 
 func countTokens(text string) int {
 	lex := lexer{text: text}
@@ -43,7 +20,7 @@ func countTokens(text string) int {
 
 // TestLexerAgreesWithScanner: comments are tokens to the grammar's scanner and are taken out of its count.
 func TestLexerAgreesWithScanner(t *testing.T) {
-	texts := append(clientStatements(t), `SELECT E'a\'b' /* /* x */ */ , $q$ ' $q$ , U&"a""b", 1.5e-3, .5, 1..2, a->>'x', a<-1, a@-1, 0x1F, 1_000`,
+	texts := append(material.Statements(t), `SELECT E'a\'b' /* /* x */ */ , $q$ ' $q$ , U&"a""b", 1.5e-3, .5, 1..2, a->>'x', a<-1, a@-1, 0x1F, 1_000`,
 		"SELECT 'a'\n 'b', 'a' -- c\n 'b\\', E'x' -- c\n '\\'y', $1, a::int, x[1:2]")
 	for _, text := range texts {
 		scanned, err := pg.Scan(text)
@@ -87,7 +64,7 @@ func FuzzLexerAgreesWithScanner(f *testing.F) {
 }
 
 func TestLimitsAdmitRecordedStatements(t *testing.T) {
-	for _, text := range clientStatements(t) {
+	for _, text := range material.Statements(t) {
 		if r := checkLimits(text); r != nil {
 			t.Errorf("%s (%s): %.300s", r.Message, r.ID, text)
 		}

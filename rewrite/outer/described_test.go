@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -58,15 +58,11 @@ var describedLists = []described{
 // TestColumnsAreAsPostgreSQLDescribes: what is answered has the names and types of columns that PostgreSQL describes for
 // the same statement over tables of the declared types.
 func TestColumnsAreAsPostgreSQLDescribes(t *testing.T) {
-	shared := os.Getenv("DPPROXY_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
 	for _, d := range describedLists {
 		t.Run(d.database, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(shared, d.file))
+			text, err := os.ReadFile(material.Path(t, d.file))
 			if err != nil {
-				t.Skipf("no statements: %v", err)
+				t.Fatal(err)
 			}
 			server := pgtest.Shared(t)
 			server.Exec(t, "postgres", "CREATE DATABASE "+d.database)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -57,7 +58,7 @@ func withoutSQL(rows [][]string) string {
 // same costs and notices, and answers within the 1 − 10⁻⁹ bound of their noise around the truth.
 func TestAdultOnBothEngines(t *testing.T) {
 	kit.Beside(t)
-	file := kit.AdultFile(t)
+	file := material.Path(t, "data", "adult.csv")
 	header, rows := kit.AdultRows(t, file)
 	_, url := kit.AdultInPostgres(t, header, rows)
 	duck := kit.Serve(t, kit.ExamplePolicy(t, "policy.yaml", "../../../shared/data/adult.csv", file))

@@ -9,6 +9,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -34,7 +35,7 @@ var lexicalAttacks = []string{
 // are answered show that the log is read.
 func TestT41ParserDifferential(t *testing.T) {
 	kit.Beside(t)
-	header, rows := kit.AdultRows(t, kit.AdultFile(t))
+	header, rows := kit.AdultRows(t, material.Path(t, "data", "adult.csv"))
 	server, url := kit.AdultInPostgres(t, header, rows[:500])
 	p := kit.Serve(t, kit.ExamplePolicy(t, "policy-postgres.yaml", "${DPPROXY_PG}", url))
 	w := p.Connect("analyst", "census")
@@ -67,7 +68,7 @@ func TestT41ParserDifferential(t *testing.T) {
 // TestT41CatchesForwarding: the same look at the log sees a text that did reach the database.
 func TestT41CatchesForwarding(t *testing.T) {
 	kit.Beside(t)
-	header, rows := kit.AdultRows(t, kit.AdultFile(t))
+	header, rows := kit.AdultRows(t, material.Path(t, "data", "adult.csv"))
 	server, _ := kit.AdultInPostgres(t, header, rows[:10])
 	server.Exec(t, "postgres", `SELECT 'canary'`)
 	log, err := os.ReadFile(server.Log())

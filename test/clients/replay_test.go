@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -36,20 +37,6 @@ var shopTables = []string{
 	`INSERT INTO orders SELECT i, 1 + i % 300, i % 100, timestamptz '2024-01-01 00:00:00Z' + i * interval '3 hours', (ARRAY['new', 'paid', 'shipped'])[1 + i % 3], i % 20
 		FROM generate_series(1, 2000) s(i)`,
 	`INSERT INTO events SELECT i, 1 + i % 300, timestamptz '2024-01-01 00:00:00Z' + i * interval '1 hour', (ARRAY['click', 'view'])[1 + i % 2], i % 100 FROM generate_series(1, 2000) s(i)`,
-}
-
-// recordedBlocks are the statements of one client, in order; those of one message together.
-func recordedBlocks(t *testing.T, client string) []string {
-	t.Helper()
-	shared := os.Getenv("DPPROXY_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	text, err := os.ReadFile(filepath.Join(shared, "clients", client+".sql"))
-	if err != nil {
-		t.Skipf("no recorded statements: %v", err)
-	}
-	return strings.Split(string(text), "\n;;\n")[1:]
 }
 
 // shopProxy serves the tables above from a PostgreSQL server.
@@ -177,7 +164,7 @@ func TestReplay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kit.Beside(t)
 			server := pgtest.Start(t)
-			recordedBlocks(t, "psql")
+			material.Of(t, "psql")
 			p := shopProxy(t, server, twin)
 			var report strings.Builder
 			for _, client := range recordedClients {
@@ -204,7 +191,7 @@ func replayClient(t *testing.T, p *kit.Program, url, client string, report *stri
 	ours, theirs := pgConnect(t, p.URL("analyst", "shop")), pgConnect(t, url)
 	asked, same := 0, 0
 	var lines []string
-	for i, text := range recordedBlocks(t, client) {
+	for i, text := range material.Of(t, client) {
 		for _, extended := range []bool{false, true} {
 			if extended && dollar.MatchString(text) {
 				continue

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
+	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
@@ -30,7 +31,7 @@ func TestReplayTellsNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays every recorded statement three times")
 	}
-	recordedBlocks(t, "psql")
+	material.Of(t, "psql")
 	changes := [][]string{nil,
 		{`DELETE FROM events WHERE user_id = 7`, `DELETE FROM orders WHERE user_id = 7`, `DELETE FROM users WHERE id = 7`},
 		{`ALTER TABLE events DROP CONSTRAINT events_user_id_fkey`,
@@ -48,7 +49,7 @@ func TestReplayTellsNothing(t *testing.T) {
 		for _, p := range programs {
 			conns = append(conns, newReplayer(t, p))
 		}
-		for i, text := range recordedBlocks(t, client) {
+		for i, text := range material.Of(t, client) {
 			private := privateRows.MatchString(text)
 			_, before := kit.StatementsSince(t, servers[0], heard)
 			want := conns[0].play(t, text)

@@ -15,23 +15,6 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 )
 
-// AdultFile is the UCI Adult extract, or the test is skipped.
-func AdultFile(t *testing.T) string {
-	t.Helper()
-	shared := os.Getenv("DPPROXY_SHARED")
-	if shared == "" {
-		shared = "../../../shared"
-	}
-	file, err := filepath.Abs(filepath.Join(shared, "data", "adult.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Skip("the Adult extract is not there: ", err)
-	}
-	return file
-}
-
 // AdultRows are its header and rows.
 func AdultRows(t *testing.T, file string) (header []string, rows [][]string) {
 	t.Helper()
