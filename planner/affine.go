@@ -224,7 +224,7 @@ func (f *affine) plusOf(g *affine) *affine {
 // below where that is turned. It is not ok where the numbers are too large.
 func (f *affine) whole(t *policy.Table, turned bool) (sum derived.ComputedColumn, times *big.Rat, ok bool) {
 	terms := slices.Clone(f.terms)
-	slices.SortFunc(terms, func(a, b affineTerm) int { return compareNames(t.Columns[a.column], t.Columns[b.column]) })
+	slices.SortFunc(terms, func(a, b affineTerm) int { return derived.CompareNames(t.Columns[a.column], t.Columns[b.column]) })
 	denominator, divisor := big.NewInt(1), new(big.Int)
 	for _, x := range terms {
 		common := new(big.Int).GCD(nil, nil, denominator, x.times.Denom())

@@ -269,7 +269,7 @@ func (a *alarmed) threshold(spec mechanisms.Spec, c mechanisms.Confidence) int64
 }
 
 // addAlarm puts an alarm into the leaf that shows it.
-func (p *Plan) addAlarm(s *solved, w *way) {
+func (p assembly) addAlarm(s *solved, w *way) {
 	column := &p.Leaves[s.alarm.sheet].Counts[s.alarm.counter]
 	column.Type = policy.Bool
 	run := &column.Runs[0]

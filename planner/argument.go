@@ -71,7 +71,7 @@ func (g *grouping) weigh(v *value) *refuse.Refusal {
 		return refusal
 	}
 	box, between := newBox(t, g.b.env), false
-	pieces := box.cutFor(v.arg)
+	pieces := cutFor(box, v.arg)
 	if pieces == nil {
 		return tooManyCells.At(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
 	}

@@ -84,7 +84,7 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 	for _, row := range rows {
 		v := 0.0
 		if r != nil {
-			v = errors.Variance(r.cellsOf(row))
+			v = errors.Variance(cellsRead(r, row))
 		} else {
 			v = a.errorAlone(row, variance)
 		}
@@ -99,7 +99,7 @@ func (w *workload) read(st *BatchStatement, squares *float64, m *Measure, k *clu
 	}
 	half := int64(0)
 	if r != nil {
-		half = errors.Of(r.cellsOf(widest)).HalfWidth
+		half = errors.Of(cellsRead(r, widest)).HalfWidth
 	} else {
 		spans := make([]mechanisms.Span, len(widest.cells))
 		for i, cell := range widest.cells {
@@ -144,7 +144,7 @@ func (w *workload) alone(a *workAsk, rows []workRow, target float64, share priva
 			}
 			sum, errors := 0.0, spec.Errors(w.c.Settings.Confidence)
 			for _, row := range rows {
-				sum += errors.Variance(r.cellsOf(row))
+				sum += errors.Variance(cellsRead(r, row))
 			}
 			if sum <= target*float64(len(rows)) {
 				return privacy.Cost{}, fmt.Sprintf("the counts of statement %d", h.statement+1)

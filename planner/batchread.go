@@ -50,7 +50,7 @@ func asksOf(s parse.Statement, at int, c Context) (asks []*workAsk, refusal *ref
 	b := newBinder(c, &parameters{values: []policy.Value{}, types: s.ParamTypes})
 	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}, tables: map[*policy.Table]*policy.Table{}}
 	b.open, b.text, b.top = o, s.Text, s.Select()
-	if _, _, refusal = b.bind(b.top); refusal != nil {
+	if _, refusal = b.bind(b.top); refusal != nil {
 		return nil, s.Placed(refusal)
 	}
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
@@ -61,7 +61,7 @@ func asksOf(s parse.Statement, at int, c Context) (asks []*workAsk, refusal *ref
 	for _, sh := range sheets {
 		for _, a := range sh.asks {
 			if a.wanted() {
-				asks = append(asks, &workAsk{solved: a.solved, digest: a.measure(a.kind(), "").Digest, rows: sh.rowsOf(a, at), statements: []int{at}})
+				asks = append(asks, &workAsk{solved: a.solved, digest: a.measure(a.kind(), "").Digest, rows: rowsOf(sh, a, at), statements: []int{at}})
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func asksOf(s parse.Statement, at int, c Context) (asks []*workAsk, refusal *ref
 }
 
 // rowsOf lists the values of a sheet that are read from one of its asks, as fill reads them.
-func (sh *sheet) rowsOf(a *ask, statement int) (rows []workRow) {
+func rowsOf(sh *sheet, a *ask, statement int) (rows []workRow) {
 	for _, s := range a.reads {
 		frame, keys := sh.frames[s], sh.sets[s]
 		spots := a.spots(frame, keys)

@@ -26,6 +26,15 @@ type Context struct {
 	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
 }
 
+// share is a k-th of what a statement may cost, rounded down.
+func (c Context) share(k int) privacy.Cost {
+	e := c.Settings.Epsilon
+	if c.Dataset.Accountant == privacy.ZCDP {
+		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
+	}
+	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
+}
+
 // Settings are the session's dp.* variables and those that change what SQL means.
 type Settings struct {
 	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost

@@ -117,7 +117,7 @@ type Alternative struct {
 }
 
 // tellAlternatives keeps every candidate of every question of the plan.
-func (p *Plan) tellAlternatives(ch *chooser, sheets []*sheet, ways [][]*way) {
+func (p assembly) tellAlternatives(ch *chooser, sheets []*sheet, ways [][]*way) {
 	for i, sh := range sheets {
 		name := leafName(i)
 		for j, a := range sh.asks {

@@ -167,7 +167,7 @@ func (k *cluster) read() bool {
 		}
 		attributes := k.attributes(a)
 		for _, row := range a.rows {
-			spans := r.cellsOf(row)
+			spans := cellsRead(r, row)
 			for _, s := range spans {
 				k.work += s.To - s.From
 			}
@@ -195,8 +195,8 @@ func attributesOf(columns []*policy.Column, m *solved) (attributes []int) {
 	return attributes
 }
 
-// cellsOf are the spans of a value.
-func (r *reading) cellsOf(row workRow) []mechanisms.Span {
+// cellsRead are the spans of a value.
+func cellsRead(r *reading, row workRow) []mechanisms.Span {
 	list := make([][]mechanisms.Span, len(row.cells))
 	for i, cell := range row.cells {
 		list[i] = r.spans[row.counter][cell]

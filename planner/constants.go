@@ -14,7 +14,7 @@ import (
 const constantHint = "Constants alone cause this error, whatever the rows: correct them. Nothing was charged."
 
 // failing finds an expression above a leaf that constants alone make fail.
-func (d *Direct) failing() *refuse.Refusal {
+func (d *direct) failing() *refuse.Refusal {
 	if d == nil || d.Leaf < 0 {
 		return nil
 	}

@@ -23,26 +23,26 @@ type contest struct {
 	level   []int32 // by cell, nested: how many candidates a row in it meets
 	at      []int   // by candidate: its number in the choice, −1: it meets no row
 	scale   *big.Rat
-	own     bool // weights are not all one
-	counted func(w *way, each mechanisms.Confidence) int64
+	own     bool                                                 // weights are not all one
+	counted func(off func(counter int, cells []int) int64) int64 // by how many rows the candidates' counters are off at most, of those that are looked at
 }
 
 // contest solves a race; nil: it cannot be run.
-func (v *sheeter) contest(f *fanned) *contest {
-	weights, scale, ok := f.race.weights()
+func (v *sheeter) contest(r *race, flat *question) *contest {
+	weights, scale, ok := r.weights()
 	if !ok {
 		return nil
 	}
 	quiet := &sheeter{b: v.b, notes: new(notes), ch: v.ch}
-	c := quiet.nested(f, weights)
+	c := quiet.nested(r, flat, weights)
 	if c == nil {
-		c = quiet.overlapping(f, weights)
+		c = quiet.overlapping(r, flat, weights)
 	}
-	if c == nil || f.race.most >= c.candidates() {
+	if c == nil || r.most >= c.candidates() {
 		return nil
 	}
-	c.choice.Most, c.scale, c.bound = f.race.most, scale, 1
-	for i, t := range f.race.terms {
+	c.choice.Most, c.scale, c.bound = r.most, scale, 1
+	for i, t := range r.terms {
 		c.own = c.own || t.weight.Cmp(big.NewRat(1, 1)) != 0 || t.sum != nil
 		if c.at[i] >= 0 {
 			c.bound = max(c.bound, t.bound)
@@ -60,10 +60,10 @@ func (c *contest) candidates() int {
 }
 
 // overlapping counts the rows of each candidate.
-func (v *sheeter) overlapping(f *fanned, weights []int64) *contest {
-	q := &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql, offGrid: f.g.q.offGrid}
-	at := make([]int, len(f.race.terms))
-	for i, t := range f.race.terms {
+func (v *sheeter) overlapping(r *race, flat *question, weights []int64) *contest {
+	q := &question{table: flat.table, where: flat.where, sql: flat.sql, offGrid: flat.offGrid}
+	at := make([]int, len(r.terms))
+	for i, t := range r.terms {
 		at[i] = q.sumFor(t.where, t.sum)
 	}
 	if len(q.counters) > mechanisms.MostCounters {
@@ -94,16 +94,16 @@ func (v *sheeter) overlapping(f *fanned, weights []int64) *contest {
 const mostLevels = 1 << 21
 
 // nested counts rows by how many candidates they meet; nil: the cells do not tell, or the candidates' rows are not nested.
-func (v *sheeter) nested(f *fanned, weights []int64) *contest {
-	own := make([][]*expr, len(f.race.terms))
-	for i, t := range f.race.terms {
+func (v *sheeter) nested(r *race, flat *question, weights []int64) *contest {
+	own := make([][]*expr, len(r.terms))
+	for i, t := range r.terms {
 		own[i] = t.where
-		if t.sum.name() != f.race.terms[0].sum.name() {
+		if t.sum.name() != r.terms[0].sum.name() {
 			return nil
 		}
 	}
 	own, all := inCommon(own)
-	q := &question{table: f.g.rows.table, where: slices.Concat(f.where, all), sql: f.g.q.sql, offGrid: f.g.q.offGrid}
+	q := &question{table: flat.table, where: slices.Concat(flat.where, all), sql: flat.sql, offGrid: flat.offGrid}
 	var columns []int
 	for _, list := range own {
 		for _, e := range list {
@@ -117,7 +117,7 @@ func (v *sheeter) nested(f *fanned, weights []int64) *contest {
 		c := q.table.Columns[at]
 		q.keys = append(q.keys, columnExpr(at, c.Type, c.Typmod, -1))
 	}
-	q.sumFor(nil, f.race.terms[0].sum)
+	q.sumFor(nil, r.terms[0].sum)
 	s, refusal := solve(q, v.b.env, v.notes)
 	if refusal != nil || !s.measured() || s.counting[0] < 0 || s.cells > mostLevels/len(own) {
 		return nil
@@ -272,7 +272,7 @@ func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
 			heaviest = slices.Max(c.choice.Weights)
 		}
 		// The score of what is shown first and that of what should have been may both be off.
-		if err != nil || math.Floor(spec.RankError(ch.c.Settings.Confidence)) > 2*float64(heaviest)*float64(c.counted(w, each)) {
+		if err != nil || math.Floor(spec.RankError(ch.c.Settings.Confidence)) > 2*float64(heaviest)*float64(c.counted(w.offAt(each))) {
 			return nil
 		}
 	}
@@ -298,28 +298,35 @@ func (ch *chooser) contested(c *contest, share privacy.Cost) []candidate {
 // mostCounted bounds the counters whose errors are compared.
 const mostCounted = 16
 
-// countedBy tells how far off the candidates' counters are, read from a way of counting them.
-func countedBy(sh *sheet) func(w *way, each mechanisms.Confidence) int64 {
+// countedBy tells how far off the candidates' counters are, by how far off cells are.
+func countedBy(sh *sheet) func(off func(counter int, cells []int) int64) int64 {
 	a, keys := sh.asks[0], sh.sets[0]
-	return func(w *way, each mechanisms.Confidence) (widest int64) {
+	return func(off func(counter int, cells []int) int64) (widest int64) {
 		spots := a.spots(sh.frames[0], keys)
 		for i, f := range a.fills {
 			c := a.counting[f.counter]
 			if c < 0 || i%(1+len(a.fills)/mostCounted) != 0 {
 				continue
 			}
-			var list [][]mechanisms.Span
-			for _, cell := range a.cellsOf(f, 0, spots) {
-				list = append(list, w.reading.spans[c][cell])
-			}
-			widest = max(widest, w.measure.Spec.Only(w.reading.counters[c]).Error(joinSpans(list), each).HalfWidth)
+			widest = max(widest, off(c, a.cellsOf(f, 0, spots)))
 		}
 		return widest
 	}
 }
 
+// offAt tells how far off some cells of a counter are at a confidence, read so.
+func (w *way) offAt(each mechanisms.Confidence) func(counter int, cells []int) int64 {
+	return func(c int, cells []int) int64 {
+		list := make([][]mechanisms.Span, len(cells))
+		for i, cell := range cells {
+			list[i] = w.reading.spans[c][cell]
+		}
+		return w.measure.Spec.Only(w.reading.counters[c]).Error(joinSpans(list), each).HalfWidth
+	}
+}
+
 // ranked shows which candidates were chosen, by their rank.
-func (p *Plan) ranked(leaf *Leaf, w *way) {
+func (p assembly) ranked(leaf *Leaf, w *way) {
 	c := w.contest
 	scale, _ := c.scale.Float64()
 	run := Run{Measure: p.measure(w.measure), Spans: make([][]mechanisms.Span, leaf.Rows)}

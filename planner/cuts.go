@@ -26,14 +26,10 @@ func (p *part) firstOf(i, piece int) int {
 
 // pieceOf is the piece of the i-th column that a cell is in.
 func (p *part) pieceOf(i, cell int) int {
-	if i >= len(p.cuts) || p.cuts[i] == nil {
+	if i >= len(p.cuts) {
 		return cell
 	}
-	at, starts := slices.BinarySearch(p.cuts[i], cell)
-	if starts {
-		return at
-	}
-	return at - 1
+	return pieceIn(p.cuts[i], cell)
 }
 
 // cellsOf are the cells of a piece of the i-th column of so many cells.
@@ -204,7 +200,7 @@ func unitedStarts(a, b []int) []int {
 }
 
 // cutFor cuts the columns of an expression that is added up into pieces, where it has some; nil: it has too many.
-func (b *box) cutFor(e *expr) *part {
+func cutFor(b *box, e *expr) *part {
 	p, combinations := &part{columns: e.cols}, 1
 	for _, at := range e.cols {
 		p.ends = append(p.ends, b.table.Columns[at].Domain.Size())

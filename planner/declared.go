@@ -26,8 +26,8 @@ func releaseLevels(r *policy.Release, cells int) ([]mechanisms.Level, error) {
 	return mechanisms.Levels(finest, r.Levels)
 }
 
-// Levels are those of the draw that the measure's release is of, the finest first; nil: it is of one level, or held.
-func (m *Measure) Levels() ([]mechanisms.Level, error) {
+// LevelsOf are those of the draw that a measure's release is of, the finest first; nil: it is of one level, or held.
+func LevelsOf(m *Measure) ([]mechanisms.Level, error) {
 	if m.Held || m.Declared == nil || m.Declared.Levels == nil {
 		return nil, nil
 	}

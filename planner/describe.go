@@ -22,19 +22,19 @@ func Describe(s parse.Statement, given []policy.Type, c Context) (d Description,
 	}
 	b := newBinder(c, &parameters{types: slices.Clone(given), describing: true})
 	b.text, b.top = s.Text, s.Select()
-	outer, columns, refusal := b.bind(b.top)
+	out, refusal := b.bind(b.top)
 	if refusal != nil {
 		return d, false, s.Placed(refusal)
 	}
-	if outer.Tree != nil {
+	if out.Tree != nil {
 		b.inferInTree()
 	}
-	d.Params, d.Columns = b.params.inferred(), columns
+	d.Params, d.Columns = b.params.inferred(), out.Columns
 	if explain {
 		d.Columns = []OutColumn{{Name: "QUERY PLAN", Type: policy.Text, Typmod: -1}}
 		return d, false, nil
 	}
-	if outer.Tree != nil {
+	if out.Tree != nil {
 		d.Columns = nil
 		return d, true, nil
 	}

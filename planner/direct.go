@@ -8,11 +8,20 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
+// direct is a Direct that is being written, with the structure of its expressions.
+type direct struct {
+	Direct
+	exprs  []*expr          // by item
+	rest   []*expr          // of Having and Sort
+	counts []int            // by item, see shown
+	linear [][]weighedCount // the same
+}
+
 // direct tries to write the SELECT above a leaf (or, with g nil, a SELECT without FROM) as a projection that needs no
 // engine. A nil Direct without a refusal means that it takes the engine.
-func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) direct(sel *pg.SelectStmt, g *grouping) (*direct, []OutColumn, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, place: "SELECT"}
-	out := &Direct{Leaf: -1, Limit: -1}
+	out := &direct{Direct: Direct{Leaf: -1, Limit: -1}}
 	targets := make([]target, 0, len(sel.TargetList))
 	if g != nil {
 		sel = g.sel
@@ -105,7 +114,7 @@ func (t *translator) output(n *pg.Node) (*expr, *refuse.Refusal) {
 }
 
 // sortKey binds ORDER BY: a position, an output name, or an expression.
-func (d *Direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *refuse.Refusal) {
+func (d *direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *refuse.Refusal) {
 	key := SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}
 	if key.NullsFirst = key.Descending; s.SortbyNulls != pg.SortByNulls_SORTBY_NULLS_DEFAULT {
 		key.NullsFirst = s.SortbyNulls == pg.SortByNulls_SORTBY_NULLS_FIRST
@@ -149,7 +158,7 @@ func sortTarget(n *pg.Node, targets []target) (int, *refuse.Refusal) {
 }
 
 // limits reads LIMIT and OFFSET, which are constants.
-func (b *binder) limits(sel *pg.SelectStmt, out *Direct) *refuse.Refusal {
+func (b *binder) limits(sel *pg.SelectStmt, out *direct) *refuse.Refusal {
 	limit, refusal := b.whole(sel.LimitCount, "LIMIT", -1)
 	if refusal != nil {
 		return refusal

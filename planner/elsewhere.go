@@ -211,7 +211,7 @@ func equateMarked(m *derived.Marked, own, others *key, r, other *rows, pos int) 
 	}
 	if !(own.column.Unit && others.column.Unit) {
 		m.On = append(m.On, derived.Equal{Left: own.column, Right: others.column})
-		slices.SortFunc(m.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
+		slices.SortFunc(m.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
 	}
 	if own.present > 0 {
 		return outerCondition.At(pos)
@@ -241,7 +241,7 @@ func (b *binder) partners(r *rows, sel *pg.SelectStmt, m *derived.Marked, pos in
 	other := *from
 	b.foresee(&other, sel.WhereClause)
 	linked := false
-	for _, n := range conjunctNodes(sel.WhereClause) {
+	for _, n := range ast.Conjuncts(sel.WhereClause) {
 		if l, k := equalKeys(n, r, &other); l != nil && !other.sees(n) {
 			if refusal := equateMarked(m, l, k, r, &other, pos); refusal != nil {
 				return nil, refusal
@@ -288,14 +288,4 @@ func (b *binder) withinSubquery(own, around *rows) *translator {
 func (r *rows) sees(n *pg.Node) bool {
 	l, _ := equalKeys(n, r, r)
 	return l != nil
-}
-
-func compareNames(a, b *policy.Column) int {
-	switch {
-	case a.Name < b.Name:
-		return -1
-	case a.Name > b.Name:
-		return 1
-	}
-	return 0
 }

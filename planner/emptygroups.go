@@ -38,7 +38,7 @@ type emptyGroups struct {
 // emptySearch is what a walk has in all SELECTs.
 type emptySearch struct {
 	b      *binder
-	plan   *Plan
+	plan   assembly
 	said   *notes
 	known  map[*pg.SelectStmt]*emptyGroups
 	errors map[*CountColumn]int64

@@ -25,7 +25,7 @@ type emptyWalk struct {
 }
 
 // tellEmptyGroups notes where groups that nobody is in decide about what a statement shows.
-func (p *Plan) tellEmptyGroups(b *binder, said *notes) {
+func (p assembly) tellEmptyGroups(b *binder, said *notes) {
 	quiet := *b
 	quiet.env.Asked = new(atomic.Bool)
 	quiet.params = &parameters{values: b.params.values, types: slices.Clone(b.params.types), describing: b.params.describing}
@@ -99,7 +99,7 @@ func (w *emptyWalk) leaf(g *grouping) (out groupRows) {
 	}
 	out.from = []*emptyGroups{e}
 	if g.sel.HavingClause != nil {
-		out.from = w.left(out.from, func(n *pg.Node, noise bool) *expr { return w.atLeaf(g, n, noise) }, conjunctNodes(g.sel.HavingClause))
+		out.from = w.left(out.from, func(n *pg.Node, noise bool) *expr { return w.atLeaf(g, n, noise) }, ast.Conjuncts(g.sel.HavingClause))
 	}
 	self := []groupRows{out}
 	at := func(n *pg.Node, _ *emptyGroups, noise bool) *expr { return w.atLeaf(g, n, noise) }
@@ -164,7 +164,7 @@ func (w *emptyWalk) where(condition *pg.Node, seen []groupRows) []groupRows {
 	for i := range out {
 		var from []*emptyGroups
 		for _, e := range out[i].from {
-			from = append(from, w.left([]*emptyGroups{e}, func(n *pg.Node, noise bool) *expr { return w.at(n, seen, e, noise) }, conjunctNodes(condition))...)
+			from = append(from, w.left([]*emptyGroups{e}, func(n *pg.Node, noise bool) *expr { return w.at(n, seen, e, noise) }, ast.Conjuncts(condition))...)
 		}
 		out[i].from = from
 	}

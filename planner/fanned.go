@@ -23,6 +23,7 @@ type fanned struct {
 	calls []*pg.Node // aggregates bound so far
 	found []*found   // by call
 	race  *race      // nil: more is shown than the first candidates
+	label *pg.Node   // of race: stands for their rank
 }
 
 // fanKey is a key: a constant of each candidate, or an expression over the private rows.
@@ -168,8 +169,8 @@ func (f *fanned) aggregate(call *pg.FuncCall) (*found, *refuse.Refusal) {
 	return first, nil
 }
 
-// flat is the question with the counters of all candidates side by side; at says which are whose.
-func (f *fanned) flat() (q *question, at [][]int) {
+// Flat is the question with the counters of all candidates side by side; at says which are whose.
+func (f *fanned) Flat() (q *question, at [][]int) {
 	q = &question{table: f.g.rows.table, where: f.where, sql: f.g.q.sql, keys: f.privateKeys(), offGrid: f.g.q.offGrid}
 	at = make([][]int, len(f.each))
 	for i, sub := range f.each {
@@ -198,8 +199,11 @@ func (f *fanned) privateKeys() (keys []*expr) {
 	return keys
 }
 
-// turnedOver is a leaf of the flat question turned over: its rows once for each candidate.
-func (f *fanned) turnedOver(flat *Leaf, at [][]int) *Leaf {
+// Race is the score by which the first candidates are shown.
+func (f *fanned) Race() *race { return f.race }
+
+// Over is a leaf of the flat question turned over: its rows once for each candidate.
+func (f *fanned) Over(flat *Leaf, at [][]int) *Leaf {
 	out := &Leaf{Name: flat.Name, SQL: flat.SQL, Found: flat.Found, Rows: flat.Rows * len(f.each)}
 	private := 0
 	for k, key := range f.keys {
@@ -231,16 +235,16 @@ func (f *fanned) turnedOver(flat *Leaf, at [][]int) *Leaf {
 	return out
 }
 
-// fannedSheet is the sheet of the flat question.
-func (v *sheeter) fannedSheet(f *fanned) (*sheet, *refuse.Refusal) {
-	flat, at := f.flat()
+// turnedSheet is the sheet of the flat question.
+func (v *sheeter) turnedSheet(f turned) (*sheet, *refuse.Refusal) {
+	flat, at := f.Flat()
 	sh, refusal := v.sheet(flat)
 	if refusal != nil {
 		return nil, refusal
 	}
 	sh.turned, sh.at = f, at
-	if f.race != nil && len(sh.asks) == 1 {
-		if c := v.contest(f); c != nil {
+	if r := f.Race(); r != nil && len(sh.asks) == 1 {
+		if c := v.contest(r, flat); c != nil {
 			c.counted = countedBy(sh)
 			sh.asks[0].contest = c
 		}

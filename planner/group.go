@@ -75,7 +75,7 @@ func (b *binder) groupOf(sel *pg.SelectStmt, from *rows) (*grouping, *refuse.Ref
 		if refusal := g.fan(from); refusal != nil {
 			return nil, refusal
 		}
-		g.q.fanned = g.fanned
+		g.q.turned = g.fanned
 	} else if sel.WhereClause != nil {
 		e, refusal := t.condition(sel.WhereClause, "WHERE")
 		if refusal != nil {
@@ -229,7 +229,7 @@ func (g *grouping) look(n *pg.Node, place string) (*found, *refuse.Refusal) {
 	if f := g.alarms[n]; f != nil {
 		return f, nil
 	}
-	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.race.label {
+	if g.fanned != nil && g.fanned.race != nil && n == g.fanned.label {
 		return &found{key: -1, counter: 0, typ: policy.Int8}, nil
 	}
 	if f := n.GetFuncCall(); f != nil && ast.IsAggregate(f) {

@@ -52,8 +52,11 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 
 const ofAnotherEpoch = "of an epoch gone by"
 
-func (w *way) hold(h Holding, why string) {
-	w.measure.Spec, w.measure.Held, w.measure.HeldID, w.measure.Cost, w.measure.Why = h.Spec, true, h.ID, privacy.Cost{}, why
+func (w *way) hold(h Holding, why string) { hold(w.measure, h, why) }
+
+// hold makes a measure one that is held.
+func hold(m *Measure, h Holding, why string) {
+	m.Spec, m.Held, m.HeldID, m.Cost, m.Why = h.Spec, true, h.ID, privacy.Cost{}, why
 }
 
 // reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of

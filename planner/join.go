@@ -38,7 +38,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *refuse.Refusal) {
 	case left == nil || right == nil:
 		return b.joinPublic(j, left, right, scope)
 	}
-	how := joining{quals: conjunctNodes(j.Quals), pos: right.pos}
+	how := joining{quals: ast.Conjuncts(j.Quals), pos: right.pos}
 	if how.using, refusal = usingOf(j, left, right); refusal != nil {
 		return nil, refusal
 	}
@@ -66,7 +66,7 @@ func (b *binder) joinRows(j *pg.JoinExpr, scope *cte) (*rows, *refuse.Refusal) {
 // joinPublic joins private rows with a table that is not private.
 func (b *binder) joinPublic(j *pg.JoinExpr, left, right *rows, scope *cte) (*rows, *refuse.Refusal) {
 	private, public := left, j.Rarg
-	how := joining{quals: conjunctNodes(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
+	how := joining{quals: ast.Conjuncts(j.Quals), natural: j.IsNatural, using: ast.Strings(j.UsingClause)}
 	if left == nil {
 		private, public = right, j.Larg
 	}
@@ -219,7 +219,7 @@ func equate(p *derived.Paired, left, right *rows, j joining) (units [][2]*key, r
 			return nil, nil, refusal
 		}
 	}
-	slices.SortFunc(p.On, func(a, b derived.Equal) int { return compareNames(a.Left, b.Left) })
+	slices.SortFunc(p.On, func(a, b derived.Equal) int { return derived.CompareNames(a.Left, b.Left) })
 	return units, rest, nil
 }
 
@@ -371,7 +371,7 @@ func keyIn(t, input *policy.Table, from int, k *policy.Column) *policy.Column {
 
 // joinNodes are the conditions of WHERE that may join: its conjuncts, and what each arm of an OR among them asks alike.
 func joinNodes(where *pg.Node) []*pg.Node {
-	all := conjunctNodes(where)
+	all := ast.Conjuncts(where)
 	for _, n := range all {
 		if b := n.GetBoolExpr(); b != nil && b.Boolop == pg.BoolExprType_OR_EXPR {
 			all = append(all, common(b.Args)...)
@@ -386,7 +386,7 @@ func common(arms []*pg.Node) []*pg.Node {
 	var order []string
 	for _, arm := range arms {
 		seen := map[string]bool{}
-		for _, n := range conjunctNodes(arm) {
+		for _, n := range ast.Conjuncts(arm) {
 			text := deparsed(&pg.SelectStmt{TargetList: []*pg.Node{pg.MakeResTargetNodeWithVal(n, -1)}, LimitOption: pg.LimitOption_LIMIT_OPTION_DEFAULT, Op: pg.SetOperation_SETOP_NONE})
 			if text == "" || seen[text] {
 				continue
@@ -402,22 +402,6 @@ func common(arms []*pg.Node) []*pg.Node {
 		if count[text] == len(arms) {
 			out = append(out, first[text])
 		}
-	}
-	return out
-}
-
-// conjunctNodes flattens ANDs.
-func conjunctNodes(n *pg.Node) []*pg.Node {
-	if n == nil {
-		return nil
-	}
-	b := n.GetBoolExpr()
-	if b == nil || b.Boolop != pg.BoolExprType_AND_EXPR {
-		return []*pg.Node{n}
-	}
-	var out []*pg.Node
-	for _, a := range b.Args {
-		out = append(out, conjunctNodes(a)...)
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func TestReleaseAtALevel(t *testing.T) {
 	if m.Declared == nil || m.Cost.String() != "ρ 0.03125" || !strings.Contains(m.Why, "you have it at level staff: with more noise on top, for 0.5 of its ε") {
 		t.Errorf("%s at %s: %s", m.Name, m.Cost, m.Why)
 	}
-	levels, err := m.Levels()
+	levels, err := LevelsOf(m)
 	if err != nil || len(levels) != 4 || levels[0].Cost.String() != "ρ 0.125" || levels[2].Cost != m.Cost {
 		t.Errorf("levels %+v, %v", levels, err)
 	}

@@ -347,7 +347,7 @@ func squaredTerms(terms []SumTerm) (out []SumTerm) {
 }
 
 func compareFactors(a, b Factor) int {
-	if by := compareNames(a.Column, b.Column); by != 0 {
+	if by := derived.CompareNames(a.Column, b.Column); by != 0 {
 		return by
 	}
 	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}} {

@@ -94,7 +94,7 @@ func (l *listed) read(t *policy.Table, where *pg.Node) *refuse.Refusal {
 		return notCopied.At(l.pos, t.Name)
 	}
 	var own []*expr
-	for _, n := range conjunctNodes(where) {
+	for _, n := range ast.Conjuncts(where) {
 		if e, refusal := l.alone().condition(n, "WHERE"); refusal == nil {
 			own = append(own, e)
 		} else {

@@ -156,8 +156,7 @@ func (b *binder) madeUpOf(r *policy.Release) (m *Measure, cells *solved, err err
 	}
 	same := *m
 	if held != nil {
-		w := &way{measure: &same}
-		w.hold(*held, "you have paid for its made-up rows")
+		hold(&same, *held, "you have paid for its made-up rows")
 	}
 	return &same, cells, nil
 }
@@ -197,7 +196,7 @@ func (t *tree) madeUpTable(r *policy.Release, pos int) (string, *refuse.Refusal)
 		return "", noMechanism.At(pos, err.Error())
 	case m == nil || !m.Held && r.Kind == policy.OnlineRelease:
 		return "", unopenedRows.At(pos, r.Name, columnNames(r.Columns))
-	case !m.Held && (!t.aggregates || !r.Cost.Fits((&chooser{c: t.b.c}).share(1))):
+	case !m.Held && (!t.aggregates || !r.Cost.Fits(t.b.c.share(1))):
 		return "", unpaidRows.At(pos, r.Table.Name, r.Name, r.Epsilon.String())
 	}
 	if !m.Held {
@@ -302,7 +301,7 @@ type preview struct {
 }
 
 // addMadeUps puts made-up rows into the plan.
-func (p *Plan) addMadeUps(b *binder) *refuse.Refusal {
+func (p assembly) addMadeUps(b *binder) *refuse.Refusal {
 	for _, u := range b.madeUps {
 		m := &MadeUp{Measure: p.measure(u.measure), columns: u.columns}
 		for _, part := range u.cells.parts {
@@ -323,7 +322,7 @@ func (p *Plan) addMadeUps(b *binder) *refuse.Refusal {
 		}
 		p.Leaves = append(p.Leaves, leaf)
 		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.release.Name, madeBy(u.measure.Spec), u.release.Table.Dataset.Unit.Name))
-		if !u.measure.Held && !p.Cost.Fits((&chooser{c: b.c}).share(1)) {
+		if !u.measure.Held && !p.Cost.Fits(b.c.share(1)) {
 			return unpaidRows.At(-1, u.release.Table.Name, u.release.Name, p.Cost.String())
 		}
 	}

@@ -123,7 +123,7 @@ func (m *matcher) conditions() *refuse.Refusal {
 		m.args = union(m.args, e.cols)
 	}
 	m.args = slices.DeleteFunc(slices.Clone(m.args), func(c int) bool { return c >= n })
-	slices.SortFunc(m.args, func(a, b int) int { return compareNames(m.from.table.Columns[a], m.from.table.Columns[b]) })
+	slices.SortFunc(m.args, func(a, b int) int { return derived.CompareNames(m.from.table.Columns[a], m.from.table.Columns[b]) })
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (m *matcher) digest() string {
 
 // unseen refuses a question that counts public rows without a match: whether there is one, of a unit, is what would be
 // told. Aggregates of private columns leave them out, as conditions on these do.
-func (q *question) unseen(work *scalar.Work) *refuse.Refusal {
+func unseen(q *question, work *scalar.Work) *refuse.Refusal {
 	columns, at := q.table.Columns, q.kept-1
 	row := make(scalar.Row, len(columns))
 	row[at+1] = false // it is of the private table
@@ -305,7 +305,7 @@ func (q *question) unseen(work *scalar.Work) *refuse.Refusal {
 			continue
 		}
 		for _, c := range q.counters {
-			if c.choice == nil && c.units == nil && all(c.where) && !c.values.missing(row) {
+			if c.choice == nil && c.units == nil && all(c.where) && !missingOf(c.values, row) {
 				return keptPublic.At(-1, q.table.Name)
 			}
 		}
@@ -324,8 +324,8 @@ func missing(e *expr, row scalar.Row) bool {
 	return err == nil && v == nil
 }
 
-// missing tells that a row has no value that would count as different from others.
-func (v *values) missing(row scalar.Row) bool {
+// missingOf tells that a row has no value that would count as different from others.
+func missingOf(v *values, row scalar.Row) bool {
 	return v != nil && !v.row && missing(v.of[0], row)
 }
 

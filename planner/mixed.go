@@ -38,19 +38,40 @@ func (ch *chooser) combined(q *asking) []candidate {
 	if stock == nil || stock.read() == 0 || q.marginals != nil || q.cells*len(q.counts) > mostMixedRows || q.table.MaxGroups > 0 {
 		return nil
 	}
-	find := func() (list []candidate) {
+	find := func() (list []mixedReading) {
 		rows := ch.mixings(stock, q)
+		t := &combining{stock, ch.c.Settings.Confidence}
 		for _, of := range epochsOf(rows) {
-			if c := ch.combinedWithin(stock, q, rows, of); c != nil {
-				list = append(list, *c)
+			if m := t.within(q.solved, rows, of); m != nil {
+				list = append(list, *m)
 			}
 		}
 		return list
 	}
+	var found []mixedReading
 	if stock.ages() {
-		return find()
+		found = find()
+	} else {
+		found = stock.remembered(mixKey{q.own.Digest, fmt.Sprint(q.share, ch.c.Settings.Confidence, ch.c.Settings.MaxError)}, find)
 	}
-	return stock.remembered(mixKey{q.own.Digest, fmt.Sprint(q.share, ch.c.Settings.Confidence, ch.c.Settings.MaxError)}, find)
+	list := make([]candidate, len(found))
+	for i, m := range found {
+		w := &way{reading: m.reading, counts: m.counts, others: m.measures, measure: m.measures[0]}
+		list[i] = candidate{way: w, variance: m.variance, holding: m.holding, order: m.order, released: m.released, enough: m.enough}
+	}
+	return list
+}
+
+// mixedReading is a question read from several releases.
+type mixedReading struct {
+	reading  *reading
+	counts   *solved    // what is counted, where that is more than the question
+	measures []*Measure // all that is read
+	holding  Holding    // the first of them
+	variance float64
+	order    int  // by age: the youngest that is read
+	released bool // it is read from releases alone
+	enough   bool // it is as exact as asked
 }
 
 // mixings are the rows of a question; nil where one of them is nothing that releases add up to.
@@ -106,9 +127,9 @@ func (s *stocked) epoch() string {
 	return fmt.Sprint("draw ", s.holding.ID)
 }
 
-// combinedWithin combines releases of one epoch: the oldest that do as exactly as asked; otherwise all that are near, or,
+// within combines releases of one epoch: the oldest that do as exactly as asked; otherwise all that are near, or,
 // where these are too many, the oldest or the most exact.
-func (ch *chooser) combinedWithin(stock *Stock, q *asking, rows []mixing, epoch string) *candidate {
+func (t *combining) within(q *solved, rows []mixing, epoch string) *mixedReading {
 	var all []*stocked
 	own := make([]mixing, len(rows))
 	for i, r := range rows {
@@ -122,12 +143,11 @@ func (ch *chooser) combinedWithin(stock *Stock, q *asking, rows []mixing, epoch 
 	}
 	byAge := func(a, b *stocked) int { return a.order - b.order }
 	slices.SortFunc(all, byAge)
-	t := &combining{stock, ch.c.Settings.Confidence}
 	if first, ok := t.enough(own, all); ok {
-		return ch.mixedCandidate(q, own, first)
+		return readMixed(q, own, first)
 	}
 	if mixtures := t.mixtures(own, nil); mixtures != nil {
-		return ch.mixedCandidate(q, own, mixtures)
+		return readMixed(q, own, mixtures)
 	}
 	return nil
 }
@@ -185,13 +205,13 @@ func (t *combining) mixtures(rows []mixing, some []*stocked) []*mixture {
 	return out
 }
 
-// mixedCandidate makes the way of a question whose rows are combined.
-func (ch *chooser) mixedCandidate(q *asking, rows []mixing, found []*mixture) *candidate {
+// readMixed reads a question whose rows are combined.
+func readMixed(q *solved, rows []mixing, found []*mixture) *mixedReading {
 	m := &mixed{terms: make([][][]Term, len(q.counts))}
 	for c := range m.terms {
 		m.terms[c] = make([][]Term, q.cells)
 	}
-	c := &candidate{enough: true, released: true}
+	c := &mixedReading{enough: true, released: true}
 	for i, one := range found {
 		for _, t := range one.terms {
 			at := slices.Index(m.from, t.from)
@@ -209,17 +229,17 @@ func (ch *chooser) mixedCandidate(q *asking, rows []mixing, found []*mixture) *c
 	if len(m.from) == 0 {
 		return nil
 	}
-	c.way = &way{reading: &reading{mix: m}}
+	c.reading = &reading{mix: m}
 	why := "what you have paid for adds up to it"
 	if plain := m.plain(); plain != nil {
-		c.way.reading, c.way.counts, why = plain, m.from[0].measure.plain(), "you have paid for "+m.from[0].measure.kind+" "+m.from[0].measure.name+", whose cells add up to it"
+		c.reading, c.counts, why = plain, m.from[0].measure.plain(), "you have paid for "+m.from[0].measure.kind+" "+m.from[0].measure.name+", whose cells add up to it"
 	}
 	for _, s := range m.from {
 		own := s.measure.held()
 		own.Declared, own.Spec, own.Held, own.HeldID, own.Why = s.declared, s.holding.Spec, true, s.holding.ID, why
-		c.way.others = append(c.way.others, own)
+		c.measures = append(c.measures, own)
 	}
-	c.way.measure, c.holding = c.way.others[0], m.from[0].holding
+	c.holding = m.from[0].holding
 	return c
 }
 

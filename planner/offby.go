@@ -62,7 +62,7 @@ func (b *binder) linearShown(leaf int, e *expr) (out []weighedCount) {
 
 // offBy is the largest half-width over the rows of a leaf of a column that is some of its counts times constants; nil: it is
 // not known. The counts are observed apart from one another, so their errors are those of a mixture.
-func (p *Plan) offBy(leaf *Leaf, linear []weighedCount) *big.Rat {
+func (p assembly) offBy(leaf *Leaf, linear []weighedCount) *big.Rat {
 	if len(linear) == 0 {
 		return nil
 	}
@@ -87,7 +87,7 @@ func (p *Plan) offBy(leaf *Leaf, linear []weighedCount) *big.Rat {
 }
 
 // runOff is that of one run, in units.
-func (p *Plan) runOff(leaf *Leaf, linear []weighedCount, r int, unit *big.Rat) (width int64, known bool) {
+func (p assembly) runOff(leaf *Leaf, linear []weighedCount, r int, unit *big.Rat) (width int64, known bool) {
 	first := &leaf.Counts[linear[0].column].Runs[r]
 	if len(linear) == 1 {
 		if first.Pick != nil || first.Alarm != nil {

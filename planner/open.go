@@ -184,7 +184,7 @@ func (o *opening) share(c Context, whole bool, parts int64) privacy.Cost {
 	if !whole {
 		of *= 2
 	}
-	share := (&chooser{c: c}).share(int(of))
+	share := c.share(int(of))
 	share.Delta = privacy.AttoDelta(budget.Cost.Delta.Atto() / discoveries / parts)
 	return share
 }

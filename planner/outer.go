@@ -20,8 +20,6 @@ type Outer struct {
 	Tree *pg.Node
 	// Relations are the non-leaf relations that Tree reads.
 	Relations []Relation
-
-	shown *shown // nil: no column is a count as it is, or none that can be told here
 }
 
 // Relation is a table of the sandbox that an outer query reads.
@@ -42,41 +40,49 @@ func isLeafName(name string) bool {
 	return found && digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// bind plans the outer query of a statement, collecting its questions.
-func (b *binder) bind(sel *pg.SelectStmt) (*Outer, []OutColumn, *refuse.Refusal) {
-	outer, columns, refusal := b.outer(sel)
-	return outer, columns, b.around(refusal)
+// bound is what a statement is bound to above its questions.
+type bound struct {
+	Outer
+	Columns []OutColumn
+	shown   *shown // nil: no column is a count as it is, or none that can be told here
+	direct  *direct
 }
 
-func (b *binder) outer(sel *pg.SelectStmt) (*Outer, []OutColumn, *refuse.Refusal) {
+// bind plans the outer query of a statement, collecting its questions.
+func (b *binder) bind(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
+	out, refusal := b.outer(sel)
+	return out, b.around(refusal)
+}
+
+func (b *binder) outer(sel *pg.SelectStmt) (*bound, *refuse.Refusal) {
 	if sel.IntoClause != nil {
-		return nil, nil, refuse.IntoTable.At(-1)
+		return nil, refuse.IntoTable.At(-1)
 	}
 	if len(sel.LockingClause) > 0 {
-		return nil, nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
+		return nil, refuse.RowLocks.At(-1, lockName(sel.LockingClause[0]))
 	}
 	sel = b.readArms(sel)
 	d, columns, refusal := b.simple(sel)
 	if refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	if d != nil {
-		return &Outer{Direct: d, shown: &shown{d.Leaf, d.counts, d.linear}}, columns, nil
+		return &bound{Outer{Direct: &d.Direct}, columns, &shown{d.Leaf, d.counts, d.linear}, d}, nil
 	}
 	tree, refusal := b.engineTree(sel)
 	if refusal != nil {
-		return nil, nil, refusal
+		return nil, refusal
 	}
 	columns, from := b.treeColumns(sel)
 	if columns == nil {
 		columns = b.outColumns(sel)
 	}
-	return &Outer{Tree: tree, Relations: b.relations, shown: from}, columns, nil
+	return &bound{Outer{Tree: tree, Relations: b.relations}, columns, from, nil}, nil
 }
 
 // simple tries the forms that need no engine: an aggregation over private rows, an empty preview of them, and a SELECT
 // without FROM. A nil Direct sends the statement to the engine.
-func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) simple(sel *pg.SelectStmt) (*direct, []OutColumn, *refuse.Refusal) {
 	if sel.Larg != nil || len(sel.ValuesLists) > 0 {
 		return nil, nil, nil
 	}
@@ -105,7 +111,7 @@ func (b *binder) simple(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refus
 }
 
 // preview answers what clients send to learn the columns of a table (WHERE 1 <> 1, LIMIT 0); rows themselves are refused.
-func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*direct, []OutColumn, *refuse.Refusal) {
 	none := isZero(sel.LimitCount)
 	out, refusal := b.project(sel, from, false)
 	if refusal != nil {
@@ -126,7 +132,7 @@ func (b *binder) preview(sel *pg.SelectStmt, from *rows) (*Direct, []OutColumn, 
 	if !none {
 		return nil, nil, rawRows.At(from.pos, from.table.Name)
 	}
-	d := &Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}
+	d := &direct{Direct: Direct{Leaf: -1, Limit: -1, Having: scalar.Constant(false, policy.Bool)}}
 	columns := make([]OutColumn, len(out.names))
 	for i, e := range out.exprs {
 		t := e.Type()

@@ -119,7 +119,7 @@ func (g *unitRows) addKey(n *pg.Node) *refuse.Refusal {
 	c := g.source.table.Columns[e.cols[0]]
 	first := []derived.ClassRun(nil)
 	if e.form != formColumn {
-		if first, refusal = newBox(g.source.table, g.b.env).firstCells(e.cols[0], []*expr{e}); refusal != nil {
+		if first, refusal = firstCellsOf(newBox(g.source.table, g.b.env), e.cols[0], []*expr{e}); refusal != nil {
 			return refusal
 		}
 	}

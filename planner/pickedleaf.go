@@ -24,7 +24,7 @@ type Pick struct {
 }
 
 // addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
-func (p *Plan) addChoices(sheets, list []*sheet, ways [][]*way) {
+func (p assembly) addChoices(sheets, list []*sheet, ways [][]*way) {
 	for i, own := range list {
 		s, w := own.asks[0].solved, ways[i][0]
 		if s.alarm != nil {
@@ -37,7 +37,7 @@ func (p *Plan) addChoices(sheets, list []*sheet, ways [][]*way) {
 		}
 		for n, c := range sh.counters {
 			if c.choice != nil && c.choice.set == s.chosen.of {
-				pick := s.column(sh, c.choice, w, p.Confidence)
+				pick := chosenColumn(s, sh, c.choice, w, p.Confidence)
 				run := &leaf.Counts[n].Runs[s.chosen.set]
 				if run.Measure, run.Pick = measure, pick; w != nil && w.reading != nil {
 					run.Counter = w.reading.counters[0]
@@ -48,8 +48,8 @@ func (p *Plan) addChoices(sheets, list []*sheet, ways [][]*way) {
 	}
 }
 
-// column is one column of a choice, for the rows of the set that shows it.
-func (s *solved) column(sh *sheet, c *choice, w *way, confidence mechanisms.Confidence) *Pick {
+// chosenColumn is one column of a choice, for the rows of the set that shows it.
+func chosenColumn(s *solved, sh *sheet, c *choice, w *way, confidence mechanisms.Confidence) *Pick {
 	frame, keys := sh.frames[s.chosen.set], identityOf(len(sh.sets[s.chosen.set]))
 	order := frame.rowOrder()
 	out := &Pick{Kind: s.chosen.kind, Between: c.between, At: make([]int, len(order)), Values: make([][]policy.Value, len(order))}
@@ -63,8 +63,8 @@ func (s *solved) column(sh *sheet, c *choice, w *way, confidence mechanisms.Conf
 	}
 	var shown [][]policy.Value
 	if w != nil {
-		out.Rows, out.Rank = s.groupRows(), s.rank(w, confidence)
-		shown = s.candidates(c.typ)
+		out.Rows, out.Rank = s.groupRows(), rankOf(s, w, confidence)
+		shown = shownCandidates(s, c.typ)
 	}
 	for r, cell := range order {
 		g, known := s.chosen.byKeys[frame.keysText(cell, keys)]
@@ -82,8 +82,8 @@ func (s *solved) column(sh *sheet, c *choice, w *way, confidence mechanisms.Conf
 	return out
 }
 
-// candidates are the values of each group's cells, in the type of their column.
-func (s *solved) candidates(typ policy.Type) [][]policy.Value {
+// shownCandidates are the values of each group's cells, in the type of their column.
+func shownCandidates(s *solved, typ policy.Type) [][]policy.Value {
 	out, from := make([][]policy.Value, len(s.chosen.groups)), s.keys[len(s.keys)-1].Type()
 	for g, cells := range s.chosen.groups {
 		for _, cell := range cells {
@@ -108,8 +108,8 @@ func shownAs(to policy.Type, v policy.Value, from policy.Type) policy.Value {
 	return v
 }
 
-// rank is how many rows a way is expected to be off at most: of counts, in the sum of half of the first group's cells.
-func (s *solved) rank(w *way, confidence mechanisms.Confidence) float64 {
+// rankOf is how many rows a way is expected to be off at most: of counts, in the sum of half of the first group's cells.
+func rankOf(s *solved, w *way, confidence mechanisms.Confidence) float64 {
 	if w.reading == nil {
 		return w.measure.Spec.RankError(confidence)
 	}

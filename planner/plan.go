@@ -109,7 +109,19 @@ func (m *Measure) Piece(i, cell int) int {
 	if m.Cuts == nil {
 		return cell
 	}
-	return (&part{cuts: m.Cuts}).pieceOf(i, cell)
+	return pieceIn(m.Cuts[i], cell)
+}
+
+// pieceIn is the number of the piece that a cell is in, by the first cells of pieces; nil: each cell is one.
+func pieceIn(starts []int, cell int) int {
+	if starts == nil {
+		return cell
+	}
+	at, first := slices.BinarySearch(starts, cell)
+	if first {
+		return at
+	}
+	return at - 1
 }
 
 // Grouping is how the cells of some columns of the grain make up the groups that are released: the columns of all
@@ -221,11 +233,6 @@ type Direct struct {
 	Sort   []SortKey
 	Limit  int64 // −1: none
 	Offset int64
-
-	exprs  []*expr          // by item, with their structure
-	rest   []*expr          // of Having and Sort
-	counts []int            // by item, see shown
-	linear [][]weighedCount // the same
 }
 
 // SortKey is one ORDER BY expression.

@@ -32,19 +32,19 @@ func build(s parse.Statement, values []policy.Value, c Context, o *opening) (*Pl
 	b := newBinder(c, &parameters{values: values, types: s.ParamTypes, describing: values == nil})
 	b.open = o
 	b.text, b.top = s.Text, s.Select()
-	outer, columns, refusal := b.bind(b.top)
+	out, refusal := b.bind(b.top)
 	if refusal != nil {
 		return nil, refusal
 	}
-	if refusal = outer.Direct.failing(); refusal != nil {
+	if refusal = out.direct.failing(); refusal != nil {
 		return nil, refusal
 	}
-	plan := &Plan{Dataset: c.Dataset, Outer: *outer, Columns: columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}
+	plan := assembly{&Plan{Dataset: c.Dataset, Outer: out.Outer, Columns: out.Columns, Confidence: c.Settings.Confidence, ErrorColumns: c.Settings.ErrorColumns}}
 	said := slices.Clone(b.said)
 	ch := &chooser{c: c, now: b.env.Clock, stocks: map[*policy.Table]*Stock{}, open: o}
 	for _, q := range b.questions {
 		if q.kept > 0 {
-			if refusal = q.unseen(b.env.Work); refusal != nil {
+			if refusal = unseen(q, b.env.Work); refusal != nil {
 				return nil, refusal
 			}
 		}
@@ -80,10 +80,10 @@ func build(s parse.Statement, values []policy.Value, c Context, o *opening) (*Pl
 	if refusal = plan.addMadeUps(b); refusal != nil {
 		return nil, refusal
 	}
-	plan.tellErrors()
+	plan.tellErrors(out.shown)
 	plan.Statement = plan.digest(s.Text, values)
 	plan.asked = b.env.Asked
-	return plan, nil
+	return plan.Plan, nil
 }
 
 // sheets finds what is asked for the questions of a bound statement, and what is chosen.
@@ -188,8 +188,11 @@ func boundTold(t *policy.Table, groups bool) string {
 	return "at most " + predicate.Text(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
 }
 
+// assembly is a plan that is being put together from the ways that were chosen.
+type assembly struct{ *Plan }
+
 // addLeaf puts a question's answer into the plan: the rows of its grouping sets, one set after the other.
-func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
+func (p assembly) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 	leaf := &Leaf{Name: leafName(i), SQL: sh.sql}
 	for k, e := range sh.keys {
 		leaf.Found = leaf.Found || closed(sh.table, e) != nil
@@ -217,7 +220,7 @@ func (p *Plan) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 	}
 	p.fillWidths(leaf, sh, said)
 	if sh.turned != nil {
-		leaf = sh.turned.turnedOver(leaf, sh.at)
+		leaf = sh.turned.Over(leaf, sh.at)
 		if len(ways) == 1 && ways[0] != nil && ways[0].contest != nil {
 			p.ranked(leaf, ways[0])
 		}
@@ -237,7 +240,7 @@ func (sh *sheet) valueOf(k int, frame *solved, keys set, cell int) policy.Value 
 }
 
 // fill reads the last runs of the columns that an ask fills.
-func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order []int) {
+func (p assembly) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order []int) {
 	measure, spots := p.measure(w.measure), a.spots(frame, keys)
 	for _, f := range a.fills {
 		c := a.counting[f.counter]
@@ -270,7 +273,7 @@ func (p *Plan) fill(leaf *Leaf, a *ask, w *way, frame *solved, keys set, order [
 }
 
 // fillWidths fills the columns that are half-widths: in all rows of a grouping set the largest, as the notice tells it.
-func (p *Plan) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
+func (p assembly) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
 	widest := int64(0)
 	for n, c := range sh.counters {
 		if c.width == nil {
@@ -304,7 +307,7 @@ func (p *Plan) runError(run *Run) (e mechanisms.Error) {
 }
 
 // tellFew notes where the number of different values is lost in its noise.
-func (p *Plan) tellFew(leaf *Leaf, said *notes) {
+func (p assembly) tellFew(leaf *Leaf, said *notes) {
 	for _, c := range leaf.Counts {
 		for _, run := range c.Runs {
 			if run.Most == 0 || run.Measure < 0 {
@@ -318,7 +321,7 @@ func (p *Plan) tellFew(leaf *Leaf, said *notes) {
 }
 
 // measure adds a measure once and returns its index.
-func (p *Plan) measure(m *Measure) int {
+func (p assembly) measure(m *Measure) int {
 	for i, have := range p.Measures {
 		if have == m || have.Held && m.Held && have.HeldID == m.HeldID {
 			return i
@@ -331,8 +334,7 @@ func (p *Plan) measure(m *Measure) int {
 }
 
 // tellErrors adds to each column that is a count of one leaf its largest expected error.
-func (p *Plan) tellErrors() {
-	from := p.Outer.shown
+func (p assembly) tellErrors(from *shown) {
 	if from == nil || from.leaf < 0 {
 		return
 	}
@@ -357,7 +359,7 @@ func (p *Plan) tellErrors() {
 }
 
 // digest names the plan as a whole.
-func (p *Plan) digest(text string, values []policy.Value) Digest {
+func (p assembly) digest(text string, values []policy.Value) Digest {
 	h := sha256.New()
 	b := predicate.EncodeText(nil, text)
 	for _, v := range values {

@@ -24,7 +24,7 @@ type question struct {
 	choices  []*choiceSet
 	top      int // above 0: so many keys are shown, in the order of the only counter, which is not
 	sql      string
-	fanned   *fanned // the rows meet a public list
+	turned   turned // nil: the rows meet no public list
 
 	sets       []set       // GROUPING SETS, in keys; nil: one of all
 	levels     map[int]set // keys that are grouping(…) of these keys: constants of a set
@@ -149,6 +149,17 @@ type solved struct {
 	grows     bool       // a release that grows: its cells are closed one by one
 	closed    int        // of grows: so many are
 	work      *scalar.Work
+}
+
+// turned is a question over rows that meet a public list, which is asked with the counters of all candidates side by side;
+// its answer is turned over, so that candidates are rows.
+type turned interface {
+	// Flat is what is asked; at says by candidate and counter of the question which of its counters are whose.
+	Flat() (q *question, at [][]int)
+	// Over is a leaf of what was asked turned over: its rows once for each candidate.
+	Over(flat *Leaf, at [][]int) *Leaf
+	// Race is nil where more is shown than the first candidates.
+	Race() *race
 }
 
 // part is a set of grain columns whose cells decide together over some keys and conditions. Parts are independent, so

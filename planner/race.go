@@ -19,7 +19,6 @@ import (
 type race struct {
 	most  int
 	terms []term // by candidate
-	label *pg.Node
 }
 
 // term is a candidate's score: weight · count, or weight · sum.
@@ -54,7 +53,7 @@ func (f *fanned) findRace() {
 	if refusal != nil || most < 1 || most > mechanisms.MostChosen || int(most) >= len(f.each) {
 		return
 	}
-	r := &race{most: int(most), label: pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)}
+	r, label := &race{most: int(most)}, pg.MakeFuncCallNode([]*pg.Node{pg.MakeStrNode("rank of the candidate")}, nil, -1)
 	for i, sub := range f.each {
 		t := sub.term(call, factors)
 		if t == nil || len(r.terms) > 0 && t.same != r.terms[0].same {
@@ -71,10 +70,11 @@ func (f *fanned) findRace() {
 		}
 		score = pg.MakeSortByNode(product, by.SortbyDir, by.SortbyNulls, -1)
 	}
-	rank := pg.MakeSortByNode(r.label, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)
+	rank := pg.MakeSortByNode(label, pg.SortByDir_SORTBY_DESC, pg.SortByNulls_SORTBY_NULLS_DEFAULT, -1)
 	g.sel, f.race = &pg.SelectStmt{DistinctClause: sel.DistinctClause, TargetList: sel.TargetList, FromClause: sel.FromClause, WhereClause: sel.WhereClause,
 		GroupClause: sel.GroupClause, WindowClause: sel.WindowClause, SortClause: []*pg.Node{rank, score}, LimitCount: sel.LimitCount,
 		LimitOption: sel.LimitOption, WithClause: sel.WithClause}, r
+	f.label = label
 	g.q.counters = []counter{{canon: "rank"}}
 	for _, sub := range f.each {
 		sub.q.counters = g.q.counters[:1:1]
@@ -125,7 +125,7 @@ func (g *grouping) term(call *pg.FuncCall, factors []*pg.Node) *term {
 				return nil
 			}
 			call, t.same = countOf(call), true
-		} else if t.adds(g, call, arg) {
+		} else if addedBy(t, g, call, arg) {
 			return t
 		}
 	}
@@ -165,8 +165,8 @@ func (t *term) times(e *expr) bool {
 	return true
 }
 
-// adds makes the score a sum of values that are not below 0.
-func (t *term) adds(g *grouping, call *pg.FuncCall, arg *expr) bool {
+// addedBy makes the score a sum of values that are not below 0.
+func addedBy(t *term, g *grouping, call *pg.FuncCall, arg *expr) bool {
 	if !numeric(arg) {
 		return false
 	}

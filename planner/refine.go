@@ -27,7 +27,7 @@ type Rungs struct{ Level, Top privacy.Epsilon }
 
 // first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure
 // accountant, and cheaper than the dearest statement.
-func (p *Plan) first(m *Measure) {
+func (p assembly) first(m *Measure) {
 	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Ladder != nil || m.Held || m.Shared || m.Open != nil || m.Growth != nil {
 		return
 	}

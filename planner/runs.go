@@ -111,9 +111,9 @@ const (
 	bytesOfClass = 512
 )
 
-// firstCells puts the cells of a column into classes on which all expressions over it are the same, each told by its first
+// firstCellsOf puts the cells of a column into classes on which all expressions over it are the same, each told by its first
 // cell: of SELECT date_trunc('month', at), count(DISTINCT customer), each month's cells by the month's first one.
-func (b *box) firstCells(column int, exprs []*expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
+func firstCellsOf(b *box, column int, exprs []*expr) (runs []derived.ClassRun, refusal *refuse.Refusal) {
 	d, seen := b.table.Columns[column].Domain, map[string]int32{}
 	starts, ok := b.fewPieces(column, exprs, nil)
 	if !ok {

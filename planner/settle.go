@@ -25,8 +25,15 @@ import (
 
 // settler settles expressions over some rows. Nil settles nothing.
 type settler struct {
-	rows *rows
+	rows computing
 	env  scalar.Env
+}
+
+// computing are rows that get columns which are sums of theirs.
+type computing interface {
+	Own() *policy.Table
+	// Compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
+	Compute(terms derived.ComputedColumn) int
 }
 
 // settles gives a translator over the rows a settler. Rows that meet a public list are not the rows' own.
@@ -37,13 +44,13 @@ func (b *binder) settles(t *translator, r *rows) *translator {
 	return t
 }
 
-func (s *settler) reader() affineReader { return affineReader{s.rows.table, s.env.Zone} }
+func (s *settler) reader() affineReader { return affineReader{s.rows.Own(), s.env.Zone} }
 
 // apart tells columns whose cells are not looked at together.
 func (s *settler) apart(f *affine) bool {
 	combinations := 1
 	for _, t := range f.terms {
-		d := s.rows.table.Columns[t.column].Domain
+		d := s.rows.Own().Columns[t.column].Domain
 		if !d.Single() || d.Size() > maxCells/combinations {
 			return true
 		}
@@ -64,7 +71,7 @@ func (s *settler) settled(e *expr) *expr {
 	scale := int32(0)
 	switch t := e.Type(); {
 	case t == policy.NumericType:
-		scale = int32(decimalsIn(e, s.rows.table)) // below 0 of columns without a number of digits of their own
+		scale = int32(decimalsIn(e, s.rows.Own())) // below 0 of columns without a number of digits of their own
 	case t == policy.IntervalT: // others may have been written otherwise than in days and less than a day
 		if e.op != "-" || slices.ContainsFunc(e.args, func(a *expr) bool { return a.Type() == policy.IntervalT }) {
 			return e
@@ -76,7 +83,7 @@ func (s *settler) settled(e *expr) *expr {
 	if at < 0 {
 		return e
 	}
-	c := s.rows.table.Columns[at]
+	c := s.rows.Own().Columns[at]
 	own := columnExpr(at, e.Type(), e.Typmod(), e.pos)
 	bare := f.plus.Sign() == 0 && times.Cmp(big.NewRat(1, 1)) == 0
 	if bare && (e.Type().Integer() || e.Type() == policy.NumericType && c.Domain.Type == policy.NumericType && c.Domain.Scale == scale) {
@@ -90,11 +97,11 @@ func (s *settler) settled(e *expr) *expr {
 
 // column is the computed column of a sum, and what it is multiplied by; −1: there is none.
 func (s *settler) column(f *affine) (int, *big.Rat) {
-	sum, times, ok := f.whole(s.rows.table, false)
+	sum, times, ok := f.whole(s.rows.Own(), false)
 	if !ok {
 		return -1, nil
 	}
-	return s.rows.compute(sum), times
+	return s.rows.Compute(sum), times
 }
 
 // all settles a list, and tells whether that has changed it.
@@ -124,7 +131,7 @@ func (s *settler) compared(t *translator, e *expr) *expr {
 		return nil
 	}
 	// With > and <= the value that is compared with lies on the other side of what is cut than the rest of its cell.
-	sum, times, ok := f.whole(s.rows.table, e.op == ">" || e.op == "<=")
+	sum, times, ok := f.whole(s.rows.Own(), e.op == ">" || e.op == "<=")
 	if !ok {
 		return nil
 	}
@@ -136,11 +143,11 @@ func (s *settler) compared(t *translator, e *expr) *expr {
 	if !ok {
 		return nil
 	}
-	at := s.rows.compute(sum)
+	at := s.rows.Compute(sum)
 	if at < 0 {
 		return nil
 	}
-	c := s.rows.table.Columns[at]
+	c := s.rows.Own().Columns[at]
 	out, refusal := t.operation(op, e.pos, columnExpr(at, c.Type, -1, e.pos), constantExpr(constant, c.Type, e.pos))
 	if refusal != nil {
 		return nil
@@ -246,8 +253,11 @@ func (s *settler) keeps(arg *expr, t policy.Type, typmod int32) bool {
 	return err != nil || s.reader().cast(node(formOther, "cast:", c, arg.pos, arg)) != nil
 }
 
-// compute gives the rows a column that is a sum of theirs, once, and returns its position; −1: it would be too large.
-func (r *rows) compute(terms derived.ComputedColumn) int {
+// Own is the table that the rows are of.
+func (r *rows) Own() *policy.Table { return r.table }
+
+// Compute gives the rows a computed column.
+func (r *rows) Compute(terms derived.ComputedColumn) int {
 	if at := derived.ComputedIn(r.table, terms); at >= 0 {
 		return at
 	}

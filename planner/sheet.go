@@ -16,7 +16,7 @@ type sheet struct {
 	frames []*solved // by set: its rows
 	asks   []*ask
 	base   *sheet  // whose cells answer it: see lean
-	turned *fanned // its answer is turned over
+	turned turned  // nil: not. Its answer is turned over
 	at     [][]int // by candidate: its counters
 }
 
@@ -50,8 +50,8 @@ type sheeter struct {
 
 // sheet finds what is asked for a question.
 func (v *sheeter) sheet(q *question) (*sheet, *refuse.Refusal) {
-	if q.fanned != nil {
-		return v.fannedSheet(q.fanned)
+	if q.turned != nil {
+		return v.turnedSheet(q.turned)
 	}
 	sh := &sheet{question: q, sets: q.groupingSets(), frames: make([]*solved, len(q.groupingSets()))}
 	var additive, different []int

@@ -110,7 +110,7 @@ type Stock struct {
 	byFilter map[string]map[string]*bucket // by condition, then by columns of the cells
 	lines    map[string]*line              // see line
 	rents    stockRents
-	found    map[mixKey][]candidate // by combining, since the last was added
+	found    map[mixKey][]mixedReading // by combining, since the last was added
 }
 
 // stocked is a holding that has been read.
@@ -156,7 +156,7 @@ func (b *bucket) all() []*stocked {
 }
 
 func newStock(t *policy.Table) *Stock {
-	return &Stock{table: t, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[mixKey][]candidate{}}
+	return &Stock{table: t, wide: map[string]*bucket{}, byFilter: map[string]map[string]*bucket{}, lines: map[string]*line{}, found: map[mixKey][]mixedReading{}}
 }
 
 func (s *Stock) read() int {
@@ -287,7 +287,7 @@ type mixKey struct {
 const mostRemembered = 1 << 12
 
 // remembered returns what was found for a question before, while nothing has been added since.
-func (s *Stock) remembered(key mixKey, find func() []candidate) []candidate {
+func (s *Stock) remembered(key mixKey, find func() []mixedReading) []mixedReading {
 	s.mu.RLock()
 	list, known := s.found[key]
 	seen := s.seen
@@ -300,17 +300,13 @@ func (s *Stock) remembered(key mixKey, find func() []candidate) []candidate {
 		}
 		s.mu.Unlock()
 	}
-	// Ways are changed when they are taken.
 	out := slices.Clone(list)
-	for i := range out {
-		w := *out[i].way
-		w.others = slices.Clone(w.others)
-		for j, m := range w.others {
+	for i := range out { // measures are changed when they are taken
+		out[i].measures = slices.Clone(out[i].measures)
+		for j, m := range out[i].measures {
 			own := *m
-			w.others[j] = &own
+			out[i].measures[j] = &own
 		}
-		w.measure = w.others[0]
-		out[i].way = &w
 	}
 	return out
 }

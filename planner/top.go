@@ -103,6 +103,6 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 }
 
 // fillTop reads the ranks of the chosen rows.
-func (p *Plan) fillTop(run *Run, s *solved, order []int) {
+func (p assembly) fillTop(run *Run, s *solved, order []int) {
 	run.Pick = &Pick{Kind: mechanisms.Largest, Top: s.first, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
 }

@@ -91,7 +91,7 @@ func (t *translator) all(nodes []*pg.Node) ([]*expr, []scalar.Expr, *refuse.Refu
 // condition translates a predicate.
 func (t *translator) condition(n *pg.Node, clause string) (*expr, *refuse.Refusal) {
 	around := t.holding
-	t.holding = conjunctNodes(n)
+	t.holding = ast.Conjuncts(n)
 	e, r := t.expr(n)
 	t.holding = around
 	if r != nil {

@@ -111,7 +111,7 @@ func (v *sheeter) unitKey(q *question, keys set, column int) (derived.UnitKey, *
 			}
 		}
 	}
-	first, refusal := newBox(q.table, v.b.env).firstCells(column, over)
+	first, refusal := firstCellsOf(newBox(q.table, v.b.env), column, over)
 	return derived.UnitKey{Column: c, First: first}, refusal
 }
 

@@ -132,14 +132,10 @@ func (ch *chooser) attempt(sheets []*sheet, k int) (ways [][]*way, bought int, r
 
 // share is a k-th of what a statement may cost, rounded down.
 func (ch *chooser) share(k int) privacy.Cost {
-	e := ch.c.Settings.Epsilon
 	if ch.open != nil && len(ch.open.wanted) > 0 { // the other half is for the keys
 		k *= 2
 	}
-	if ch.c.Dataset.Accountant == privacy.ZCDP {
-		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
-	}
-	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
+	return ch.c.share(k)
 }
 
 // kind is how a measure of the question's own cells is called.

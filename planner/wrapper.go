@@ -41,7 +41,7 @@ func (d *projection) column(fields []string, pos int) (*expr, *refuse.Refusal) {
 
 // wrapper plans SELECT … FROM (SELECT … GROUP BY …) AS t as one projection of the leaf, the way BI tools wrap a query. A
 // nil Direct sends it to the engine.
-func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) wrapper(sel *pg.SelectStmt) (*direct, []OutColumn, *refuse.Refusal) {
 	sub := sel.FromClause[0].GetRangeSubselect()
 	query := sub.GetSubquery().GetSelectStmt()
 	if query == nil || sub.Alias == nil || isGrouped(sel) || isDistinctOn(sel) || needsEngine(sel, nil) || ast.Holds(sel.WhereClause, isSubLink) {
@@ -71,9 +71,9 @@ func (b *binder) wrapper(sel *pg.SelectStmt) (*Direct, []OutColumn, *refuse.Refu
 func isSubLink(n *pg.Node) bool { return n.GetSubLink() != nil }
 
 // compose writes the outer SELECT over the inner one's expressions.
-func (b *binder) compose(sel *pg.SelectStmt, d *projection, inner *Direct) (*Direct, []OutColumn, *refuse.Refusal) {
+func (b *binder) compose(sel *pg.SelectStmt, d *projection, inner *direct) (*direct, []OutColumn, *refuse.Refusal) {
 	t := &translator{env: b.env, params: b.params, columns: d.column, place: "SELECT"}
-	out := &Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset, rest: inner.rest}
+	out := &direct{Direct: Direct{Leaf: inner.Leaf, Having: inner.Having, Sort: inner.Sort, Limit: inner.Limit, Offset: inner.Offset}, rest: inner.rest}
 	var columns []OutColumn
 	var targets []target
 	for _, n := range sel.TargetList {
@@ -130,7 +130,7 @@ func (b *binder) compose(sel *pg.SelectStmt, d *projection, inner *Direct) (*Dir
 }
 
 // show adds an output column.
-func (d *Direct) show(b *binder, e *expr) {
+func (d *direct) show(b *binder, e *expr) {
 	d.Items, d.exprs = append(d.Items, e.Expr), append(d.exprs, e)
 	d.counts = append(d.counts, b.countShown(d.Leaf, e))
 	d.linear = append(d.linear, b.linearShown(d.Leaf, e))

@@ -306,7 +306,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			return p
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
-		if it.Levels, err = plan.Measures[i].Levels(); err != nil {
+		if it.Levels, err = planner.LevelsOf(plan.Measures[i]); err != nil {
 			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
 			p.err = errInternal
 			return p
