@@ -16,12 +16,6 @@ import (
 // micro-ε or pico-ρ: with one less, some count would be further off. Questions are paid for side by side and each needs
 // what it needs, so what they cost together is least when each does.
 
-// untold is an aggregate whose error depends on the data.
-type untold struct {
-	name string
-	pos  int
-}
-
 // tellable refuses what dp.max_error cannot bound beforehand.
 func (ch *chooser) tellable(questions []*question) *refuse.Refusal {
 	if ch.c.Settings.MaxError == 0 {

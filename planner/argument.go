@@ -7,6 +7,8 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/scalar"
+	"github.com/dpproxy/dpproxy/policy"
 )
 
 // value is an argument on its grid.
@@ -42,38 +44,45 @@ func (g *grouping) value(arg *expr, centred bool, u use, pos int) (*value, *refu
 		return v, nil
 	}
 	v := &value{arg: arg, digits: decimalsIn(arg, g.rows.table), centred: centred, use: u, largest: largest}
-	if arg.form == formColumn {
-		c := g.rows.table.Columns[arg.cols[0]]
-		f, ok := factorOf(c, centred, largest)
-		if !ok {
-			return nil, domainMissing.At(pos, c.Name)
-		}
-		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
-		v.least, _ = derived.RatOf(c.Domain.Min)
-		v.most, _ = derived.RatOf(c.Domain.Max)
-	} else if t := g.rows.table; !(v.centred && v.linear(t) || v.multiply(t) || !v.centred && v.linear(t)) {
-		if refusal := g.weigh(v); refusal != nil {
-			return nil, refusal
-		}
+	if refusal := v.place(g.rows.table, g.b.env, pos, &g.b.said); refusal != nil {
+		return nil, refusal
 	}
 	if g.values == nil {
 		g.values = map[string]*value{}
 	}
 	g.values[key] = v
-	g.tellRounding(v)
 	return v, nil
 }
 
+// place finds the grid, and notes what it rounds.
+func (v *value) place(t *policy.Table, env scalar.Env, pos int, said *notes) *refuse.Refusal {
+	if v.arg.form == formColumn {
+		c := t.Columns[v.arg.cols[0]]
+		f, ok := factorOf(c, v.centred, v.largest)
+		if !ok {
+			return domainMissing.At(pos, c.Name)
+		}
+		v.factor, v.grid = &f, grid{f.Exponent, f.Centre}
+		v.least, _ = derived.RatOf(c.Domain.Min)
+		v.most, _ = derived.RatOf(c.Domain.Max)
+	} else if !(v.centred && v.linear(t) || v.multiply(t) || !v.centred && v.linear(t)) {
+		if refusal := v.weigh(newBox(t, env), said); refusal != nil {
+			return refusal
+		}
+	}
+	v.tellRounding(said)
+	return nil
+}
+
 // weigh evaluates an expression on all combinations of its columns' cells, of which one stands for each piece.
-func (g *grouping) weigh(v *value) *refuse.Refusal {
-	t, combinations := g.rows.table, 1
-	if refusal := closed(t, v.arg); refusal != nil {
+func (v *value) weigh(box *box, said *notes) *refuse.Refusal {
+	combinations, between := 1, false
+	if refusal := closed(box.table, v.arg); refusal != nil {
 		return refusal
 	}
-	box, between := newBox(t, g.b.env), false
 	pieces := cutFor(box, v.arg)
 	if pieces == nil {
-		return tooManyCells.At(v.arg.pos, combinationsText(t, v.arg.cols), maxCells)
+		return tooManyCells.At(v.arg.pos, combinationsText(box.table, v.arg.cols), maxCells)
 	}
 	sizes := pieces.sizes
 	for _, size := range sizes {
@@ -98,7 +107,7 @@ func (g *grouping) weigh(v *value) *refuse.Refusal {
 		}
 	}
 	if between {
-		g.b.said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
+		said.add("values inside a step count as the middle of it where an aggregate's argument is an expression")
 	}
 	v.least, v.most = extremes(values)
 	v.weights = weigh(values, v.least, v.most, v.centred, exponent, v.largest)
@@ -180,4 +189,38 @@ func product2(y, x *value) *summand {
 	s := &summand{terms: one([]Factor{*first.factor, *second.factor}), canon: "product " + first.arg.canon + " " + second.arg.canon}
 	s.bound, _ = boundOfTerms(s.terms)
 	return s
+}
+
+// tellRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
+// up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
+// a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
+func (v *value) tellRounding(said *notes) {
+	if v.isConstant() || v.use == scored {
+		return
+	}
+	how := " where it is added up: ± does not cover that"
+	if v.use == squared {
+		how = " where its products are added up: ± does not cover that"
+	}
+	factors := []Factor(nil)
+	switch {
+	case v.factor != nil:
+		factors = []Factor{*v.factor}
+	case (v.terms == nil || v.over > 1) && v.digits >= 0 && v.grid.exponent > -v.digits:
+		said.add("an aggregate's argument is rounded to " + literal10(v.grid.exponent) + how)
+	}
+	for _, t := range v.terms {
+		factors = append(factors, t.Factors...)
+	}
+	for _, f := range factors {
+		own, exact := finest(f.Column)
+		if !exact {
+			step, ok := derived.RatOf(f.Column.Domain.Step.Decimal)
+			exact = !ok || power10(f.Exponent, 1).Cmp(step) > 0
+		}
+		if !exact || f.Exponent <= own {
+			continue
+		}
+		said.add(f.Column.Name + " is rounded to " + literal10(f.Exponent) + how)
+	}
 }

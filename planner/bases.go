@@ -156,33 +156,6 @@ func (v *sheeter) nominal() privacy.Cost {
 	return c
 }
 
-// weightOf is how much the squared error of a measured counter matters.
-func (s *solved) weightOf(counter int) float64 {
-	if sums := s.summed(); sums != nil && sums[counter] != nil && sums[counter].Values == 0 {
-		large := float64(max(-sums[counter].Bound.Low, sums[counter].Bound.High))
-		return 1 / (large * large)
-	}
-	return countWeight
-}
-
-// cellsWhere is the number of cells in which a condition holds.
-func (s *solved) cellsWhere(condition int) int {
-	if condition < 0 {
-		return s.cells
-	}
-	p, at := s.partOf(condition)
-	if p == nil || p.classes == 0 {
-		return 0
-	}
-	n := 0
-	for _, values := range p.values {
-		if values[at] == true {
-			n++
-		}
-	}
-	return s.cells / p.classes * n
-}
-
 // order is the power of an ask's share of the cost that its error falls with.
 func (v *sheeter) order() float64 {
 	if v.ch.c.Dataset.Accountant == privacy.ZCDP {

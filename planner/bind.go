@@ -2,6 +2,7 @@ package planner
 
 import (
 	"slices"
+	"sync/atomic"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -367,4 +368,9 @@ func (r *rows) star(target *pg.ResTarget) ([]relation, *refuse.Refusal) {
 		return nil, unknownAlias.At(int(ref.Location), words[len(words)-1])
 	}
 	return parts, nil
+}
+
+func newBinder(c Context, params *parameters) *binder {
+	zone := c.Settings.Zone
+	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, params: params, groups: groupings{}}
 }

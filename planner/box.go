@@ -291,3 +291,105 @@ func (n *notes) addAll(texts []string) {
 		n.add(text)
 	}
 }
+
+// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
+// with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
+// then bound again with them.
+func (b *box) unknown(e *expr) *refuse.Refusal {
+	for _, i := range e.cols {
+		if !b.other[i] {
+			continue
+		}
+		var named []refuse.NamedValue
+		if !b.exact(e, &named) {
+			return openColumn.At(e.pos, b.table.Columns[i].Name)
+		}
+		if len(named) > 0 {
+			r := openColumn.At(e.pos, b.table.Columns[i].Name)
+			r.Named = named
+			return r
+		}
+	}
+	return nil
+}
+
+// exact tells whether e is the same for all values that are not named.
+func (b *box) exact(e *expr, named *[]refuse.NamedValue) bool {
+	if !slices.ContainsFunc(e.cols, func(i int) bool { return b.table.Columns[i].Open != nil }) {
+		return true
+	}
+	switch e.form {
+	case formIsNull:
+		if e.args[0].form == formColumn {
+			return true
+		}
+		fallthrough
+	case formAnd, formOr, formNot, formIs:
+		for _, a := range e.args {
+			if !b.exact(a, named) {
+				return false
+			}
+		}
+		return true
+	case formCompare:
+		column, constant := e.args[0], e.args[1]
+		if column.isConstant() {
+			column, constant = constant, column
+		}
+		return (e.op == "=" || e.op == "<>") && column.form == formColumn && b.names(column, constant, named)
+	case formIn:
+		for _, a := range e.args[1:] {
+			if e.args[0].form != formColumn || !b.names(e.args[0], a, named) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// names tells whether e is a constant text, and notes one that has no cell.
+func (b *box) names(column, e *expr, named *[]refuse.NamedValue) bool {
+	if !e.isConstant() {
+		return false
+	}
+	v, err := e.Eval(nil)
+	if err != nil || v == nil {
+		return err == nil
+	}
+	text, ok := v.(string)
+	c := b.table.Columns[column.cols[0]]
+	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
+		return false
+	}
+	if _, known := c.Domain.Cell(text); !known {
+		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
+	}
+	return true
+}
+
+func keyText(values []policy.Value) string {
+	if len(values) == 1 {
+		if values[0] == nil {
+			return "n"
+		}
+		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
+	}
+	var b strings.Builder
+	for _, v := range values {
+		text := "n"
+		if v != nil {
+			text = "=" + predicate.Text(predicate.CanonicalValue(v))
+		}
+		b.Write(predicate.EncodeText(nil, text))
+	}
+	return b.String()
+}
+
+func identityOf(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}

@@ -35,29 +35,6 @@ func (c Context) share(k int) privacy.Cost {
 	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
 }
 
-// Settings are the session's dp.* variables and those that change what SQL means.
-type Settings struct {
-	Epsilon      privacy.Epsilon // dp.epsilon: the most that a statement may cost
-	MaxError     float64         // dp.max_error: the most that a count or sum may be off at the confidence, at the least cost; 0: off
-	Confidence   mechanisms.Confidence
-	ErrorColumns bool
-	Alarms       int  // dp.alarms: the yes answers that a run of alarms is bought for; 0: counts are compared
-	Release      bool // dp.release: an undeclared range may buy a release
-	OffGrid      OffGrid
-	SearchPath   []string
-	Zone         *time.Location
-}
-
-// OffGrid says what becomes of a bound between two steps of a column.
-type OffGrid uint8
-
-// The values. The zero value leaves it to the policy.
-const (
-	OffGridPolicy OffGrid = iota
-	OffGridSnap           // it moves to the step
-	OffGridExact          // it is counted exactly and afresh
-)
-
 // Holdings looks up what the analyst has paid for. Implementations answer from memory.
 type Holdings interface {
 	// Held returns the live releases of that measure that she has paid for, most exact first.
@@ -76,10 +53,4 @@ type Holding struct {
 	Cost   privacy.Cost // what she paid for it
 	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
 	Described []byte
-}
-
-// Description is what a client may know of a statement before it runs.
-type Description struct {
-	Params  []policy.Type
-	Columns []OutColumn // nil: the statement returns no rows
 }

@@ -28,17 +28,6 @@ import (
 //
 // Only what she has paid for herself and public facts are looked at: rents are her own (privacy rules 1 and 16).
 
-// rents are what she has paid for counts on a table that a release over some columns would have answered.
-type rents struct {
-	columns []*policy.Column
-	paid    privacy.Cost // since the last release over the same columns
-	count   int
-	last    privacy.Cost // of that release
-}
-
-// cube is the kind of a release over several columns that was bought by the rule.
-const cube = "cube"
-
 // rented adds up what she has paid on the table of a question, for the question's columns, and for all columns that she
 // counts by. A release ends the rents that it would have been instead of.
 func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
@@ -65,11 +54,6 @@ func (ch *chooser) rented(columns []*policy.Column, t *policy.Table) []rents {
 		list[i].last = last[columnsKey(positionsOf(t, list[i].columns))]
 	}
 	return list
-}
-
-// isRent tells whether a measure was bought for one question.
-func (m *heldMeasure) isRent() bool {
-	return !m.shared && (m.kind == "count" || m.kind == "histogram")
 }
 
 // invest replaces one count that would be made afresh by a release, where that is due and what dp.epsilon leaves is enough.

@@ -103,41 +103,6 @@ func (ch *chooser) freshly(q *asking) []candidate {
 	return []candidate{{way: w, variance: ch.worst(q.fresh, w.reading)}}
 }
 
-// Alternative is a way to answer a leaf that was weighed, for EXPLAIN (ALTERNATIVES).
-type Alternative struct {
-	Leaf  string
-	Kind  string
-	Name  string
-	Held  bool
-	Cost  privacy.Cost
-	Error mechanisms.Error // the largest over the rows; of choices Rank instead
-	Rank  float64          // how many rows a choice is off at most
-	Taken bool
-	Why   string // why it is taken, or why not
-}
-
-// tellAlternatives keeps every candidate of every question of the plan.
-func (p assembly) tellAlternatives(ch *chooser, sheets []*sheet, ways [][]*way) {
-	for i, sh := range sheets {
-		name := leafName(i)
-		for j, a := range sh.asks {
-			w := ways[i][j]
-			if w == nil {
-				continue
-			}
-			if a.chosen != nil {
-				name = leafName(a.chosen.sheet)
-			}
-			if a.alarm != nil {
-				p.Alternatives = append(p.Alternatives, Alternative{Leaf: leafName(a.alarm.sheet), Kind: w.measure.Kind, Name: w.measure.Name, Held: w.measure.Held, Cost: w.measure.Cost, Taken: true, Why: w.measure.Why})
-				continue
-			}
-			quiet := *ch // what it notes was noted when the ways were chosen
-			p.Alternatives = append(p.Alternatives, quiet.alternatives(name, a.solved, w)...)
-		}
-	}
-}
-
 // alternatives are the candidates of a question, of which one was taken.
 func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternative {
 	share := taken.share
@@ -213,4 +178,25 @@ func (ch *chooser) off(w *way) mechanisms.Error {
 		}
 	}
 	return most
+}
+
+// worst is the largest expected squared error over the rows of a reading.
+func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
+	most := 0.0
+	for c := range r.spans {
+		if _, variance := worstRow(spec, r.looked(c), ch.c.Settings.Confidence); variance > most {
+			most = variance
+		}
+	}
+	return most
+}
+
+// exactEnough tells whether a release held is at least as exact as a fresh one, counter by counter.
+func (ch *chooser) exactEnough(s *solved, held, fresh mechanisms.Spec) bool {
+	for c := range fresh.Counters {
+		if ch.each(s, held.Only(c)) > ch.each(s, fresh.Only(c)) {
+			return false
+		}
+	}
+	return true
 }

@@ -186,15 +186,6 @@ func (k *cluster) attributes(a *workAsk) []int {
 	return attributesOf(columns, k.cells)
 }
 
-func attributesOf(columns []*policy.Column, m *solved) (attributes []int) {
-	for i, p := range m.parts {
-		if slices.ContainsFunc(p.columns, func(c int) bool { return slices.Contains(columns, m.table.Columns[c]) }) {
-			attributes = append(attributes, i)
-		}
-	}
-	return attributes
-}
-
 // cellsRead are the spans of a value.
 func cellsRead(r *reading, row workRow) []mechanisms.Span {
 	list := make([][]mechanisms.Span, len(row.cells))

@@ -154,13 +154,6 @@ func refine(spans, classes []mechanisms.Span, size int) (out []mechanisms.Span) 
 	return predicate.Unite(out, nil)
 }
 
-func cellsIn(spans []mechanisms.Span) (n int) {
-	for _, s := range spans {
-		n += s.To - s.From
-	}
-	return n
-}
-
 // projected reads a release over one column, whose cells' errors are not independent, at the cells of that column that
 // what is wanted lies in.
 func (t *combining) projected(x *axes, goal []float64, s *stocked, counter int, parts []*ofPart) *generator {

@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"math/big"
 	"slices"
@@ -12,20 +10,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// contest is a race in cells: the choice, and what is counted for it. Where the rows that candidates meet are nested, as
-// bids of at least a price are, rows are counted by how many candidates they meet, each once; else each candidate has a
-// counter, and a row counts in any number of them.
-type contest struct {
-	*solved
-	choice  mechanisms.Choice
-	bound   int64   // of what a row adds to a counter
-	level   []int32 // by cell, nested: how many candidates a row in it meets
-	at      []int   // by candidate: its number in the choice, −1: it meets no row
-	scale   *big.Rat
-	own     bool                                                 // weights are not all one
-	counted func(off func(counter int, cells []int) int64) int64 // by how many rows the candidates' counters are off at most, of those that are looked at
-}
 
 // contest solves a race; nil: it cannot be run.
 func (v *sheeter) contest(r *race, flat *question) *contest {
@@ -49,14 +33,6 @@ func (v *sheeter) contest(r *race, flat *question) *contest {
 		}
 	}
 	return c
-}
-
-// candidates is the number of those that can be chosen.
-func (c *contest) candidates() int {
-	if c.choice.Kind == mechanisms.Dearest {
-		return len(c.choice.Weights)
-	}
-	return len(c.counts)
 }
 
 // overlapping counts the rows of each candidate.
@@ -148,108 +124,6 @@ func (v *sheeter) meetings(s *solved, own [][]*expr) [][]bool {
 	return met
 }
 
-// firstCells tells the cell of a column in a cell of a question whose keys are bare columns: the first of its class.
-func (s *solved) firstCells() func(c *policy.Column, cell int) int {
-	first := make([][]int, len(s.parts))
-	for i, p := range s.parts {
-		first[i] = slices.Repeat([]int{-1}, p.classes)
-		for at, class := range p.class {
-			if class >= 0 && first[i][class] < 0 {
-				first[i][class] = at
-			}
-		}
-	}
-	return func(c *policy.Column, cell int) int {
-		for i := len(s.parts) - 1; i >= 0; i-- {
-			p := s.parts[i]
-			at := first[i][cell%p.classes]
-			cell /= p.classes
-			k := slices.IndexFunc(p.columns, func(at int) bool { return s.table.Columns[at] == c })
-			if k < 0 {
-				continue
-			}
-			cells := make([]int, len(p.sizes))
-			decode(at, p.sizes, cells)
-			return p.firstOf(k, cells[k])
-		}
-		return -1
-	}
-}
-
-// levelled is the contest of nested candidates; nil: they are not nested.
-func (s *solved) levelled(met [][]bool, weights []int64) *contest {
-	k := len(met)
-	sizes, order := make([]int, k), identityOf(k)
-	for i := range met {
-		for _, m := range met[i] {
-			if m {
-				sizes[i]++
-			}
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
-	c := &contest{solved: s, at: identityOf(k), level: make([]int32, s.cells)}
-	for cell := range c.level {
-		for p := range k { // from the candidate that meets the fewest cells on: once one meets this, all later ones must
-			switch meets := met[order[p]][cell]; {
-			case meets:
-				c.level[cell]++
-			case c.level[cell] > 0:
-				return nil
-			}
-		}
-	}
-	from := make([]int64, k)
-	for p, i := range order {
-		if from[i] = int64(k - p); sizes[i] == 0 {
-			c.at[i] = -1
-		}
-	}
-	c.choice = mechanisms.Choice{Kind: mechanisms.Dearest, Blocks: []mechanisms.Block{{Groups: 1, Cells: k + 1}}, Weights: weights, From: from}
-	return c
-}
-
-// spec is the choice at a cost. What a row adds is at most the bound, so a unit's rows are no more than so many times as
-// many rows that add one.
-func (c *contest) spec(share privacy.Cost) (mechanisms.Spec, error) {
-	each := c.contribution()
-	if c.bound > 1 {
-		if each.Rows > mechanisms.MostWeight/c.bound {
-			return mechanisms.Spec{}, noMechanism.At(-1, "the values are too large")
-		}
-		each = mechanisms.Contribution{Rows: each.Rows * c.bound, Neighbors: each.Neighbors}
-	}
-	return mechanisms.NewChoice(c.choice, each, share)
-}
-
-// measure is what is counted for the choice.
-func (c *contest) measure() *Measure {
-	kind := "popular"
-	if c.choice.Kind == mechanisms.Dearest {
-		kind = "dearest"
-	}
-	m := c.solved.measure(kind, c.table.Name+c.about())
-	if c.level != nil {
-		place, level := m.Place, c.level
-		m.Place = func(cells []int32, counter int) int {
-			if cell := place(cells, counter); cell >= 0 && level[cell] > 0 {
-				return int(level[cell])
-			}
-			return -1
-		}
-	}
-	b := binary.AppendUvarint(append(m.described, kind...), uint64(c.choice.Most))
-	hash := sha256.New()
-	for _, list := range [][]int64{c.choice.Weights, c.choice.From, {c.bound}} {
-		_ = binary.Write(hash, binary.BigEndian, int64(len(list)))
-		_ = binary.Write(hash, binary.BigEndian, list)
-	}
-	_ = binary.Write(hash, binary.BigEndian, c.level)
-	m.described = append(b, hash.Sum(nil)...)
-	m.Digest = sha256.Sum256(m.described)
-	return m
-}
-
 // oneContest chooses the candidates where she has paid for that, or where it is expected to be nearer than the scores that
 // the way of counting gives; nil: it is not. Counting may have no way.
 func (ch *chooser) oneContest(c *contest, w *way, share privacy.Cost) *way {
@@ -323,13 +197,4 @@ func (w *way) offAt(each mechanisms.Confidence) func(counter int, cells []int) i
 		}
 		return w.measure.Spec.Only(w.reading.counters[c]).Error(joinSpans(list), each).HalfWidth
 	}
-}
-
-// ranked shows which candidates were chosen, by their rank.
-func (p assembly) ranked(leaf *Leaf, w *way) {
-	c := w.contest
-	scale, _ := c.scale.Float64()
-	run := Run{Measure: p.measure(w.measure), Spans: make([][]mechanisms.Span, leaf.Rows)}
-	run.Pick = &Pick{Kind: c.choice.Kind, Top: c.choice.Most, At: c.at, Weighed: c.own, Rank: w.measure.Spec.RankError(p.Confidence) * scale}
-	leaf.Counts[0].Runs = []Run{run}
 }

@@ -43,20 +43,6 @@ func ownReading(s *solved) *reading {
 	return r
 }
 
-// columns are all columns that a question reads; ok is false when it compares off the grid.
-func (s *solved) columns() (columns []*policy.Column, ok bool) {
-	columns, ok = predicate.Columns(s.filter, nil)
-	for _, p := range s.counts {
-		var onGrid bool
-		columns, onGrid = predicate.Columns(p, columns)
-		ok = ok && onGrid
-	}
-	for _, c := range s.grain {
-		columns = predicate.WithColumn(columns, s.table.Columns[c])
-	}
-	return columns, ok
-}
-
 // cover tells whether the counts of every row by the cells of m answer s: each cell of m must lie whole inside one cell of
 // s, for each counter, or outside all of them.
 func cover(s, m *solved) *reading {
@@ -125,44 +111,6 @@ func newWalk(s, m *solved) *walk {
 		w.places = append(w.places, places)
 	}
 	return w
-}
-
-// together cuts a column into the pieces of a measure's part, and of what the question says of it: of the cells of a piece
-// either says the same. Nil: one of them tells each cell apart.
-func (s *solved) together(of *part, i int, c *policy.Column) []int {
-	if of.told || of.cuts == nil || of.cuts[i] == nil {
-		return of.startsOf(i)
-	}
-	starts := slices.Clone(of.cuts[i])
-	for _, p := range s.parts {
-		k := slices.Index(p.columns, columnIndex(s.table, c))
-		if k < 0 {
-			continue
-		}
-		own := p.startsOf(k)
-		if own == nil {
-			return nil
-		}
-		starts = append(starts, own...)
-	}
-	for _, q := range append([]predicate.Pred{s.filter}, s.counts...) {
-		forEachCells(q, c, func(spans []mechanisms.Span) {
-			for _, span := range spans {
-				starts = append(starts, span.From, span.To)
-			}
-		})
-	}
-	starts = slices.DeleteFunc(starts, func(cell int) bool { return cell >= of.ends[i] })
-	slices.Sort(starts)
-	return slices.Compact(starts)
-}
-
-// startsOf are the first cells of the pieces of the i-th column; nil: each cell is one.
-func (p *part) startsOf(i int) []int {
-	if p.cuts == nil {
-		return nil
-	}
-	return p.cuts[i]
 }
 
 // visit assigns one combination; false: the measure does not answer the question.
@@ -255,48 +203,6 @@ func (w *walk) combination(n int, p *part) int {
 	return at
 }
 
-// divides tells whether a question asks for a part of some piece of cells that the measure does not tell apart: then the
-// measure does not answer it.
-func (s *solved) divides(m *solved) bool {
-	for _, p := range m.parts {
-		for i, at := range p.columns {
-			if !p.told || p.cuts[i] == nil {
-				continue
-			}
-			c, divided := m.table.Columns[at], false
-			cut := func(cell int) {
-				if cell < c.Domain.Size() {
-					divided = divided || p.cuts[i][p.pieceOf(i, cell)] != cell
-				}
-			}
-			for _, q := range append([]predicate.Pred{s.filter}, s.counts...) {
-				forEachCells(q, c, func(spans []mechanisms.Span) {
-					for _, span := range spans {
-						cut(span.From)
-						cut(span.To)
-					}
-				})
-			}
-			for _, own := range s.parts {
-				k := slices.Index(own.columns, columnIndex(s.table, c))
-				if k < 0 {
-					continue
-				}
-				if own.startsOf(k) == nil {
-					return true
-				}
-				for _, start := range own.cuts[k] {
-					cut(start)
-				}
-			}
-			if divided {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // masked tells whether counter c counts at the present cells.
 func (w *walk) masked(c int) bool {
 	for n, p := range w.s.parts {
@@ -322,4 +228,22 @@ func (w *walk) reading() *reading {
 		}
 	}
 	return r
+}
+
+func attributesOf(columns []*policy.Column, m *solved) (attributes []int) {
+	for i, p := range m.parts {
+		if slices.ContainsFunc(p.columns, func(c int) bool { return slices.Contains(columns, m.table.Columns[c]) }) {
+			attributes = append(attributes, i)
+		}
+	}
+	return attributes
+}
+
+func containsAll(list, wanted []*policy.Column) bool {
+	for _, c := range wanted {
+		if !slices.Contains(list, c) {
+			return false
+		}
+	}
+	return true
 }

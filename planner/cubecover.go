@@ -1,12 +1,7 @@
 package planner
 
 import (
-	"encoding/binary"
 	"slices"
-
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/predicate"
-	"github.com/dpproxy/dpproxy/policy"
 )
 
 // coverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question must
@@ -80,73 +75,4 @@ func refines(class []int32, kinds []int32) bool {
 		of[k] = kinds[cell]
 	}
 	return true
-}
-
-// distinctions numbers the pieces of a column, of each of which a cell is known, so that those with one number are alike to
-// the question, whatever the cells of other columns are.
-func (s *solved) distinctions(c *policy.Column, size int, cell func(piece int) int) []int32 {
-	keys := make([][]byte, size)
-	mark := func(p predicate.Pred) {
-		forEachCells(p, c, func(spans []mechanisms.Span) {
-			for i := range keys {
-				keys[i] = append(keys[i], bit(predicate.Contains(spans, cell(i))))
-			}
-		})
-	}
-	mark(s.filter)
-	for _, p := range s.counts {
-		mark(p)
-	}
-	for _, p := range s.parts {
-		at := slices.IndexFunc(p.columns, func(i int) bool { return s.table.Columns[i] == c })
-		if at < 0 {
-			continue
-		}
-		inner := 1
-		for _, size := range p.sizes[at+1:] {
-			inner *= size
-		}
-		for n := range keys {
-			piece := p.pieceOf(at, cell(n))
-			for outside := range len(p.class) / inner / p.sizes[at] {
-				for i := range inner {
-					i += (outside*p.sizes[at] + piece) * inner
-					keys[n] = binary.AppendVarint(keys[n], int64(p.class[i]))
-					for _, mask := range p.masks {
-						if mask != nil {
-							keys[n] = append(keys[n], bit(mask[i]))
-						}
-					}
-				}
-			}
-		}
-	}
-	out, seen := make([]int32, len(keys)), map[string]int32{}
-	for i, key := range keys {
-		n, ok := seen[string(key)]
-		if !ok {
-			n = int32(len(seen))
-			seen[string(key)] = n
-		}
-		out[i] = n
-	}
-	return out
-}
-
-// forEachCells calls f for each condition on cells of a column in a predicate.
-func forEachCells(p predicate.Pred, c *policy.Column, f func([]mechanisms.Span)) {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			forEachCells(q, c, f)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			forEachCells(q, c, f)
-		}
-	case predicate.InCells:
-		if p.Column == c {
-			f(p.Spans)
-		}
-	}
 }

@@ -1,38 +1,17 @@
 package planner
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A declared release may be shown to analysts at several levels of trust, from one draw (docs/adr/0028). The policy that a
 // plan is made of is that of her level (policy.Policy.For): here only the noise of each level is found.
-
-var errNoLevel = errors.New("the release cannot be shown at this level of trust")
-
-// releaseLevels are the levels of a release's draw, the finest first.
-func releaseLevels(r *policy.Release, cells int) ([]mechanisms.Level, error) {
-	finest, err := specFor(r, cells, r.Levels[0])
-	if err != nil {
-		return nil, err
-	}
-	return mechanisms.Levels(finest, r.Levels)
-}
-
-// LevelsOf are those of the draw that a measure's release is of, the finest first; nil: it is of one level, or held.
-func LevelsOf(m *Measure) ([]mechanisms.Level, error) {
-	if m.Held || m.Declared == nil || m.Declared.Levels == nil {
-		return nil, nil
-	}
-	return releaseLevels(m.Declared, m.Spec.Cells)
-}
 
 // offered tells why a release is offered to her.
 func offered(r *policy.Release) string {
@@ -88,38 +67,6 @@ func hint(r *policy.Release) string {
 		what = "range over " + columnNames(r.Columns)
 	}
 	return fmt.Sprintf("release %s: ε %s makes every %s free; SET dp.epsilon = %s", r.Name, r.Epsilon, what, r.Epsilon)
-}
-
-// releaseSpec is how a declared release is measured, at the level of trust that its cost is of.
-func releaseSpec(r *policy.Release, cells int) (mechanisms.Spec, error) {
-	if r.Levels == nil {
-		return specFor(r, cells, r.Cost)
-	}
-	levels, err := releaseLevels(r, cells)
-	for _, l := range levels {
-		if l.Cost == r.Cost {
-			return l.Spec, err
-		}
-	}
-	return mechanisms.Spec{}, errNoLevel
-}
-
-// specFor is how a release is measured at a cost.
-func specFor(r *policy.Release, cells int, cost privacy.Cost) (mechanisms.Spec, error) {
-	if r.Grows() {
-		return growingSpec(r.Table, cells, cost)
-	}
-	if r.Kind == policy.OnlineRelease {
-		o, err := onlineOf(r)
-		if err != nil {
-			return mechanisms.Spec{}, err
-		}
-		return o.spec, nil
-	}
-	if r.Kind == policy.RangeRelease {
-		return mechanisms.Ranges(cells, r.Table.ContributionTo(cells), cost)
-	}
-	return mechanisms.Plain(1, cells, r.Table.ContributionTo(cells), cost)
 }
 
 // DeclaredMeasure is the measure of a release that the policy declares, as a session that buys it first would draw it. One

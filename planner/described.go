@@ -268,3 +268,20 @@ func (r *reader) marginals() {
 		}
 	}
 }
+
+// factors reads what encodeFactors wrote.
+func (r *reader) factors() (list []Factor) {
+	for n := r.number(); n > 0 && !r.failed; n-- {
+		f := Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
+		if r.failed = r.failed || f.Column == nil; !r.failed {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+type heldOn struct {
+	holding  Holding
+	measure  *heldMeasure
+	declared *policy.Release
+}

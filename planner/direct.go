@@ -98,21 +98,6 @@ func engineCan(refusal *refuse.Refusal) *refuse.Refusal {
 	return refusal
 }
 
-// output translates a column of the answer: a literal without a type is text.
-func (t *translator) output(n *pg.Node) (*expr, *refuse.Refusal) {
-	e, refusal := t.expr(n)
-	if refusal != nil || e.Type() != policy.Unknown {
-		return e, refusal
-	}
-	s, err := t.env.Coerce(e.Expr, policy.Text)
-	if err != nil {
-		return nil, scalarRefusal(err, e.pos)
-	}
-	typed := *e
-	typed.Expr = s
-	return &typed, nil
-}
-
 // sortKey binds ORDER BY: a position, an output name, or an expression.
 func (d *direct) sortKey(s *pg.SortBy, t *translator, targets []target) (SortKey, *refuse.Refusal) {
 	key := SortKey{Descending: s.SortbyDir == pg.SortByDir_SORTBY_DESC}

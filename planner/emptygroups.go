@@ -275,13 +275,6 @@ func isCount(f *pg.FuncCall, seen []groupRows) bool {
 	return c != nil && c.counts
 }
 
-func firstColumn(f *pg.FuncCall) []*pg.Node {
-	if len(f.Args) != 1 {
-		return nil
-	}
-	return f.Args[0].GetColumnRef().GetFields()
-}
-
 // fromTheMost tells an order in which groups that nobody is in come last, as far as counts and sums are not below 0.
 func fromTheMost(n *pg.Node, e *emptyGroups, at func(n *pg.Node, e *emptyGroups, noise bool) *expr) bool {
 	s := n.GetSortBy()

@@ -2,17 +2,6 @@ package planner
 
 import "github.com/dpproxy/dpproxy/mechanisms"
 
-// worst is the largest expected squared error over the rows of a reading.
-func (ch *chooser) worst(spec mechanisms.Spec, r *reading) float64 {
-	most := 0.0
-	for c := range r.spans {
-		if _, variance := worstRow(spec, r.looked(c), ch.c.Settings.Confidence); variance > most {
-			most = variance
-		}
-	}
-	return most
-}
-
 // largestError is the largest expected error over rows, over evenly chosen ones where there are very many.
 func largestError(spec mechanisms.Spec, rows [][]mechanisms.Span, confidence mechanisms.Confidence) mechanisms.Error {
 	row, _ := worstRow(spec, rows, confidence)

@@ -167,3 +167,6 @@ func scalarRefusal(err error, pos int) *refuse.Refusal {
 	}
 	return r
 }
+
+// moved is e, which reads one column, over column i.
+func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }

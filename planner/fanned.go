@@ -234,20 +234,3 @@ func (f *fanned) Over(flat *Leaf, at [][]int) *Leaf {
 	}
 	return out
 }
-
-// turnedSheet is the sheet of the flat question.
-func (v *sheeter) turnedSheet(f turned) (*sheet, *refuse.Refusal) {
-	flat, at := f.Flat()
-	sh, refusal := v.sheet(flat)
-	if refusal != nil {
-		return nil, refusal
-	}
-	sh.turned, sh.at = f, at
-	if r := f.Race(); r != nil && len(sh.asks) == 1 {
-		if c := v.contest(r, flat); c != nil {
-			c.counted = countedBy(sh)
-			sh.asks[0].contest = c
-		}
-	}
-	return sh, nil
-}

@@ -5,26 +5,12 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
 // A range release over the column by which rows are added grows: it is paid for once, with all days of the domain, and
 // answers from those that are closed (docs/adr/0027). Which are, the plan's time says, and nothing else: what has been
 // drawn already is for the ledger to know, and does not show (privacy rule 1).
-
-// Growth says that a measure is a release that grows, and how far it must have grown to be read.
-type Growth struct {
-	Spec    mechanisms.Spec // of the whole release: what is paid for
-	Through int             // the first so many cells are closed
-}
-
-// Window is the cells of a column outside of which no row matters.
-type Window struct {
-	Column   *policy.Column
-	From, To int
-}
 
 // growing is the measure of a release that grows over a column of t, as it stands at a time. Its cells are the column's
 // but for NULL; closed is 0 where there is nothing to read yet.
@@ -37,21 +23,6 @@ func growing(t *policy.Table, c *policy.Column, at time.Time) *solved {
 	}
 	s.cells, s.grows, s.closed = p.classes, true, t.Appends.Closed(at)
 	return s
-}
-
-// seen is the Spec of what can be read of a release of such a measure.
-func (s *solved) seen(spec mechanisms.Spec) mechanisms.Spec {
-	if s.grows {
-		return spec.Through(s.closed)
-	}
-	return spec
-}
-
-// sold gives a measure the Spec of its release.
-func (s *solved) sold(m *Measure, spec mechanisms.Spec) {
-	if m.Spec = s.seen(spec); s.grows {
-		m.Growth = &Growth{Spec: spec, Through: s.closed}
-	}
 }
 
 // ofRelease is the measure of a release of the policy, and its Spec; nil where nothing can be read of it yet.
@@ -67,11 +38,6 @@ func (ch *chooser) ofRelease(r *policy.Release) (*solved, mechanisms.Spec) {
 		return nil, mechanisms.Spec{}
 	}
 	return s, spec
-}
-
-// growingSpec is the Spec of a release over all cells of a column that come one by one.
-func growingSpec(t *policy.Table, cells int, cost privacy.Cost) (mechanisms.Spec, error) {
-	return mechanisms.Continual(cells, t.Contribution(), cost)
 }
 
 // readable prepares a held release that grows for reading, and tells whether it can be read.
@@ -106,23 +72,6 @@ func (ch *chooser) grown(q *asking) []candidate {
 	return settled(ch.reused(q, true))
 }
 
-// unclosed is the note of days that a reading leaves out.
-func (s *solved) unclosed() string {
-	a := s.table.Appends
-	c := a.Column
-	return "rows of which " + c.Name + " is " + policy.FormatValue(c.Type, c.Domain.Low(s.closed)) + " or later are left out: a day closes " + closesText(a.Closes) + " after its end (UTC)"
-}
-
-func closesText(d time.Duration) string {
-	if d%(24*time.Hour) == 0 {
-		return predicate.Text(int64(d/(24*time.Hour))) + " d"
-	}
-	if d%time.Hour == 0 {
-		return predicate.Text(int64(d/time.Hour)) + " h"
-	}
-	return d.String()
-}
-
 // tellUnclosed notes what the ways leave out of the cells that are shown.
 func tellUnclosed(sheets []*sheet, ways [][]*way, said *notes) {
 	for i, list := range ways {
@@ -138,26 +87,4 @@ func tellUnclosed(sheets []*sheet, ways [][]*way, said *notes) {
 			}
 		}
 	}
-}
-
-// Step is the measure of what a step of a growing release must count: the rows of the cells that its new observations
-// reach, by cell.
-func (m *Measure) Step(p mechanisms.Step) (*Measure, error) {
-	reach, err := m.Growth.Spec.Reach(p)
-	if err != nil {
-		return nil, err
-	}
-	step := *m
-	c := m.Grain[0]
-	step.Digest = Digest(p.Digest(m.Digest))
-	step.Where = predicate.InCells{Column: c, Spans: []mechanisms.Span{{From: reach, To: p.To}}}
-	step.Window = &Window{Column: c, From: reach, To: p.To}
-	step.Spec = m.Growth.Spec
-	return &step, nil
-}
-
-// LastStep is the step that closes the last cell that is read: what is run when nothing was missed before.
-func (g *Growth) LastStep() mechanisms.Step {
-	to := max(1, g.Through)
-	return mechanisms.Step{From: to - 1, To: to}
 }

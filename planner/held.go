@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -50,14 +49,7 @@ func (ch *chooser) again(q *asking) (list []candidate) {
 	return list
 }
 
-const ofAnotherEpoch = "of an epoch gone by"
-
 func (w *way) hold(h Holding, why string) { hold(w.measure, h, why) }
-
-// hold makes a measure one that is held.
-func hold(m *Measure, h Holding, why string) {
-	m.Spec, m.Held, m.HeldID, m.Cost, m.Why = h.Spec, true, h.ID, privacy.Cost{}, why
-}
 
 // reuse finds what she has paid for that answers the question: releases of finer cells, and sums and differences of
 // releases.
@@ -110,11 +102,6 @@ func settled(list []candidate) []candidate {
 	return list
 }
 
-// isRelease tells releases, which answer whatever they can for free, from the answer to one question.
-func (m *heldMeasure) isRelease() bool {
-	return m.shared || m.kind == "range" || m.kind == "keys" || m.kind == cube
-}
-
 // stock is what she holds on a table; nil: nothing.
 func (ch *chooser) stock(t *policy.Table) *Stock {
 	if ch.c.Holdings == nil {
@@ -146,14 +133,4 @@ func (ch *chooser) finer(s *solved) (list []*stocked) {
 		list = append(list, &stocked{heldOn: h})
 	}
 	return list
-}
-
-// declaredAs finds the policy's release that a measure holds.
-func declaredAs(t *policy.Table, shared bool, name string) *policy.Release {
-	for _, r := range t.All() {
-		if shared && r.Name == name {
-			return r
-		}
-	}
-	return nil
 }

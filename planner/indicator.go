@@ -139,11 +139,3 @@ func (g *grouping) orOne(out *expr, value *pg.Node, taken *expr, pos int, t *tra
 	out, refusal = t.joined(formOr, pos, out, taken)
 	return out, refusal == nil, refusal
 }
-
-// joined is the junction of two parts of which the first may be missing.
-func (t *translator) joined(f form, pos int, a, b *expr) (*expr, *refuse.Refusal) {
-	if a == nil {
-		return b, nil
-	}
-	return t.junction(f, pos, a, b)
-}

@@ -1,15 +1,11 @@
 package planner
 
 import (
-	"encoding/binary"
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/derived"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -25,112 +21,12 @@ import (
 // product and the sum, which adds nothing. Only nearness to what SQL means depends on the grids: a column is rounded to its
 // own, which is that of its type where the largest sum has room for it.
 
-// SumTerm is a whole number times a product of factors; without factors the whole number alone.
-type SumTerm struct {
-	Times   int64
-	Factors []Factor
-}
-
-// The most terms of a sum, and of one that is squared.
+// The most terms of a sum that is squared, rounds of looking for a grid, and what a term may be multiplied by.
 const (
-	mostTerms        = 8
 	mostTermsSquared = 4
 	mostLinearRounds = 200
-	mostTermDecimals = 30
 	mostTimes        = 1 << 31
 )
-
-// one is the sum of one product.
-func one(factors []Factor) []SumTerm { return []SumTerm{{1, factors}} }
-
-// boundOfTerms is what the sum of terms may be; false where that is beyond what is calculated in.
-func boundOfTerms(terms []SumTerm) (mechanisms.Bound, bool) {
-	low, high := new(big.Int), new(big.Int)
-	for _, t := range terms {
-		least, most := endsOf(t)
-		low.Add(low, least)
-		high.Add(high, most)
-	}
-	most := big.NewInt(derived.MaxMagnitude)
-	if new(big.Int).Abs(low).Cmp(most) > 0 || new(big.Int).Abs(high).Cmp(most) > 0 {
-		return mechanisms.Bound{}, false
-	}
-	return mechanisms.Bound{Low: low.Int64(), High: high.Int64()}, true
-}
-
-// endsOf are the least and the largest value of a term.
-func endsOf(t SumTerm) (least, most *big.Int) {
-	least, most = big.NewInt(1), big.NewInt(1)
-	if f := t.Factors; len(f) == 2 && f[0] == f[1] {
-		size := big.NewInt(max(-f[0].Low, f[0].High))
-		least, most = new(big.Int), size.Mul(size, size)
-	} else {
-		for _, f := range t.Factors {
-			least, most = derived.SpanOf(least, most, big.NewInt(f.Low), big.NewInt(f.High))
-		}
-	}
-	times := big.NewInt(t.Times)
-	return derived.SpanOf(least, most, times, times)
-}
-
-// linearOf reads an expression as a sum of products; nil: it is none, or too long.
-func linearOf(e *expr) []product {
-	if t := e.Type(); !numeric(e) && t != policy.DateType {
-		return nil
-	}
-	if p := productOf(e); p != nil {
-		return []product{*p}
-	}
-	switch {
-	case len(e.args) == 1 && strings.HasPrefix(e.op, "cast:") && keepsNumbers(e):
-		return linearOf(e.args[0])
-	case len(e.args) == 1 && e.op == "-":
-		return negated(linearOf(e.args[0]))
-	case len(e.args) == 2 && (e.op == "*" || e.op == "+" || e.op == "-"):
-		a, b := linearOf(e.args[0]), linearOf(e.args[1])
-		if a == nil || b == nil {
-			return nil
-		}
-		if e.op == "*" {
-			return multiplied(a, b)
-		}
-		if e.op == "-" {
-			b = negated(b)
-		}
-		if a = append(slices.Clone(a), b...); len(a) <= mostTerms {
-			return a
-		}
-	}
-	return nil
-}
-
-// keepsNumbers tells casts that do not round.
-func keepsNumbers(e *expr) bool {
-	return e.Typmod() < 0 && (e.Type() == policy.NumericType || e.Type() == policy.Float8 || e.Type().Integer() && e.args[0].Type().Integer())
-}
-
-func negated(list []product) []product {
-	out := make([]product, len(list))
-	for i := range list {
-		out[i] = *list[i].scaled(big.NewRat(-1, 1))
-	}
-	return out
-}
-
-func multiplied(a, b []product) (out []product) {
-	if len(a)*len(b) > mostTerms {
-		return nil
-	}
-	for _, p := range a {
-		for _, q := range b {
-			if len(p.of)+len(q.of) > mostFactors {
-				return nil
-			}
-			out = append(out, product{new(big.Rat).Mul(p.times, q.times), append(slices.Clone(p.of), q.of...)})
-		}
-	}
-	return out
-}
 
 // splitOf takes constants that are on no grid of their columns out of a product: 2 * (income + 1.5), as which productOf reads
 // 2 * income + 3, is 2 * income and 3 again.
@@ -260,26 +156,6 @@ func (l *linear) onGrid() (terms []SumTerm, exponent int, ok bool) {
 	return terms, exponent, true
 }
 
-// valuation is the largest e for which x is a whole number of 10^e; not exact: there is none.
-func valuation(x *big.Rat) (e int, exact bool) {
-	ten, y := big.NewRat(10, 1), new(big.Rat).Set(x)
-	for ; !y.IsInt(); e-- {
-		if e < -mostTermDecimals {
-			return 0, false
-		}
-		y.Mul(y, ten)
-	}
-	rest := new(big.Int)
-	for n := y.Num(); e < mostTermDecimals; e++ {
-		q, r := new(big.Int).QuoRem(n, big.NewInt(10), rest)
-		if r.Sign() != 0 {
-			break
-		}
-		n = q
-	}
-	return e, true
-}
-
 // coarsen makes the grid of one column ten times as coarse: the largest of the product that the common grid is as fine for.
 func (l *linear) coarsen() bool {
 	at, least := -1, math.MaxInt32
@@ -344,39 +220,4 @@ func squaredTerms(terms []SumTerm) (out []SumTerm) {
 		}
 	}
 	return merged(out)
-}
-
-func compareFactors(a, b Factor) int {
-	if by := derived.CompareNames(a.Column, b.Column); by != 0 {
-		return by
-	}
-	for _, pair := range [][2]int64{{int64(a.Exponent), int64(b.Exponent)}, {a.Centre, b.Centre}, {a.Low, b.Low}, {a.High, b.High}} {
-		if pair[0] != pair[1] {
-			return int(min(max(pair[0]-pair[1], -1), 1))
-		}
-	}
-	return 0
-}
-
-// encodeFactors writes the factors of one term.
-func encodeFactors(b []byte, factors []Factor) []byte {
-	b = binary.AppendUvarint(b, uint64(len(factors)))
-	for _, f := range factors {
-		b = predicate.EncodeText(b, f.Column.Name)
-		for _, n := range []int64{int64(f.Exponent), f.Centre, f.Low, f.High} {
-			b = binary.AppendVarint(b, n)
-		}
-	}
-	return b
-}
-
-// factors reads what encodeFactors wrote.
-func (r *reader) factors() (list []Factor) {
-	for n := r.number(); n > 0 && !r.failed; n-- {
-		f := Factor{Column: r.t.Column(r.text()), Exponent: int(r.signed()), Centre: r.signed(), Low: r.signed(), High: r.signed()}
-		if r.failed = r.failed || f.Column == nil; !r.failed {
-			list = append(list, f)
-		}
-	}
-	return list
 }

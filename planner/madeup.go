@@ -3,7 +3,6 @@ package planner
 import (
 	"crypto/sha256"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -20,38 +19,6 @@ import (
 // sees them in the place of private rows that a SELECT without aggregates asks for, and in a table dp.name, over which
 // anything may be asked: it is post-processing. The first aggregate over dp.name buys a synthetic release; a preview, which
 // has none, never buys (docs/adr/0031).
-
-// MadeUp is how the rows of a leaf are made of the cells that a release names.
-type MadeUp struct {
-	Measure int // index into Plan.Measures
-	sizes   []int
-	of      []int   // by column of the leaf: which dimension; −1: the release does not have it, and it is NULL
-	from    [][]int // by dimension and its cell: the column's first cell in it
-	columns []*policy.Column
-}
-
-// Values are those of a row, of which the cell is known. Of a cell that holds several values an even spread is shown: which,
-// the number of the row decides.
-func (m *MadeUp) Values(row int, cell int32) []policy.Value {
-	at, rest := make([]int, len(m.sizes)), int(cell)
-	for i := len(m.sizes) - 1; i >= 0; i-- {
-		at[i], rest = rest%m.sizes[i], rest/m.sizes[i]
-	}
-	out := make([]policy.Value, len(m.columns))
-	for i, c := range m.columns {
-		if m.of[i] < 0 {
-			continue
-		}
-		from := m.from[m.of[i]]
-		first, end := from[at[m.of[i]]], c.Domain.Size()
-		if at[m.of[i]]+1 < len(from) {
-			end = from[at[m.of[i]]+1]
-		}
-		spread := (uint64(row)*0x9e3779b97f4a7c15 + uint64(i)*0xbf58476d1ce4e5b9) >> 33
-		out[i] = c.Domain.Low(first + int(spread%uint64(end-first)))
-	}
-	return out
-}
 
 // syntheticRelease is a synthetic release as the planner looks at it, a function of the policy alone.
 type syntheticRelease struct {
@@ -298,35 +265,6 @@ func (t *tree) madeUpRows(sel *pg.SelectStmt, from *rows, out *pg.SelectStmt) *r
 type preview struct {
 	table *policy.Table
 	leaf  string
-}
-
-// addMadeUps puts made-up rows into the plan.
-func (p assembly) addMadeUps(b *binder) *refuse.Refusal {
-	for _, u := range b.madeUps {
-		m := &MadeUp{Measure: p.measure(u.measure), columns: u.columns}
-		for _, part := range u.cells.parts {
-			m.sizes = append(m.sizes, part.classes)
-			i := slices.Index(u.release.Columns, u.release.Table.Columns[part.columns[0]])
-			m.from = append(m.from, u.release.Cells(i))
-		}
-		leaf := &Leaf{Name: u.name, MadeUp: m, Rows: u.release.Rows, SQL: "made-up rows of " + u.release.Name}
-		for _, c := range u.columns {
-			of := -1
-			for i, part := range u.cells.parts {
-				if u.release.Table.Columns[part.columns[0]] == c {
-					of = i
-				}
-			}
-			m.of = append(m.of, of)
-			leaf.Keys = append(leaf.Keys, KeyColumn{Name: c.Name, Type: c.Type, Typmod: c.Typmod})
-		}
-		p.Leaves = append(p.Leaves, leaf)
-		p.Notes = append(p.Notes, fmt.Sprintf("the rows of %s are synthetic: made up by %s, none is that of a %s", u.release.Name, madeBy(u.measure.Spec), u.release.Table.Dataset.Unit.Name))
-		if !u.measure.Held && !p.Cost.Fits(b.c.share(1)) {
-			return unpaidRows.At(-1, u.release.Table.Name, u.release.Name, p.Cost.String())
-		}
-	}
-	return nil
 }
 
 func madeBy(s mechanisms.Spec) string {

@@ -1,27 +1,12 @@
 package planner
 
 import (
-	"encoding/binary"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
-
-// marginals is how an ask of several grouping sets is measured: not its cells, but the sets' own tables, or what they have
-// in common and where they differ, all at once. Then every set is read from all that is measured, and they add up.
-type marginals struct {
-	strategy mechanisms.Strategy
-	sets     [][]int             // by wanted set: the parts that its keys are decided by
-	rows     [][]mechanisms.Span // of all sets: the cells of each row
-	of       []int               // by row: its set
-	gain     float64             // how many times the error by sets alone is
-}
-
-// MarginalsKind is the kind of a measure of several grouping sets at once.
-const MarginalsKind = "marginals"
 
 // mostMarginalCells bounds the cells that all keys of a statement's sets make up together where marginals are considered.
 const mostMarginalCells = 1 << 15
@@ -167,21 +152,4 @@ func (ch *chooser) holds(a *ask) bool {
 	quiet := *ch
 	q, refusal := quiet.asking(a.solved, ch.share(1))
 	return refusal == nil && (least(quiet.again(q)) != nil || least(quiet.reuse(q)) != nil)
-}
-
-// encode writes which sets the marginals are for; how they are observed is the spec's.
-func (m *marginals) encode(b []byte) []byte {
-	b = binary.AppendUvarint(append(b, 'm'), uint64(len(m.sets)))
-	for _, own := range m.sets {
-		b = binary.AppendUvarint(b, uint64(len(own)))
-		for _, i := range own {
-			b = binary.AppendUvarint(b, uint64(i))
-		}
-	}
-	return b
-}
-
-// why says what is gained.
-func (m *marginals) why() string {
-	return "the grouping sets are measured at once: the mean squared error is that of asking set by set at this price, divided by " + strconv.FormatFloat(m.gain, 'f', 2, 64)
 }

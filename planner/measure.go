@@ -4,15 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// describedVersion is the first byte of a description of a measure.
-const describedVersion = 1
 
 // known is what the planner keeps of a table of a policy, which never changes.
 type known struct {
@@ -134,16 +130,6 @@ func (s *solved) measure(kind, name string) *Measure {
 	return m
 }
 
-// Describe is the planner's description of the measure, from which a later plan reads it again.
-func (m *Measure) Describe() []byte {
-	b := []byte{describedVersion, 0}
-	if m.Shared {
-		b[1] = 1
-	}
-	b = predicate.EncodeText(predicate.EncodeText(b, m.Kind), m.Name)
-	return append(b, m.described...)
-}
-
 // identity is the measure over every cell of some columns: what a declared release holds.
 func identity(t *policy.Table, columns []*policy.Column) *solved {
 	s := &solved{question: &question{table: t}, counts: []predicate.Pred{nil}, sums: []*summand{nil}, values: []*values{nil}, cells: 1}
@@ -161,25 +147,4 @@ func identity(t *policy.Table, columns []*policy.Column) *solved {
 		s.grain = append(s.grain, p.columns...)
 	}
 	return s
-}
-
-func columnIndex(t *policy.Table, c *policy.Column) int {
-	for i, have := range t.Columns {
-		if have == c {
-			return i
-		}
-	}
-	return -1
-}
-
-// columnNames lists columns for people.
-func columnNames(columns []*policy.Column) string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	if n := len(names); n > 1 {
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
-	return strings.Join(names, "")
 }

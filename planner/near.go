@@ -153,37 +153,3 @@ func subsets(parts []predicate.Pred) (out [][]predicate.Pred) {
 	}
 	return out
 }
-
-// conditionOf is the condition of a counter's row in a cell of a question; false where it is not one on each of its
-// columns.
-func (s *solved) conditionOf(counter, cell int) (predicate.Pred, bool) {
-	p := predicate.All(s.filter, s.counts[counter])
-	for i := len(s.parts) - 1; i >= 0; i-- {
-		part := s.parts[i]
-		if len(part.columns) != 1 {
-			return nil, false
-		}
-		class := int32(cell % part.classes)
-		cell /= part.classes
-		var in spansOf
-		for c, of := range part.class {
-			if of == class && (part.masks[counter] == nil || part.masks[counter][c]) {
-				s := part.cellsOf(0, c, s.table.Columns[part.columns[0]].Domain.Size())
-				in.addRange(s.From, s.To)
-			}
-		}
-		p = predicate.All(p, predicate.Cells(s.table.Columns[part.columns[0]], in))
-	}
-	return p, true
-}
-
-// addsUp is what a counter adds up, as releases tell it: nothing but rows, or a product of factors. False: something else.
-func (s *solved) addsUp(counter int) (string, bool) {
-	if s.values[counter] != nil || s.sums[counter] != nil && s.sums[counter].expr != nil {
-		return "", false
-	}
-	if s.sums[counter] == nil {
-		return "", true
-	}
-	return string(encodeSum(nil, s.summed()[counter])), true
-}

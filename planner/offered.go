@@ -1,8 +1,6 @@
 package planner
 
 import (
-	"slices"
-
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
@@ -52,15 +50,6 @@ func (ch *chooser) declared(q *asking) (list []candidate) {
 		ch.hints = nil
 	}
 	return list
-}
-
-func containsAll(list, wanted []*policy.Column) bool {
-	for _, c := range wanted {
-		if !slices.Contains(list, c) {
-			return false
-		}
-	}
-	return true
 }
 
 // ownRelease buys a range release over the only column that the question reads: SET dp.release = on.

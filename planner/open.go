@@ -7,7 +7,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -47,45 +46,6 @@ const standIns = 16
 
 // mostBindings bounds how often a statement is bound; each time more of it is known.
 const mostBindings = 16
-
-// planOpen binds and plans a statement until nothing of its open columns is missing.
-func planOpen(s parse.Statement, values []policy.Value, c Context) (*Plan, *refuse.Refusal) {
-	o := &opening{found: map[*policy.Column]*finding{}, values: map[*policy.Column][]string{}}
-	var last *refuse.Refusal
-	for range mostBindings {
-		o.tables = map[*policy.Table]*policy.Table{}
-		p, refusal := build(s, values, c, o)
-		if refusal != nil && len(refusal.Named) > 0 {
-			last = refusal
-			for _, v := range refusal.Named {
-				o.values[v.Column] = append(o.values[v.Column], v.Text)
-			}
-			continue
-		}
-		if refusal != nil && refusal.ID == tooManyCells.ID && !o.large && c.Dataset != nil && c.Dataset.Threshold {
-			o.large = true
-			continue
-		}
-		if refusal != nil || len(o.wanted) == len(o.found) {
-			if refusal == nil {
-				refusal = o.finish(p, c)
-			}
-			if refusal != nil {
-				return nil, refusal
-			}
-			return p, nil
-		}
-		for _, column := range o.wanted {
-			if o.found[column] != nil {
-				continue
-			}
-			if refusal := o.find(column, c); refusal != nil {
-				return nil, refusal
-			}
-		}
-	}
-	return nil, last
-}
 
 // find looks for the keys of a column among what she has paid for.
 func (o *opening) find(c *policy.Column, x Context) *refuse.Refusal {
@@ -189,23 +149,6 @@ func (o *opening) share(c Context, whole bool, parts int64) privacy.Cost {
 	return share
 }
 
-// price plans the discovery for a cost.
-func (m *Measure) price(cost privacy.Cost) (err error) {
-	if m.Finding, err = mechanisms.NewDiscovery(m.Table.ContributionTo(2), cost); err == nil {
-		m.Cost, m.Spec, m.Why = cost, m.Finding.Spec(1), "the keys of "+m.Open.Name+" are not known yet"
-	}
-	return err
-}
-
-// PlanOfFinds is the plan that buys what a plan finds first.
-func (p *Plan) PlanOfFinds() *Plan {
-	first := &Plan{Dataset: p.Dataset, Measures: p.Finds, Confidence: p.Confidence, Statement: p.Statement}
-	for _, m := range p.Finds {
-		first.Cost = first.Cost.Plus(m.Cost)
-	}
-	return first
-}
-
 // table is the table with what is known of its open columns.
 func (o *opening) table(t *policy.Table) *policy.Table {
 	if o == nil || !t.IsOpen() {
@@ -275,96 +218,6 @@ func (o *opening) held(t *policy.Table) []heldOn {
 		list = append(list, heldOn{f.holding, &heldMeasure{solved: s, kind: "keys", name: t.Name + "_" + c.Name, adds: []string{""}}, nil})
 	}
 	return list
-}
-
-// unknown refuses an expression on a cell that stands for values that nobody knows, unless it only compares the column
-// with constants, each of which has a cell of its own. Constants without one are named in the refusal: the statement is
-// then bound again with them.
-func (b *box) unknown(e *expr) *refuse.Refusal {
-	for _, i := range e.cols {
-		if !b.other[i] {
-			continue
-		}
-		var named []refuse.NamedValue
-		if !b.exact(e, &named) {
-			return openColumn.At(e.pos, b.table.Columns[i].Name)
-		}
-		if len(named) > 0 {
-			r := openColumn.At(e.pos, b.table.Columns[i].Name)
-			r.Named = named
-			return r
-		}
-	}
-	return nil
-}
-
-// exact tells whether e is the same for all values that are not named.
-func (b *box) exact(e *expr, named *[]refuse.NamedValue) bool {
-	if !slices.ContainsFunc(e.cols, func(i int) bool { return b.table.Columns[i].Open != nil }) {
-		return true
-	}
-	switch e.form {
-	case formIsNull:
-		if e.args[0].form == formColumn {
-			return true
-		}
-		fallthrough
-	case formAnd, formOr, formNot, formIs:
-		for _, a := range e.args {
-			if !b.exact(a, named) {
-				return false
-			}
-		}
-		return true
-	case formCompare:
-		column, constant := e.args[0], e.args[1]
-		if column.isConstant() {
-			column, constant = constant, column
-		}
-		return (e.op == "=" || e.op == "<>") && column.form == formColumn && b.names(column, constant, named)
-	case formIn:
-		for _, a := range e.args[1:] {
-			if e.args[0].form != formColumn || !b.names(e.args[0], a, named) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// names tells whether e is a constant text, and notes one that has no cell.
-func (b *box) names(column, e *expr, named *[]refuse.NamedValue) bool {
-	if !e.isConstant() {
-		return false
-	}
-	v, err := e.Eval(nil)
-	if err != nil || v == nil {
-		return err == nil
-	}
-	text, ok := v.(string)
-	c := b.table.Columns[column.cols[0]]
-	if !ok || text == policy.OtherValue || strings.ContainsRune(text, 0) {
-		return false
-	}
-	if _, known := c.Domain.Cell(text); !known {
-		*named = append(*named, refuse.NamedValue{Column: c.Open, Text: text})
-	}
-	return true
-}
-
-// hidden tells whether the part's keys read an open column in a cell that is no key: what has not been found is not shown.
-func (v *solver) hidden(p *part, cells []int) bool {
-	for i, at := range p.columns {
-		c := v.table.Columns[at]
-		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
-			continue
-		}
-		if slices.ContainsFunc(p.keys, func(k int) bool { return slices.Contains(v.s.keys[k].cols, at) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // closed refuses what reads an open column otherwise than by comparing it or grouping by it.

@@ -3,9 +3,9 @@ package planner
 import (
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -235,24 +235,6 @@ func (v *solver) firstPosition(p *part) int {
 	return -1
 }
 
-func keyText(values []policy.Value) string {
-	if len(values) == 1 {
-		if values[0] == nil {
-			return "n"
-		}
-		return "=" + predicate.Text(predicate.CanonicalValue(values[0]))
-	}
-	var b strings.Builder
-	for _, v := range values {
-		text := "n"
-		if v != nil {
-			text = "=" + predicate.Text(predicate.CanonicalValue(v))
-		}
-		b.Write(predicate.EncodeText(nil, text))
-	}
-	return b.String()
-}
-
 // decode writes the digits of a combination, the first column's slowest.
 func decode(at int, sizes []int, cells []int) {
 	for i := len(sizes) - 1; i >= 0; i-- {
@@ -288,4 +270,115 @@ func (s *solved) placement() mechanisms.Placement {
 		}
 		return out
 	}
+}
+
+// spread gives each combination its class and masks, or, where one column is made of long runs of cells, each of these.
+func (p *part) spread(runs []derived.ClassRun, masks []string, combinations int) {
+	on := func(mask string, at int) bool { return mask[at/8]>>(at%8)&1 == 1 }
+	starts, at := []int{}, 0
+	for _, run := range runs {
+		starts = append(starts, at)
+		at += run.Length
+	}
+	for _, mask := range masks {
+		for at := 1; at < combinations && mask != ""; at++ {
+			if at%8 == 0 && at+8 < combinations && mask[at/8] == mask[at/8-1] && (mask[at/8] == 0 || mask[at/8] == 0xff) {
+				at += 7
+				continue
+			}
+			if on(mask, at) != on(mask, at-1) {
+				starts = append(starts, at)
+			}
+		}
+	}
+	slices.Sort(starts)
+	if starts = slices.Compact(starts); p.told || len(p.columns) != 1 || len(runs) == 0 || len(starts) > combinations/2 {
+		starts = identityOf(combinations)
+	} else {
+		p.cuts, p.ends, p.sizes = [][]int{starts}, []int{combinations}, []int{len(starts)}
+	}
+	p.class = make([]int32, len(starts))
+	for c, mask := range masks {
+		if mask != "" {
+			p.masks[c] = make([]bool, len(starts))
+		}
+	}
+	run, end := -1, 0 // the run of a combination, and where it ends
+	for i, at := range starts {
+		for len(runs) > 0 && at >= end {
+			run++
+			end += runs[run].Length
+		}
+		if p.class[i] = int32(i); run >= 0 {
+			p.class[i] = runs[run].Class
+		}
+		for c, mask := range masks {
+			if mask != "" {
+				p.masks[c][i] = on(mask, at)
+			}
+		}
+	}
+	if !p.told && len(p.columns) > 1 {
+		p.together()
+	}
+}
+
+// together cuts columns into the longest runs of cells of which all lists say the same, where these are long.
+func (p *part) together() {
+	for i, size := range p.sizes {
+		if size <= fewRegular {
+			continue
+		}
+		inner := 1
+		for _, n := range p.sizes[i+1:] {
+			inner *= n
+		}
+		starts := []int{0}
+		for cell := 1; cell < size && len(starts) <= size/2; cell++ {
+			alike := true
+			for outside := 0; outside < len(p.class) && alike; outside += size * inner {
+				at := outside + cell*inner
+				alike = slices.Equal(p.class[at:at+inner], p.class[at-inner:at])
+				for _, mask := range p.masks {
+					alike = alike && (mask == nil || slices.Equal(mask[at:at+inner], mask[at-inner:at]))
+				}
+			}
+			if !alike {
+				starts = append(starts, cell)
+			}
+		}
+		if len(starts) > size/2 {
+			continue
+		}
+		if p.cuts == nil {
+			p.cuts, p.ends = make([][]int, len(p.columns)), slices.Clone(p.sizes)
+		}
+		var from []int32
+		for outside := 0; outside < len(p.class); outside += size * inner {
+			for _, cell := range starts {
+				for k := range inner {
+					from = append(from, int32(outside+cell*inner+k))
+				}
+			}
+		}
+		p.class = written(p.class, from)
+		for c := range p.masks {
+			p.masks[c] = written(p.masks[c], from)
+		}
+		p.sizes[i], p.cuts[i] = len(starts), starts
+	}
+}
+
+// hidden tells whether the part's keys read an open column in a cell that is no key: what has not been found is not shown.
+func (v *solver) hidden(p *part, cells []int) bool {
+	for i, at := range p.columns {
+		c := v.table.Columns[at]
+		if c.Open == nil || cells[i] != c.Domain.Other && (cells[i] != c.Domain.Null || c.NullKey) {
+			continue
+		}
+		if slices.ContainsFunc(p.keys, func(k int) bool { return slices.Contains(v.s.keys[k].cols, at) }) {
+			return true
+		}
+	}
+	return false
 }

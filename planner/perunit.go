@@ -211,9 +211,6 @@ func (g *unitRows) hook(n *pg.Node) (*expr, *refuse.Refusal) {
 	return nil, nil
 }
 
-// moved is e, which reads one column, over column i.
-func (e *expr) moved(i int) *expr { return e.shifted(i - e.cols[0]) }
-
 // aggregate binds an aggregate over a unit's rows.
 func (g *unitRows) aggregate(f *pg.FuncCall) (*expr, *refuse.Refusal) {
 	pos := int(f.Location)

@@ -20,23 +20,6 @@ import (
 // A grouping asks for them by choiceSets, one for each argument and condition, which are solved as questions of their own
 // (picked.go); the leaf shows them in the places of counters.
 
-// choiceSet is what is to be chosen of the values of one argument.
-type choiceSet struct {
-	kind   mechanisms.ChoiceKind
-	arg    *expr
-	where  []*expr // FILTER, and the argument's NOT NULL
-	shares []mechanisms.Share
-	canon  string
-}
-
-// choice is one column of the leaf: one of a set's choices.
-type choice struct {
-	set     int
-	at      int  // place in the set's shares
-	between bool // percentile_cont: a double precision, between two rows where they are counted
-	typ     policy.Type
-}
-
 // pickers are the aggregates that are choices.
 var pickers = wordSet("percentile_cont percentile_disc median mode min max")
 
@@ -305,4 +288,11 @@ func (g *grouping) pickFor(kind mechanisms.ChoiceKind, arg *expr, where []*expr,
 		g.q.counters = append(g.q.counters, counter{choice: own, canon: canon})
 	}
 	return &found{key: -1, counter: at, typ: typ, choice: true}
+}
+
+func firstColumn(f *pg.FuncCall) []*pg.Node {
+	if len(f.Args) != 1 {
+		return nil
+	}
+	return f.Args[0].GetColumnRef().GetFields()
 }

@@ -1,52 +1,12 @@
 package planner
 
 import (
-	"math"
 	"slices"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// Pick reads rows of a leaf's column from a choice, or from counts that tell it.
-type Pick struct {
-	Kind    mechanisms.ChoiceKind
-	At      []int                 // by row: which observation names the candidate; −1: there is none, and the value is NULL
-	Values  [][]policy.Value      // by row: of the candidates
-	Spans   [][][]mechanisms.Span // by row and candidate, in order: whose counts tell it; nil: it was chosen
-	Share   mechanisms.Share      // of Quantiles read from counts
-	Weighed bool                  // the rank is in units of a score: weights times rows or sums
-	Top     int                   // above 0: the value is the rank of the row, Top for the first of the chosen, 0 for those that were not; At has each row's number
-	Between bool                  // of these: a value between two rows' is meant
-	Rank    float64               // how many rows it is off at most, at the plan's confidence
-	Rows    int64                 // the public guess of the rows of a group, 0: none
-}
-
-// addChoices puts what is chosen into the leaves that show it: each column of a choice is one run a grouping set.
-func (p assembly) addChoices(sheets, list []*sheet, ways [][]*way) {
-	for i, own := range list {
-		s, w := own.asks[0].solved, ways[i][0]
-		if s.alarm != nil {
-			p.addAlarm(s, w)
-			continue
-		}
-		sh, leaf, measure := sheets[s.chosen.sheet], p.Leaves[s.chosen.sheet], -1
-		if w != nil {
-			measure = p.measure(w.measure)
-		}
-		for n, c := range sh.counters {
-			if c.choice != nil && c.choice.set == s.chosen.of {
-				pick := chosenColumn(s, sh, c.choice, w, p.Confidence)
-				run := &leaf.Counts[n].Runs[s.chosen.set]
-				if run.Measure, run.Pick = measure, pick; w != nil && w.reading != nil {
-					run.Counter = w.reading.counters[0]
-				}
-				leaf.Counts[n].Type = c.choice.typ
-			}
-		}
-	}
-}
 
 // chosenColumn is one column of a choice, for the rows of the set that shows it.
 func chosenColumn(s *solved, sh *sheet, c *choice, w *way, confidence mechanisms.Confidence) *Pick {
@@ -124,17 +84,4 @@ func rankOf(s *solved, w *way, confidence mechanisms.Confidence) float64 {
 		spans = append(spans, w.reading.spans[0][cell]...)
 	}
 	return float64(w.measure.Spec.Only(w.reading.counters[0]).Error(spans, confidence).HalfWidth)
-}
-
-// Steps is by how many of its candidates a column is off at most, were the guessed rows spread evenly over them; false
-// where there is no guess.
-func (p *Pick) Steps() (steps, candidates int, ok bool) {
-	for _, values := range p.Values {
-		candidates = max(candidates, len(values))
-	}
-	if p.Rows == 0 || candidates == 0 || p.Kind != mechanisms.Quantiles {
-		return 0, candidates, false
-	}
-	steps = int(math.Min(math.Ceil(p.Rank*float64(candidates)/float64(p.Rows)), float64(candidates)))
-	return steps, candidates, true
 }

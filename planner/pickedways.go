@@ -178,9 +178,6 @@ func (ch *chooser) nearer(s *solved, fresh mechanisms.Spec, variance float64) bo
 	return fresh.PreferPrefixes(s.groupRows(), variance)
 }
 
-// groupRows is the public guess of the rows in one group.
-func (s *solved) groupRows() int64 { return s.table.ExpectedRows / int64(len(s.chosen.groups)) }
-
 // Bounds of the work of guessing a variance: some groups, some places in each.
 const (
 	guessedGroups = 4

@@ -241,3 +241,23 @@ type SortKey struct {
 	Descending bool
 	NullsFirst bool
 }
+
+// MarginalsKind is the kind of a measure of several grouping sets at once.
+const MarginalsKind = "marginals"
+
+// price plans the discovery for a cost.
+func (m *Measure) price(cost privacy.Cost) (err error) {
+	if m.Finding, err = mechanisms.NewDiscovery(m.Table.ContributionTo(2), cost); err == nil {
+		m.Cost, m.Spec, m.Why = cost, m.Finding.Spec(1), "the keys of "+m.Open.Name+" are not known yet"
+	}
+	return err
+}
+
+// PlanOfFinds is the plan that buys what a plan finds first.
+func (p *Plan) PlanOfFinds() *Plan {
+	first := &Plan{Dataset: p.Dataset, Measures: p.Finds, Confidence: p.Confidence, Statement: p.Statement}
+	for _, m := range p.Finds {
+		first.Cost = first.Cost.Plus(m.Cost)
+	}
+	return first
+}

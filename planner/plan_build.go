@@ -3,14 +3,11 @@ package planner
 import (
 	"crypto/sha256"
 	"slices"
-	"sync/atomic"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
-	"github.com/dpproxy/dpproxy/planner/scalar"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -86,108 +83,6 @@ func build(s parse.Statement, values []policy.Value, c Context, o *opening) (*Pl
 	return plan.Plan, nil
 }
 
-// sheets finds what is asked for the questions of a bound statement, and what is chosen.
-func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *refuse.Refusal) {
-	for _, q := range v.b.questions {
-		for _, set := range q.choices {
-			if set.arg == nil {
-				continue
-			}
-			if refusal = closed(q.table, set.arg); refusal != nil {
-				return nil, nil, refusal
-			}
-		}
-	}
-	sheets = make([]*sheet, len(v.b.questions))
-	for i, q := range v.b.questions {
-		if sheets[i], refusal = v.sheet(q); refusal != nil {
-			return nil, nil, refusal
-		}
-		v.tellKeys(q)
-		for _, a := range sheets[i].asks {
-			a.first = sheets[i].topOf(a)
-		}
-	}
-	if chosen, refusal = v.choices(sheets); refusal != nil {
-		return nil, nil, refusal
-	}
-	alarms, refusal := v.alarms(sheets)
-	return sheets, append(chosen, alarms...), refusal
-}
-
-func newBinder(c Context, params *parameters) *binder {
-	zone := c.Settings.Zone
-	return &binder{c: c, env: scalar.Env{Now: c.Now, Zone: zone, Asked: new(atomic.Bool), Work: c.Work}, params: params, groups: groupings{}}
-}
-
-// measured tells whether anything has to be counted: a question without counts, or whose condition no row can satisfy, is
-// answered from public facts.
-func (s *solved) measured() bool { return !s.empty && len(s.counts) > 0 }
-
-// tellRules notes how rows and values were bounded before they were counted (privacy rule 22).
-func (s *solved) tellRules(said *notes) {
-	if unit := s.table.Dataset.Unit; !unit.Row {
-		groups := s.table.BoundsGroups(s.cells)
-		below, leftOut, own := boundedIn(s.table), false, s.table
-		for d, ok := own.Derived.(*derived.Computed); ok; d, ok = own.Derived.(*derived.Computed) { // whose rows are these
-			own = d.From
-		}
-		switch rows := s.table.MaxRowsPerUnit; {
-		case own.Derived == nil || len(below) == 1 && rows == below[0].MaxRowsPerUnit: // said below
-		case rows == 1:
-			said.add("one row of each " + unit.Name + " is counted in " + s.table.Name)
-		default:
-			said.add("at most " + predicate.Text(rows) + " rows of each " + unit.Name + " are counted in " + s.table.Name)
-		}
-		for _, t := range below {
-			if t == own || t.MaxRowsPerUnit > 1 {
-				said.add(boundTold(t, groups))
-			}
-			leftOut = leftOut || t.MaxRowsPerUnit > 1 || groups
-		}
-		if leftOut {
-			said.add("counts and sums are of the rows that are counted: ± does not cover what is left out")
-		}
-	}
-	columns, _ := s.columns()
-	for at := 0; at < len(columns); at++ { // those that are added up too
-		columns = append(columns, derived.OperandsOf(columns[at])...)
-	}
-	for _, c := range columns {
-		if c.Outside == policy.OutsideClamp {
-			said.add("values of " + c.Name + " outside its domain count as its nearest end")
-		}
-	}
-}
-
-// boundedIn lists the tables of the policy whose rows are bounded on the way to t's, once for each place.
-func boundedIn(t *policy.Table) (list []*policy.Table) {
-	if t.Derived == nil {
-		return []*policy.Table{t}
-	}
-	for _, in := range t.Derived.Inputs() {
-		list = append(list, boundedIn(in)...)
-	}
-	return list
-}
-
-// boundTold says how a table's rows are bounded. Noise is then not all that an answer differs from the table by; what is left
-// out is a private number, so that no error can be shown for it.
-func boundTold(t *policy.Table, groups bool) string {
-	unit := t.Dataset.Unit.Name
-	if t.MaxRowsPerUnit == 1 && !groups {
-		return "one row of each " + unit + " is counted in " + t.Name
-	}
-	picked := ", picked by a hash where there are more"
-	if t.Appends != nil {
-		picked = ", the first by " + t.Appends.Column.Name + " where there are more"
-	}
-	if groups {
-		return "at most " + predicate.Text(t.MaxGroups) + " groups of each " + unit + " are counted in " + t.Name + ", and " + predicate.Text(t.MaxPerGroup) + " rows in each" + picked
-	}
-	return "at most " + predicate.Text(t.MaxRowsPerUnit) + " rows of each " + unit + " are counted in " + t.Name + picked
-}
-
 // assembly is a plan that is being put together from the ways that were chosen.
 type assembly struct{ *Plan }
 
@@ -226,17 +121,6 @@ func (p assembly) addLeaf(i int, sh *sheet, ways []*way, said *notes) {
 		}
 	}
 	p.Leaves = append(p.Leaves, leaf)
-}
-
-// valueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
-func (sh *sheet) valueOf(k int, frame *solved, keys set, cell int) policy.Value {
-	if level, ok := sh.levels[k]; ok {
-		return levelOf(level, keys)
-	}
-	if at := slices.Index(keys, k); at >= 0 {
-		return frame.keyValue(at, cell)
-	}
-	return nil
 }
 
 // fill reads the last runs of the columns that an ask fills.
@@ -288,22 +172,6 @@ func (p assembly) fillWidths(leaf *Leaf, sh *sheet, said *notes) {
 	if widest > 0 {
 		said.add("avg, variance and the like are NULL where the count of their rows is within its own error, at most " + predicate.Text(widest))
 	}
-}
-
-// runError is the largest expected error over the rows of a run; none where nothing is counted, or a value is chosen.
-func (p *Plan) runError(run *Run) (e mechanisms.Error) {
-	switch {
-	case run.Measure < 0 || run.Pick != nil:
-		return e
-	case run.Mix != nil:
-		e = p.WidestError(run, p.Confidence)
-	default:
-		e = largestError(p.Measures[run.Measure].Spec.Only(run.Counter), run.Spans, p.Confidence)
-	}
-	if run.Most > 0 {
-		e.HalfWidth = min(e.HalfWidth, run.Most)
-	}
-	return e
 }
 
 // tellFew notes where the number of different values is lost in its noise.
@@ -371,111 +239,4 @@ func (p assembly) digest(text string, values []policy.Value) Digest {
 	}
 	h.Write(b)
 	return Digest(h.Sum(nil))
-}
-
-// rowOrder lists the question's cells in the order of their keys.
-func (s *solved) rowOrder() []int {
-	if s.empty && len(s.keys) > 0 {
-		return nil
-	}
-	if s.empty {
-		return []int{0}
-	}
-	order := make([]int, s.cells)
-	for i := range order {
-		order[i] = i
-	}
-	if len(s.keys) == 0 {
-		return order
-	}
-	ranks := make([][]int, len(s.keys))
-	for k := range s.keys {
-		ranks[k] = s.ranks(k)
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		for k := range ranks {
-			if ranks[k] == nil {
-				continue
-			}
-			if d := ranks[k][s.classOf(k, a)] - ranks[k][s.classOf(k, b)]; d != 0 {
-				return d
-			}
-		}
-		return 0
-	})
-	return order
-}
-
-// partOf is the part that decides key k, nil for a constant key.
-func (s *solved) partOf(k int) (p *part, at int) {
-	for _, p := range s.parts {
-		if at := slices.Index(p.keys, k); at >= 0 {
-			return p, at
-		}
-	}
-	return nil, -1
-}
-
-// classOf is the class of key k's part in a cell of the question.
-func (s *solved) classOf(k, cell int) int {
-	for i := len(s.parts) - 1; i >= 0; i-- {
-		p := s.parts[i]
-		if slices.Contains(p.keys, k) {
-			return cell % p.classes
-		}
-		cell /= p.classes
-	}
-	return 0
-}
-
-// keyValue is key k's value in a cell of the question.
-func (s *solved) keyValue(k, cell int) policy.Value {
-	p, at := s.partOf(k)
-	if p == nil {
-		v, _ := s.keys[k].Eval(nil)
-		return v
-	}
-	return p.values[s.classOf(k, cell)][at]
-}
-
-// ranks orders the classes of key k: a bare column by its cells, so that 'other' and NULL come last, any other key by
-// value, NULL last.
-func (s *solved) ranks(k int) []int {
-	p, at := s.partOf(k)
-	if p == nil {
-		return nil
-	}
-	e := s.keys[k]
-	byClass := make([]int, p.classes)
-	for i := range byClass {
-		byClass[i] = i
-	}
-	compare := func(a, b policy.Value) int {
-		switch {
-		case a == nil && b == nil:
-			return 0
-		case a == nil:
-			return 1
-		case b == nil:
-			return -1
-		}
-		return scalar.Compare(e.Type(), a, b)
-	}
-	if e.form == formColumn {
-		d := s.table.Columns[e.cols[0]].Domain
-		compare = func(a, b policy.Value) int {
-			x, _ := d.Cell(a)
-			y, _ := d.Cell(b)
-			return x - y
-		}
-	}
-	slices.SortStableFunc(byClass, func(a, b int) int { return compare(p.values[a][at], p.values[b][at]) })
-	ranks := make([]int, p.classes)
-	for i, class := range byClass {
-		ranks[class] = i
-		if i > 0 && compare(p.values[byClass[i-1]][at], p.values[class][at]) == 0 {
-			ranks[class] = ranks[byClass[i-1]]
-		}
-	}
-	return ranks
 }

@@ -21,12 +21,6 @@ import (
 // evaluated when the query is planned. The private database sees nothing of it and sensitivities stay as they are. Others
 // are matched row by row (matchjoin.go).
 
-// PublicRows are the rows of the public tables, as they were copied last.
-type PublicRows interface {
-	// Rows returns a table's rows in the order of its columns, and false before the first copy.
-	Rows(t *policy.Table) ([][]policy.Value, bool)
-}
-
 // publicTable finds the public table that an item of FROM names.
 func (b *binder) publicTable(n *pg.Node, scope *cte) (t *policy.Table, alias *pg.Alias) {
 	v := n.GetRangeVar()

@@ -12,9 +12,6 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// maxCells bounds the cells of a question and the combinations of cells that a plan evaluates expressions on.
-var maxCells = policy.MaxCells // tests set it
-
 // question is one aggregation over the rows of one private table, as the binder found it: what a leaf answers.
 type question struct {
 	table    *policy.Table
@@ -345,4 +342,67 @@ func sortParts(t *policy.Table, parts []*part) {
 
 func shares(a, b []int) bool {
 	return slices.ContainsFunc(a, func(c int) bool { return slices.Contains(b, c) })
+}
+
+// untold is an aggregate whose error depends on the data.
+type untold struct {
+	name string
+	pos  int
+}
+
+// key is a join key in sight.
+type key struct {
+	name    string
+	column  *policy.Column // of table.Keys
+	present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
+}
+
+// set is a grouping set: the question's keys that its rows are grouped by.
+type set []int
+
+// on is the question over the same rows for some of the keys and conditions.
+func (q *question) on(keys set, conditions []*expr, counters []counter) *question {
+	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup, offGrid: q.offGrid}
+	for _, k := range keys {
+		sub.keys = append(sub.keys, q.keys[k])
+	}
+	sub.keys = append(sub.keys, conditions...)
+	return sub
+}
+
+// groupingSets are the sets of a question; without GROUPING SETS there is one of all keys.
+func (q *question) groupingSets() []set {
+	if q.sets != nil {
+		return q.sets
+	}
+	var all set
+	for k := range q.keys {
+		if q.levels[k] == nil {
+			all = append(all, k)
+		}
+	}
+	return []set{all}
+}
+
+// keysText names the values of some keys in a cell.
+func (s *solved) keysText(cell int, keys []int) string {
+	values := make([]policy.Value, len(keys))
+	for i, k := range keys {
+		values[i] = s.keyValue(k, cell)
+	}
+	return keyText(values)
+}
+
+// units are a counter of different units: of the rows of a table with one row for each unit and group (docs/adr/0012).
+// With a further join key, of different values of it, each within one unit.
+type units struct {
+	key int // position in the table's keys; −1: the unit's own
+}
+
+// name tells counters of units from others; nil is none.
+func (u *units) name() string {
+	if u == nil {
+		return ""
+	}
+	return "|units " + strconv.Itoa(u.key)
 }

@@ -8,27 +8,11 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/ast"
-	"github.com/dpproxy/dpproxy/planner/derived"
 )
 
 // SELECT c.name … GROUP BY c.name ORDER BY c.price * count(*) DESC LIMIT n shows the first candidates of a public list by a
 // score, and no score: the candidates may be chosen (docs/adr/0020). A score is a weight, which is public, times a count or
 // a sum that cannot be below zero.
-
-// race is the score by which the first candidates are shown.
-type race struct {
-	most  int
-	terms []term // by candidate
-}
-
-// term is a candidate's score: weight · count, or weight · sum.
-type term struct {
-	weight *big.Rat
-	where  []*expr
-	sum    *summand // nil: rows are counted
-	bound  int64    // of what a row adds
-	same   bool     // the sum is of a number that is the same in all rows that the candidate meets
-}
 
 // findRace notes that a grouping shows the first candidates alone: a first counter stands for their rank, by which the
 // answer is sorted before all else. Where they are not chosen it is 0 in all rows.
@@ -148,23 +132,6 @@ func countOf(call *pg.FuncCall) *pg.FuncCall {
 	return &pg.FuncCall{Funcname: []*pg.Node{pg.MakeStrNode("count")}, AggStar: true, AggFilter: call.AggFilter, Location: call.Location}
 }
 
-// times multiplies the weight by a constant that is not below 0.
-func (t *term) times(e *expr) bool {
-	if !e.isConstant() {
-		return false
-	}
-	v, refusal := e.value(nil)
-	if refusal != nil || v == nil {
-		return false
-	}
-	x, ok := derived.RatOf(v)
-	if !ok || x.Sign() < 0 {
-		return false
-	}
-	t.weight = new(big.Rat).Mul(t.weight, x)
-	return true
-}
-
 // addedBy makes the score a sum of values that are not below 0.
 func addedBy(t *term, g *grouping, call *pg.FuncCall, arg *expr) bool {
 	if !numeric(arg) {
@@ -203,31 +170,4 @@ func addedBy(t *term, g *grouping, call *pg.FuncCall, arg *expr) bool {
 		t.weight.Mul(t.weight, x.times)
 	}
 	return true
-}
-
-// weights are the terms' weights as whole numbers of 1/scale; false: they are too far apart, or all zero.
-func (r *race) weights() (whole []int64, scale *big.Rat, ok bool) {
-	common := big.NewInt(1)
-	for _, t := range r.terms {
-		d := t.weight.Denom()
-		common.Mul(common, new(big.Int).Quo(d, new(big.Int).GCD(nil, nil, common, d)))
-	}
-	divisor, largest := new(big.Int), int64(0)
-	numbers := make([]*big.Int, len(r.terms))
-	for i, t := range r.terms {
-		numbers[i] = new(big.Int).Quo(new(big.Int).Mul(t.weight.Num(), common), t.weight.Denom())
-		divisor.GCD(nil, nil, divisor, numbers[i])
-	}
-	if divisor.Sign() == 0 {
-		return nil, nil, false
-	}
-	for _, n := range numbers {
-		n.Quo(n, divisor)
-		if n.Cmp(big.NewInt(mechanisms.MostWeight)) > 0 {
-			return nil, nil, false
-		}
-		whole = append(whole, n.Int64())
-		largest = max(largest, n.Int64())
-	}
-	return whole, new(big.Rat).SetFrac(divisor, common), largest > 0
 }

@@ -1,44 +1,12 @@
 package planner
 
 import (
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
 // What she holds of her own under the pure accountant can be refined: the finest level that a statement might have paid for
 // was drawn with it and stayed sealed, and a more exact level is made of that, for the difference (privacy rule 17,
 // docs/adr/0023). Nothing is read of the data again: the answer speaks of them as they were at the first draw.
-
-// Ladder says that a measure is a level of a ladder: the first, with which the finest is drawn, or one that refines what is
-// held.
-type Ladder struct {
-	Level privacy.Epsilon // what is paid for it in all
-	Top   privacy.Epsilon // the finest level
-	From  int64           // the ledger's id of the release that it refines; 0: it is drawn of the data
-	Paid  privacy.Epsilon // From: what was paid for that in all
-	Spec  mechanisms.Spec // From: of that release; else of the finest level
-}
-
-// Refines tells a measure that is made of what is held, without the data.
-func (m *Measure) Refines() bool { return m.Ladder != nil && m.Ladder.From != 0 }
-
-// Rungs are the levels of a holding that can be refined; zero where it cannot.
-type Rungs struct{ Level, Top privacy.Epsilon }
-
-// first makes a fresh measure the first level of a ladder, where it can be one: of her own, counted, under the pure
-// accountant, and cheaper than the dearest statement.
-func (p assembly) first(m *Measure) {
-	if p.Dataset == nil || p.Dataset.Accountant != privacy.Pure || m.Ladder != nil || m.Held || m.Shared || m.Open != nil || m.Growth != nil {
-		return
-	}
-	level, top := m.Cost.Epsilon, p.Dataset.Defaults.MaxEpsilon
-	if level.Micro() >= top.Micro() {
-		return
-	}
-	if finest, ok := m.Spec.At(level, top); ok && finest.Refinable(m.Spec, finest) {
-		m.Ladder = &Ladder{Level: level, Top: top, Spec: finest}
-	}
-}
 
 // refinement is the way of a held candidate at another level; nil: it cannot be refined so.
 func (c candidate) refinement(level privacy.Epsilon) *way {

@@ -13,9 +13,6 @@ import (
 // rule 1). Of an epoch gone by, the release is stale: bought anew where that fits, else still read, free, with its date
 // (privacy rule 3).
 
-// epochOf numbers the epoch of a time.
-func epochOf(at time.Time, refresh time.Duration) int64 { return at.UnixNano() / int64(refresh) }
-
 // isStale tells whether a held release is of an epoch gone by. Such a plan depends on the time.
 func (ch *chooser) isStale(h Holding, r *policy.Release) bool {
 	return r != nil && r.Refresh > 0 && epochOf(ch.now(), r.Refresh) > epochOf(h.At, r.Refresh)
@@ -36,18 +33,6 @@ func (ch *chooser) current(list []*stocked) []*stocked {
 		}
 	}
 	return out
-}
-
-// epochDate writes when the epoch of a time began.
-func epochDate(at time.Time, refresh time.Duration) string {
-	begin := time.Unix(0, epochOf(at, refresh)*int64(refresh)).UTC()
-	switch {
-	case refresh%(24*time.Hour) == 0:
-		return begin.Format("2006-01-02")
-	case refresh%time.Minute == 0:
-		return begin.Format("2006-01-02 15:04 UTC")
-	}
-	return begin.Format("2006-01-02 15:04:05 UTC")
 }
 
 // renewed buys a stale release anew where it fits the share; else what is held answers, with a note of its date.

@@ -1,29 +1,13 @@
 package planner
 
-import (
-	"slices"
-
-	"github.com/dpproxy/dpproxy/planner/parse"
-	"github.com/dpproxy/dpproxy/planner/refuse"
-)
-
-// Limits on planning itself.
-var (
-	planningSteps  = refuse.New("planning-limit", "54000", "planning this statement takes more than the %d steps that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", "")
-	planningMemory = refuse.New("planning-memory", "54000", "planning this statement takes more than the %d MiB that a statement may", "Ask for fewer keys and filters at once, compare columns with constants, or group by coarser keys such as date_trunc('month', …).", "")
-	planningEnded  = refuse.New("planning-ended", "57014", "planning was ended: %s", "Nothing was charged. Ask again.", "")
-)
+import "github.com/dpproxy/dpproxy/planner/refuse"
 
 // Names.
 var (
-	noDataset       = refuse.New("no-dataset", "3D000", "no dataset is open on this connection", "Connect with the dataset as the database name.", "")
 	unknownTable    = refuse.New("unknown-table", "42P01", `relation "%s" does not exist`, "SELECT * FROM dp.tables lists the tables.", `SELECT count(*) FROM persons`)
 	unknownDatabase = refuse.New("other-database", "42501", `cross-database references are not permitted: "%s"`, `Name the table without its database.`, `SELECT count(*) FROM other.public.people`)
-	unknownColumn   = refuse.New("unknown-column", "42703", `column "%s" does not exist`, "SELECT * FROM dp.columns lists the columns.", `SELECT count(*) FROM people WHERE agee > 3`)
 	unknownAlias    = refuse.New("unknown-alias", "42P01", `missing FROM-clause entry for table "%s"`, "Name a table or alias of this FROM.", `SELECT count(*) FROM people WHERE p.age > 3`)
 	ambiguous       = refuse.New("ambiguous-column", "42702", `column reference "%s" is ambiguous`, "Write the table or alias before the column.", `SELECT count(*) FROM (SELECT age, income AS age FROM people) t WHERE age > 3`)
-	noOperator      = refuse.New("unknown-operator", "42883", `operator does not exist: %s`, "Casts may help.", `SELECT count(*) FROM people WHERE age ~~~ 3`)
-	notAllowed      = refuse.New("function-not-permitted", "42501", `function %s is not permitted`, "Only functions that read nothing but their arguments are answered.", `SELECT pg_read_file('x')`)
 	systemColumn    = refuse.New("system-column", "42501", `system column "%s" is not available`, "Private rows have no identity here: use the declared columns.", `SELECT count(*) FROM people WHERE ctid = '(0,1)'`)
 	badOrdinal      = refuse.New("bad-position", "42P10", "%s position %d is not in select list", "Count the columns of the SELECT from 1.", `SELECT count(*) FROM people GROUP BY 2`)
 	columnCount     = refuse.New("column-aliases", "42P10", `table "%s" has %d columns available but %d columns specified`, "Name at most as many columns as there are.", `SELECT count(*) FROM (SELECT age FROM people) t(a, b)`)
@@ -34,16 +18,12 @@ var (
 var (
 	ungrouped     = refuse.New("ungrouped-column", "42803", `column "%s" must appear in the GROUP BY clause or be used in an aggregate function`, "Add it to GROUP BY.", `SELECT sex, count(*) FROM people`)
 	nested        = refuse.New("nested-aggregate", "42803", "aggregate function calls cannot be nested", "Aggregate in a sub-query in FROM, then aggregate its rows.", `SELECT count(count(*)) FROM people`)
-	windowIn      = refuse.New("window-misplaced", "42P20", "window functions are not allowed in %s", "Compute them in a sub-query in FROM.", `SELECT count(*) FROM people WHERE row_number() OVER () > 3`)
-	notBoolean    = refuse.New("not-boolean", "42804", "argument of %s must be type boolean", "Compare the value with something.", `SELECT count(*) FROM people WHERE age`)
-	evaluation    = refuse.New("evaluation-error", "22000", "%s", "", `SELECT count(*) FROM people WHERE 1 / age > 3`)
 	limitConstant = refuse.New("limit-not-constant", "DP002", "%s must be a constant", "Write a number or a parameter.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT sex`)
 	negativeLimit = refuse.New("negative-limit", "2201W", "%s must not be negative", "Write zero or more.", `SELECT sex, count(*) FROM people GROUP BY sex LIMIT -1`)
 )
 
 // What has no private form, or none yet.
 var (
-	openColumn     = refuse.New("open-column", "DP002", `the values of column "%s" are not declared: rows can be grouped by it, and it can be compared with constants by =, <> and IN`, "Write column = 'value' or column IN (…), or GROUP BY it and put the condition into HAVING or an outer SELECT.", "")
 	noDelta        = refuse.New("no-delta", "DP002", `the keys of column "%s" have to be found, which takes δ, and your budget has none`, "Name the values: WHERE column IN (…) without GROUP BY, or count(*) FILTER (WHERE column = 'value') for each.", "")
 	rawRows        = refuse.New("raw-rows", "42501", "rows of private table %s cannot be read", "Ask for aggregates: SELECT count(*) FROM %[1]s, with WHERE or GROUP BY.", `SELECT * FROM people LIMIT 100`)
 	privateJoin    = refuse.New("private-join", "DP002", "joins of private table %s with this are not answered", "Join public tables by their key; count in a sub-query, and join the counts with anything else.", `SELECT count(*) FROM people, dp.tables`)
@@ -73,37 +53,52 @@ var (
 	noExtremes     = refuse.New("extremes-not-permitted", "42501", "%s is not permitted for column %s: the policy does not declare extremes for it", "Ask for a quantile with rows beyond it: percentile_disc(0.01) WITHIN GROUP (ORDER BY %[2]s) for min, 0.99 for max.", `SELECT max(income) FROM people`)
 	noDistinct     = refuse.New("distinct-aggregate", "DP002", "%s(DISTINCT …) over private rows has no private form: one row more could add any value", "Group by the column in a sub-query, keep the groups whose count is clearly above its error, and aggregate above: SELECT %[1]s(v) FROM (SELECT age AS v, count(*) AS n FROM people GROUP BY 1) t WHERE n > 100. count(DISTINCT …) is answered.", `SELECT sum(DISTINCT age) FROM people`)
 	distinctRow    = refuse.New("distinct-key-row", "DP002", "different rows with join key \"%s\" among their columns are not counted", "Count them in a sub-query: SELECT count(*) FROM (SELECT DISTINCT key, column FROM …) t.", `SELECT count(DISTINCT (person_id, sex)) FROM people`)
-	distinctKeys   = refuse.New("distinct-units-by-rows", "DP002", "different %[1]ss are not counted by a key over several columns at once", "Group by single columns, or by expressions over one column each; in a sub-query, give each %[1]s its key first.", "")
 	noSets         = refuse.New("grouping-sets", "DP002", "GROUPING SETS, ROLLUP and CUBE over the rows of one unit are not answered", "Group the sub-query by its keys alone; grouping sets may stand above it.", "")
 	manySets       = refuse.New("too-many-grouping-sets", "54000", "the statement has more than %d grouping sets", "Ask for fewer keys in CUBE, or list the sets that you need in GROUPING SETS.", `SELECT count(*) FROM people GROUP BY CUBE (sex, age, kids, active, income, hired, seen)`)
 	notGrouped     = refuse.New("grouping-arguments", "42803", "arguments to GROUPING must be grouping expressions of the associated query level", "Write expressions of GROUP BY.", `SELECT sex, grouping(age), count(*) FROM people GROUP BY ROLLUP (sex)`)
-	noForm         = refuse.New("no-private-form", "DP002", "%s over private rows has no private form", "Use comparisons, IN, BETWEEN, LIKE, CASE and functions of the declared columns.", `SELECT count(*) FROM people WHERE ROW(age, sex) IS NULL`)
-	unsupported    = refuse.New("unsupported-expression", "DP002", "%s", "This form is known to PostgreSQL but has no evaluation on public cells yet; write it with casts, date_trunc, EXTRACT or CASE.", `SELECT count(*) FROM people WHERE to_timestamp(sex, 'YYYY') > now()`)
-	rowSubquery    = refuse.New("subquery-on-rows", "DP002", "a sub-query in a condition on private rows is not available yet", "Use constants, a sub-query over one public table (x IN (SELECT y FROM …), EXISTS), or filter the aggregated result in an outer query.", `SELECT count(*) FROM people WHERE age IN (SELECT 30)`)
-	offGrid        = refuse.New("off-grid-expression", "DP002", `this expression is not constant within the steps of column "%[1]s"`, `Compare the bare column with constants, or use values that fall on its steps of %[2]s.`, `SELECT count(*) FROM people WHERE income * income > 100`)
-	tooManyCells   = refuse.New("too-many-cells", "DP002", "the question needs %[1]s cells, more than %[2]d", "Group by fewer or coarser keys, or compare fewer columns with each other. Where the data owner sets large_products: threshold, GROUP BY of plain columns shows the combinations that enough units have.", `SELECT age, hired, income, count(*) FROM people GROUP BY 1, 2, 3`)
 	rowsCombined   = refuse.New("combined-rows", "DP002", "%s of private rows is not available yet", "Count in each part, and combine the counts.", `SELECT count(*) FROM (SELECT age FROM people UNION SELECT age FROM people) t`)
-	epsilonSmall   = refuse.New("epsilon-too-small", "22023", "dp.epsilon = %s is too small for the %d measurements of this statement", "SET dp.epsilon to more, or ask for fewer aggregates at once.", "")
-	errorUntold    = refuse.New("error-untold", "DP002", "how far %s will be off depends on the data, so dp.max_error cannot be kept for it", "Ask for the counts and sums that it is made of, or SET dp.max_error = off.", `SET dp.max_error = 50; SELECT avg(age) FROM people`)
-	errorKeys      = refuse.New("error-keys", "DP002", `the keys of column "%s" are not known yet: what counting them costs at dp.max_error cannot be told`, "Find them first: SET dp.max_error = off, GROUP BY the column once, then set it again.", "")
-	errorDear      = refuse.New("error-too-dear", "DP002", "an error of at most %s would cost %s, more than the %s that dp.epsilon lets a statement cost", "SET dp.epsilon or dp.max_error to more.", `SET dp.max_error = 5; SELECT count(*) FROM people`)
-	noMechanism    = refuse.New("no-mechanism", "DP002", "this question cannot be measured: %s", "Ask for fewer keys or filters in one statement.", "")
 	ownCatalogue   = refuse.New("relation-not-permitted", "42501", `relation "%s" is not available here`, "Catalogs here show what the policy declares, nothing of the server.", `SELECT * FROM pg_catalog.pg_authid`)
 	windowOnRows   = refuse.New("window-on-rows", "DP002", "window functions over private rows have no private form", "Aggregate with GROUP BY first; window functions over the counts are answered.", `SELECT row_number() OVER (), age FROM people`)
-	domainMissing  = refuse.New("open-domain", "DP002", `column "%s" has no declared domain`, "The data owner declares a domain in the policy.", "")
 )
 
-// catalogue lists every refusal, in the order of the documentation.
-func catalogue() []*refuse.Reason {
-	return slices.Concat([]*refuse.Reason{planningSteps, planningMemory, planningEnded}, parse.RefusedTexts, parse.RefusedStatements, []*refuse.Reason{
-		noDataset, unknownTable, unknownDatabase, unknownColumn, unknownAlias, ambiguous, refuse.UnknownFunction, noOperator, notAllowed,
-		systemColumn, refuse.UnknownType, refuse.BlankPadded, refuse.UnknownParam, badOrdinal, columnCount, duplicateAlias,
-		ungrouped, refuse.AggregateIn, nested, windowIn, notBoolean, evaluation, limitConstant, negativeLimit,
-		sessionStopped, unpaidRows, unopenedRows, notMadeUp,
-		rawRows, privateJoin, fanOut, notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition, correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noList, notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, distinctKeys, noSets, manySets, notGrouped, noForm, unsupported, rowSubquery, offGrid, tooManyCells, refuse.Construct,
-		rowsCombined, epsilonSmall, noMechanism, ownCatalogue, windowOnRows, domainMissing,
-		errorUntold, errorKeys, errorDear,
-		viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName, viewElsewhere,
-		openColumn, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong, mixedValues,
-	}, refuse.AfterPlanning, parse.RefusedMySQL)
+// What cannot be asked of private rows that meet a public list.
+var (
+	candidateRows      = refuse.New("candidate-rows", "DP002", "private rows that meet a public list cannot be %s", "Join one list in the SELECT that groups by its columns: SELECT c.name, count(*) FROM t, LATERAL (VALUES ('a', x), ('b', y)) c(name, yes) WHERE yes GROUP BY c.name.", `SELECT count(*) FROM (SELECT v.n FROM people, (VALUES (1), (2)) v(n)) t`)
+	candidateKeys      = refuse.New("candidate-keys", "DP002", `GROUP BY does not tell the rows of "%[1]s" apart: a private row would count several times in one group`, `Group by columns of "%[1]s" that differ between all its rows, or take its rows DISTINCT in a sub-query. Where its key is unique, equate it with an expression over the private rows.`, `SELECT count(*) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n`)
+	candidateAggregate = refuse.New("candidate-aggregate", "DP002", "this aggregate of private rows that meet a public list is not answered", "count(*), count(x), and sums and averages of private columns are.", `SELECT v.n, percentile_disc(0.5) WITHIN GROUP (ORDER BY income) FROM people, (VALUES (10), (20)) v(n) WHERE age > v.n GROUP BY v.n`)
+	manyCandidates     = refuse.New("candidate-number", "54000", "the public list has %d rows, it must have from 1 to %d", "Narrow the list with WHERE in a sub-query, or take coarser steps.", `SELECT v.n, count(*) FROM people, generate_series(1, 5000) v(n) WHERE age > v.n GROUP BY v.n`)
+	timesSeries        = refuse.New("candidate-times", "DP002", "private rows do not meet generate_series of %s", "GROUP BY a column of dates, or its date_trunc, has every day of its domain, with 0 where nobody is: SELECT date_trunc('month', d), count(*) FROM t GROUP BY 1. Or list few dates: (VALUES (date '2024-01-01'), (date '2024-02-01')) v(d).", `SELECT d, count(*) FROM generate_series(date '2024-01-01', date '2024-03-01', interval '1 month') d JOIN people p ON p.hired <= d::date GROUP BY 1`)
+	seriesLong         = refuse.New("series-rows", "54000", "generate_series would make about %s rows, it may make %d", "Take coarser steps, or a shorter range: all rows are made before any is used, so LIMIT does not help.", `SELECT count(*) FROM generate_series(1, 1000000000000)`)
+	mixedValues        = refuse.New("values-types", "42804", "VALUES types %s and %s cannot be matched", "Give all rows of a column the same type: '…'::type.", `SELECT v.n, count(*) FROM people, (VALUES (1), (current_date)) v(n) GROUP BY v.n`)
+)
+
+// What online releases and made-up rows refuse.
+var (
+	unpaidRows   = refuse.New("unpaid-made-up-rows", "42501", "rows of private table %[1]s cannot be read, and you have not paid for the made-up rows of release %[2]s", "A preview never buys: SET dp.epsilon = %[3]s, then SELECT count(*) FROM dp.%[2]s buys them, and rows of %[1]s are shown from then on. Or ask for aggregates: SELECT count(*) FROM %[1]s.", "")
+	unopenedRows = refuse.New("unopened-online-release", "42501", "you have not opened online release %[1]s, whose hypothesis would tell these rows", "A count by %[2]s opens it, where dp.epsilon is as much as it costs: SELECT * FROM dp.releases.", "")
+	notMadeUp    = refuse.New("column-not-made-up", "DP002", `column "%[1]s" is not in release %[2]s, whose made-up rows stand for the private ones`, "Compare and compute with %[3]s; other columns are shown as NULL.", "")
+)
+
+// What is wrong with a SELECT that the data owner gave as a source. She is told when the policy is checked.
+var (
+	viewStatement = refuse.New("view-statement", "42601", "the source must be one SELECT", "Write a single SELECT, or the name of a table.", "")
+	viewCircle    = refuse.New("view-circle", "42P19", "the source of table %s reads that table itself", "Read the tables below it.", "")
+	viewRowsOnly  = refuse.New("view-rows", "DP002", "the source of table %s passes no rows on that belong to single units: it aggregates over all of them, or reads public tables alone", "Group by the unit's key, project and filter; or mark the table trusted: true, and see to it that each row depends on one unit.", "")
+	viewColumn    = refuse.New("view-column", "42703", `the source of table %s shows no column "%s" that may be seen`, "Show it in the SELECT, or leave it out of the table's columns; a key is listed with keys: join.", "")
+	viewType      = refuse.New("view-type", "42804", `column "%[2]s" of table %[1]s is declared as %[3]s, and its source makes it %[4]s`, "Declare that type, or cast in the SELECT.", "")
+	viewKey       = refuse.New("view-key", "42703", `the source of table %s shows no join key "%s"`, "Show the key in the SELECT under that name.", "")
+	viewName      = refuse.New("view-name", "42P01", `relation "%s" is not written in full`, "Write %[2]s: the database looks for no name in any schema by itself.", "")
+	viewElsewhere = refuse.New("view-elsewhere", "42501", "the source reads the relation of table %s in dataset %s: two datasets over one relation would be two budgets over the same rows", "Read relations of one dataset.", "")
+)
+
+// Refusals are all of this package, in the order of the documentation.
+var Refusals_bind = []*refuse.Reason{
+	unknownTable, unknownDatabase, unknownAlias, ambiguous, systemColumn, badOrdinal, columnCount, duplicateAlias,
+	ungrouped, nested, limitConstant, negativeLimit, unpaidRows, unopenedRows, notMadeUp, rawRows, privateJoin, fanOut,
+	notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
+	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, wideAggregate, limitedRows, noAggregate, noList,
+	notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
+	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName,
+	viewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
+	mixedValues,
 }

@@ -47,13 +47,6 @@ type mark struct {
 	column int
 }
 
-// key is a join key in sight.
-type key struct {
-	name    string
-	column  *policy.Column // of table.Keys
-	present int            // position, counted from 1, of the boolean column that says whether it is not NULL; 0: it never is
-}
-
 // tableRows are the rows of a table of the policy.
 func tableRows(t *policy.Table, pos int) *rows {
 	k := knownOf(t)

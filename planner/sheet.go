@@ -3,8 +3,6 @@ package planner
 import (
 	"slices"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -19,9 +17,6 @@ type sheet struct {
 	turned turned  // nil: not. Its answer is turned over
 	at     [][]int // by candidate: its counters
 }
-
-// set is a grouping set: the question's keys that its rows are grouped by.
-type set []int
 
 // ask is a question in cells of its own, and what it fills of a sheet. Its keys are some of the sheet's, then conditions.
 type ask struct {
@@ -122,30 +117,6 @@ func (v *sheeter) frame(sh *sheet) *refuse.Refusal {
 		}
 	}
 	return nil
-}
-
-// on is the question over the same rows for some of the keys and conditions.
-func (q *question) on(keys set, conditions []*expr, counters []counter) *question {
-	sub := &question{table: q.table, where: q.where, counters: counters, sql: q.sql, conditions: len(conditions), perGroup: q.perGroup, offGrid: q.offGrid}
-	for _, k := range keys {
-		sub.keys = append(sub.keys, q.keys[k])
-	}
-	sub.keys = append(sub.keys, conditions...)
-	return sub
-}
-
-// groupingSets are the sets of a question; without GROUPING SETS there is one of all keys.
-func (q *question) groupingSets() []set {
-	if q.sets != nil {
-		return q.sets
-	}
-	var all set
-	for k := range q.keys {
-		if q.levels[k] == nil {
-			all = append(all, k)
-		}
-	}
-	return []set{all}
 }
 
 // plain asks for counters side by side.
@@ -250,23 +221,6 @@ func (a *ask) spots(frame *solved, keys set) map[int][]int {
 	return out
 }
 
-func identityOf(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
-// keysText names the values of some keys in a cell.
-func (s *solved) keysText(cell int, keys []int) string {
-	values := make([]policy.Value, len(keys))
-	for i, k := range keys {
-		values[i] = s.keyValue(k, cell)
-	}
-	return keyText(values)
-}
-
 // cellsOf are the ask's cells that make up a row for a fill.
 func (a *ask) cellsOf(f fill, row int, spots map[int][]int) []int {
 	cells := []int{row}
@@ -285,14 +239,59 @@ func (a *ask) cellsOf(f fill, row int, spots map[int][]int) []int {
 	return out
 }
 
-// joinSpans are the spans of several cells together.
-func joinSpans(list [][]mechanisms.Span) []mechanisms.Span {
-	if len(list) == 1 {
-		return list[0]
+// turnedSheet is the sheet of the flat question.
+func (v *sheeter) turnedSheet(f turned) (*sheet, *refuse.Refusal) {
+	flat, at := f.Flat()
+	sh, refusal := v.sheet(flat)
+	if refusal != nil {
+		return nil, refusal
 	}
-	var all []mechanisms.Span
-	for _, spans := range list {
-		all = append(all, spans...)
+	sh.turned, sh.at = f, at
+	if r := f.Race(); r != nil && len(sh.asks) == 1 {
+		if c := v.contest(r, flat); c != nil {
+			c.counted = countedBy(sh)
+			sh.asks[0].contest = c
+		}
 	}
-	return predicate.Unite(all, nil)
+	return sh, nil
+}
+
+// sheets finds what is asked for the questions of a bound statement, and what is chosen.
+func (v *sheeter) sheets() (sheets, chosen []*sheet, refusal *refuse.Refusal) {
+	for _, q := range v.b.questions {
+		for _, set := range q.choices {
+			if set.arg == nil {
+				continue
+			}
+			if refusal = closed(q.table, set.arg); refusal != nil {
+				return nil, nil, refusal
+			}
+		}
+	}
+	sheets = make([]*sheet, len(v.b.questions))
+	for i, q := range v.b.questions {
+		if sheets[i], refusal = v.sheet(q); refusal != nil {
+			return nil, nil, refusal
+		}
+		v.tellKeys(q)
+		for _, a := range sheets[i].asks {
+			a.first = sheets[i].topOf(a)
+		}
+	}
+	if chosen, refusal = v.choices(sheets); refusal != nil {
+		return nil, nil, refusal
+	}
+	alarms, refusal := v.alarms(sheets)
+	return sheets, append(chosen, alarms...), refusal
+}
+
+// valueOf is the value of key k in a row of a set, which NULL is where the row is not grouped by it.
+func (sh *sheet) valueOf(k int, frame *solved, keys set, cell int) policy.Value {
+	if level, ok := sh.levels[k]; ok {
+		return levelOf(level, keys)
+	}
+	if at := slices.Index(keys, k); at >= 0 {
+		return frame.keyValue(at, cell)
+	}
+	return nil
 }

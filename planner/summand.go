@@ -1,33 +1,14 @@
 package planner
 
 import (
-	"encoding/binary"
 	"math"
 	"math/big"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// Sum is what a counter adds up, a whole number of each row: the sum of Terms, which the database computes, or without
-// Terms a weight of the row's cells, which Measure.Weigh gives.
-type Sum struct {
-	Terms  []SumTerm
-	Over   int64 // above 1: a row adds the sum of Terms divided by Over, to the nearest, up at the half
-	Bound  mechanisms.Bound
-	Values int // above 0: different values of so many are counted, see mechanisms.Sum
-}
-
-// Factor is a column's value x on a grid, as the whole number round(x·10^−Exponent) − Centre, in [Low, High].
-type Factor struct {
-	Column    *policy.Column
-	Exponent  int
-	Centre    int64
-	Low, High int64
-}
 
 // use is what values are added up for.
 type use uint8
@@ -60,17 +41,6 @@ func (u use) largest(t *policy.Table) int64 {
 		return min(mostScored, most)
 	}
 	return most
-}
-
-// summand is what a counter of a question adds up: a sum of products of factors, or an expression by its columns' cells.
-type summand struct {
-	terms   []SumTerm
-	over    int64            // see Sum
-	bound   mechanisms.Bound // of terms, divided
-	expr    *expr
-	weights weights  // of expr, by combination of its columns' cells
-	unit    *big.Rat // what one of the whole numbers is worth in the sum that the analyst sees
-	canon   string
 }
 
 // grid is the scale on which values are added up: x = (Centre + k)·10^Exponent.
@@ -155,70 +125,6 @@ func finest(c *policy.Column) (exponent int, exact bool) {
 	return 0, true
 }
 
-// tellRounding notes where values are rounded before they are added up, which ± does not cover: sum(price) of a numeric(15,2)
-// up to 10^8 is of tenths, as cents are more than mostAdded, variance(price) up to 10^4 likewise, as squares are. Values without
-// a finest digit, of floating columns, are rounded always: that is told where their domain's steps are finer.
-func (g *grouping) tellRounding(v *value) {
-	if v.isConstant() || v.use == scored {
-		return
-	}
-	how := " where it is added up: ± does not cover that"
-	if v.use == squared {
-		how = " where its products are added up: ± does not cover that"
-	}
-	factors := []Factor(nil)
-	switch {
-	case v.factor != nil:
-		factors = []Factor{*v.factor}
-	case (v.terms == nil || v.over > 1) && v.digits >= 0 && v.grid.exponent > -v.digits:
-		g.b.said.add("an aggregate's argument is rounded to " + literal10(v.grid.exponent) + how)
-	}
-	for _, t := range v.terms {
-		factors = append(factors, t.Factors...)
-	}
-	for _, f := range factors {
-		own, exact := finest(f.Column)
-		if !exact {
-			step, ok := derived.RatOf(f.Column.Domain.Step.Decimal)
-			exact = !ok || power10(f.Exponent, 1).Cmp(step) > 0
-		}
-		if !exact || f.Exponent <= own {
-			continue
-		}
-		g.b.said.add(f.Column.Name + " is rounded to " + literal10(f.Exponent) + how)
-	}
-}
-
-// encodeSum is the canonical encoding of what a counter adds up; nil counts rows.
-func encodeSum(b []byte, s *Sum) []byte {
-	if s == nil {
-		return append(b, 't')
-	}
-	if s.Over > 1 {
-		b = binary.AppendVarint(append(b, 'q'), s.Over)
-	}
-	switch {
-	case len(s.Terms) == 0:
-		b = encodeFactors(append(b, 's'), nil)
-	case len(s.Terms) == 1 && s.Terms[0].Times == 1:
-		b = encodeFactors(append(b, 's'), s.Terms[0].Factors)
-	default:
-		b = binary.AppendUvarint(append(b, 'l'), uint64(len(s.Terms)))
-		for _, t := range s.Terms {
-			b = encodeFactors(binary.AppendVarint(b, t.Times), t.Factors)
-		}
-	}
-	return binary.AppendVarint(binary.AppendVarint(b, s.Bound.Low), s.Bound.High)
-}
-
-// weights are the values of an expression on combinations of cells, on one grid.
-type weights struct {
-	grid   grid
-	values []int64
-	bound  mechanisms.Bound
-	pieces *part // whose combinations they are of
-}
-
 // extremes are the least and the largest of values, of which some may be nil.
 func extremes(values []*big.Rat) (least, most *big.Rat) {
 	for _, v := range values {
@@ -236,30 +142,6 @@ func extremes(values []*big.Rat) (least, most *big.Rat) {
 		least, most = new(big.Rat), new(big.Rat)
 	}
 	return least, most
-}
-
-// weigh puts values (nil: nothing is added) on a grid.
-func weigh(values []*big.Rat, least, most *big.Rat, centred bool, exponent int, largest int64) weights {
-	w := weights{values: make([]int64, len(values))}
-	var low, high int64
-	w.grid, low, high = gridOf(least, most, exponent, centred, largest)
-	w.bound = mechanisms.Bound{Low: low, High: high}
-	for i, v := range values {
-		if v != nil {
-			w.values[i] = min(max(nearest10(v, w.grid.exponent)-w.grid.centre, low), high)
-		}
-	}
-	return w
-}
-
-// squared are the weights' squares, divided.
-func (w weights) squared(over int64) weights {
-	most := max(-w.bound.Low, w.bound.High)
-	out := weights{pieces: w.pieces, grid: w.grid, values: make([]int64, len(w.values)), bound: mechanisms.Bound{Low: 0, High: nearestOf(most*most, over)}}
-	for i, v := range w.values {
-		out.values[i] = nearestOf(v*v, over)
-	}
-	return out
 }
 
 // nearestOf is n/over to the nearest whole number, up at the half.

@@ -146,13 +146,3 @@ func countersOf(sums []*Sum) []mechanisms.Counter {
 // squared range (mechanisms.Counter): a mean m = S/n errs by (δS − m·δn)/n, and m², in units of the squared half-range, is
 // a third on average over the range.
 const countWeight = 1. / 3
-
-// exactEnough tells whether a release held is at least as exact as a fresh one, counter by counter.
-func (ch *chooser) exactEnough(s *solved, held, fresh mechanisms.Spec) bool {
-	for c := range fresh.Counters {
-		if ch.each(s, held.Only(c)) > ch.each(s, fresh.Only(c)) {
-			return false
-		}
-	}
-	return true
-}

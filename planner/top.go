@@ -3,13 +3,9 @@ package planner
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"slices"
-
-	pg "github.com/pganalyze/pg_query_go/v6"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/ast"
 	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
@@ -17,31 +13,6 @@ import (
 // SELECT k … GROUP BY k ORDER BY count(*) DESC LIMIT n shows the keys with the most rows and no count. Where that is
 // expected to be nearer than sorting noisy counts, the keys are chosen: the leaf's column that stands for the count then
 // ranks the chosen rows, n for the first to 1 for the last, and is 0 elsewhere. What stands above does not change.
-
-// findTop notes that a grouping shows the first n keys alone.
-func (g *grouping) findTop() {
-	sel := g.sel
-	if len(g.q.keys) == 0 || g.q.sets != nil || g.above || sel.HavingClause != nil || sel.LimitOffset != nil || len(sel.SortClause) != 1 ||
-		sel.LimitCount == nil || sel.LimitOption == pg.LimitOption_LIMIT_OPTION_WITH_TIES {
-		return
-	}
-	for _, t := range g.targets {
-		if ast.HasAggregate(t.node) || ast.HasWindow(t.node) {
-			return
-		}
-	}
-	by := sel.SortClause[0].GetSortBy()
-	f := by.Node.GetFuncCall()
-	if by.SortbyDir != pg.SortByDir_SORTBY_DESC || f == nil || !ast.IsAggregate(f) || f.AggDistinct {
-		return
-	}
-	if name, refusal := ast.FunctionName(f); refusal != nil || name != "count" {
-		return
-	}
-	if n, refusal := g.b.whole(sel.LimitCount, "LIMIT", -1); refusal == nil && n >= 1 && n <= mechanisms.MostChosen {
-		g.q.top = int(n)
-	}
-}
 
 // topOf is how many keys a question shows in the order of its only counter, 0 for others: those whose cells are the rows.
 func (sh *sheet) topOf(a *ask) int {
@@ -100,9 +71,4 @@ func (ch *chooser) oneTop(s *solved, w *way, share privacy.Cost) *way {
 	own.Spec, own.Cost = spec, share
 	own.Why = "the keys alone are expected to be nearer when chosen than when sorted by noisy counts at this price"
 	return &way{measure: own}
-}
-
-// fillTop reads the ranks of the chosen rows.
-func (p assembly) fillTop(run *Run, s *solved, order []int) {
-	run.Pick = &Pick{Kind: mechanisms.Largest, Top: s.first, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
 }

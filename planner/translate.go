@@ -337,3 +337,26 @@ func (t *translator) variadic(name string, nodes []*pg.Node, pos int) (*expr, *r
 	}
 	return e, nil
 }
+
+// output translates a column of the answer: a literal without a type is text.
+func (t *translator) output(n *pg.Node) (*expr, *refuse.Refusal) {
+	e, refusal := t.expr(n)
+	if refusal != nil || e.Type() != policy.Unknown {
+		return e, refusal
+	}
+	s, err := t.env.Coerce(e.Expr, policy.Text)
+	if err != nil {
+		return nil, scalarRefusal(err, e.pos)
+	}
+	typed := *e
+	typed.Expr = s
+	return &typed, nil
+}
+
+// joined is the junction of two parts of which the first may be missing.
+func (t *translator) joined(f form, pos int, a, b *expr) (*expr, *refuse.Refusal) {
+	if a == nil {
+		return b, nil
+	}
+	return t.junction(f, pos, a, b)
+}

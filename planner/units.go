@@ -2,7 +2,6 @@ package planner
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
@@ -10,20 +9,6 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
-
-// units are a counter of different units: of the rows of a table with one row for each unit and group (docs/adr/0012).
-// With a further join key, of different values of it, each within one unit.
-type units struct {
-	key int // position in the table's keys; −1: the unit's own
-}
-
-// name tells counters of units from others; nil is none.
-func (u *units) name() string {
-	if u == nil {
-		return ""
-	}
-	return "|units " + strconv.Itoa(u.key)
-}
 
 // perUnit asks for the numbers of units in the groups of some keys.
 //

@@ -8,9 +8,6 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// mostPlain is up to how many combinations each is looked at, without a thought whether some are alike. Tests set it.
-var mostPlain = 1 << 12
-
 // all assigns all combinations; false: the measure does not answer the question, or there are too many to find out. Of cells
 // of a column that nothing tells apart one is looked at, which makes a fine domain as small as what is asked of it.
 func (w *walk) all() bool {
@@ -41,17 +38,6 @@ func (w *walk) all() bool {
 		}
 	}
 	return true
-}
-
-// combinationsOf is the product of sizes, or more than maxCells.
-func combinationsOf(sizes []int) int {
-	n := 1
-	for _, size := range sizes {
-		if n *= size; n > maxCells {
-			return maxCells + 1
-		}
-	}
-	return n
 }
 
 // unlike lists, for each column, one of each kind of its cells. Two are of a kind if the measure has them in one class, every
@@ -101,32 +87,6 @@ func (w *walk) kinds(at int, column *policy.Column, of *part) (list []int) {
 		if !seen[string(kind)] {
 			seen[string(kind)] = true
 			list = append(list, cell)
-		}
-	}
-	return list
-}
-
-func bit(yes bool) byte {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// inCells lists the predicates over one column within another.
-func inCells(p predicate.Pred, column *policy.Column, list []predicate.InCells) []predicate.InCells {
-	switch p := p.(type) {
-	case predicate.AllOf:
-		for _, q := range p {
-			list = inCells(q, column, list)
-		}
-	case predicate.AnyOf:
-		for _, q := range p {
-			list = inCells(q, column, list)
-		}
-	case predicate.InCells:
-		if p.Column == column {
-			list = append(list, p)
 		}
 	}
 	return list

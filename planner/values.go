@@ -32,14 +32,6 @@ func (v *values) name() string {
 	return "|different " + strconv.FormatBool(v.row) + " " + strings.Join(names, ", ")
 }
 
-// name tells summands from others; nil, which counts rows, has none.
-func (s *summand) name() string {
-	if s == nil {
-		return ""
-	}
-	return s.canon
-}
-
 // parts are the expressions, none of nil.
 func (v *values) parts() []*expr {
 	if v == nil {

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms"
@@ -33,12 +32,6 @@ type chooser struct {
 	hints    notes
 	dates    notes // of the stale releases that answer
 	renewals int   // of the last attempt: stale releases bought anew
-}
-
-type heldOn struct {
-	holding  Holding
-	measure  *heldMeasure
-	declared *policy.Release
 }
 
 // choose picks the ways of all sheets for at most the session's epsilon: k sheets for which something is bought get an
@@ -138,17 +131,6 @@ func (ch *chooser) share(k int) privacy.Cost {
 	return ch.c.share(k)
 }
 
-// kind is how a measure of the question's own cells is called.
-func (s *solved) kind() string {
-	if s.marginals != nil {
-		return MarginalsKind
-	}
-	if len(s.grain) > 0 {
-		return "histogram"
-	}
-	return "count"
-}
-
 // variance is the expected squared error of a count of one cell.
 func (ch *chooser) variance(spec mechanisms.Spec) float64 {
 	return spec.Error(predicate.One(0), ch.c.Settings.Confidence).Variance
@@ -161,17 +143,4 @@ func (ch *chooser) each(s *solved, spec mechanisms.Spec) float64 {
 	}
 	_, worst := worstRow(spec, s.marginals.rows, ch.c.Settings.Confidence)
 	return worst
-}
-
-// about names the columns of a question.
-func (s *solved) about() string {
-	columns, _ := s.columns()
-	if len(columns) == 0 {
-		return ""
-	}
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	return ": " + strings.Join(names, ", ")
 }
