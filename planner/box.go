@@ -393,3 +393,13 @@ func identityOf(n int) []int {
 	}
 	return out
 }
+
+// closed refuses what reads an open column otherwise than by comparing it or grouping by it.
+func closed(t *policy.Table, e *expr) *refuse.Refusal {
+	for _, i := range e.cols {
+		if c := t.Columns[i]; c.Open != nil {
+			return openColumn.At(e.pos, c.Name)
+		}
+	}
+	return nil
+}

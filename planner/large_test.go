@@ -99,7 +99,7 @@ func TestLargeProductsRefuse(t *testing.T) {
 		t.Helper()
 		if p, refusal := planned(t, c, text); refusal == nil {
 			t.Errorf("%s: planned for %s", text, p.Cost)
-		} else if refusal.ID != tooManyCells.ID {
+		} else if refusal.ID != "too-many-cells" {
 			t.Errorf("%s: %s: %s", text, refusal.ID, refusal.Message)
 		}
 	}

@@ -219,13 +219,3 @@ func (o *opening) held(t *policy.Table) []heldOn {
 	}
 	return list
 }
-
-// closed refuses what reads an open column otherwise than by comparing it or grouping by it.
-func closed(t *policy.Table, e *expr) *refuse.Refusal {
-	for _, i := range e.cols {
-		if c := t.Columns[i]; c.Open != nil {
-			return openColumn.At(e.pos, c.Name)
-		}
-	}
-	return nil
-}

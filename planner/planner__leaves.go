@@ -103,3 +103,15 @@ func (p assembly) first(m *Measure) {
 func (p assembly) fillTop(run *Run, s *solved, order []int) {
 	run.Pick = &Pick{Kind: mechanisms.Largest, Top: s.first, At: slices.Clone(order), Rank: p.Measures[run.Measure].Spec.RankError(p.Confidence)}
 }
+
+// mixedRow are the terms of a row that is made up of some cells of a question.
+func (p assembly) mixedRow(w *way, counter int, cells []int) []Term {
+	var row []Term
+	for _, cell := range cells {
+		for _, t := range w.reading.mix.terms[counter][cell] {
+			t.Measure = p.measure(w.others[t.Measure])
+			row = append(row, t)
+		}
+	}
+	return row
+}

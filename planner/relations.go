@@ -38,14 +38,6 @@ view_table_usage views`)
 
 var ownRelations = wordSet(`budget charges releases tables columns`)
 
-func wordSet(text string) map[string]bool {
-	set := map[string]bool{}
-	for _, w := range strings.Fields(text) {
-		set[w] = true
-	}
-	return set
-}
-
 // resolve finds what a name in FROM means: a private table, or a relation of the sandbox.
 func (b *binder) resolve(v *pg.RangeVar) (private *policy.Table, other Relation, refusal *refuse.Refusal) {
 	pos := int(v.Location)

@@ -92,7 +92,7 @@ func TestOnlineReleasesStop(t *testing.T) {
 		if recount && (refusal != nil || p.Measures[0].Spec.Online != nil || p.Cost.IsZero() || !strings.Contains(strings.Join(p.Notes, " "), "has stopped")) {
 			t.Errorf("recounted: %v %+v", refusal, p)
 		}
-		if !recount && (refusal == nil || refusal.ID != sessionStopped.ID || strings.Contains(refusal.Message, "%!")) {
+		if !recount && (refusal == nil || refusal.ID != "online-release-stopped" || strings.Contains(refusal.Message, "%!")) {
 			t.Errorf("stopped: %v %+v", refusal, p)
 		}
 		if _, refusal := planSession(t, c, "SELECT count(*) FROM people WHERE age < 3"); refusal != nil {
@@ -195,7 +195,7 @@ func TestOnlineReleasesHeldAreExactEnough(t *testing.T) {
 		c.Settings.MaxError, left = by.most, by.left
 		p, refusal := planSession(t, c, q)
 		if by.stops {
-			if refusal == nil || refusal.ID != sessionStopped.ID {
+			if refusal == nil || refusal.ID != "online-release-stopped" {
 				t.Errorf("%+v: %v", by, refusal)
 			}
 			continue
