@@ -1,56 +1,50 @@
 package planner
 
 import (
-	"time"
-
-	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/mechanisms/privacy"
+	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner/linear"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
-// Context is what a plan may depend on besides the statement: the policy, the analyst's own settings, and what she has
-// paid for. Nothing in it comes from private rows or from another analyst's choices.
-type Context struct {
-	Policy     *policy.Policy
-	Dataset    *policy.Dataset
-	User       string
-	Settings   Settings
-	Holdings   Holdings
-	Public     PublicRows                              // nil: no public table has been copied
-	Found      func(id int64) (mechanisms.Noisy, bool) // the keys of a release that she holds; nil: there are none
-	AlarmsLeft func(id int64) int                      // the yes answers left to a run of alarms of hers, 0: it has ended; nil: she has none
-	Left       func(id int64) int                      // the updates left to an online release of hers, 0: it has stopped; nil: none has
-	Now        time.Time
-	Work       *Work // what this one planning may take; nil: the default limits, and nothing that ends it earlier
-
-	Alternatives bool // keep every way that was weighed, for EXPLAIN (ALTERNATIVES)
-}
-
-// share is a k-th of what a statement may cost, rounded down.
-func (c Context) share(k int) privacy.Cost {
-	e := c.Settings.Epsilon
-	if c.Dataset.Accountant == privacy.ZCDP {
-		return privacy.Cost{Rho: privacy.PicoRho(e.Rho().Pico() / int64(k))}
+// planOpen binds and plans a statement until nothing of its open columns is missing.
+func planOpen(s parse.Statement, values []policy.Value, c reuse.Context) (*plans.Plan, *refuse.Refusal) {
+	o := &bind.KeyDiscovery{Found: map[*policy.Column]*bind.Finding{}, Values: map[*policy.Column][]string{}}
+	var last *refuse.Refusal
+	for range bind.MostBindings {
+		o.Tables = map[*policy.Table]*policy.Table{}
+		p, refusal := build(s, values, c, o)
+		if refusal != nil && len(refusal.Named) > 0 {
+			last = refusal
+			for _, v := range refusal.Named {
+				o.Values[v.Column] = append(o.Values[v.Column], v.Text)
+			}
+			continue
+		}
+		if refusal != nil && refusal.ID == linear.TooManyCells.ID && !o.Large && c.Dataset != nil && c.Dataset.Threshold {
+			o.Large = true
+			continue
+		}
+		if refusal != nil || len(o.Wanted) == len(o.Found) {
+			if refusal == nil {
+				refusal = o.Finish(p, c)
+			}
+			if refusal != nil {
+				return nil, refusal
+			}
+			return p, nil
+		}
+		for _, column := range o.Wanted {
+			if o.Found[column] != nil {
+				continue
+			}
+			if refusal := o.Find(column, c); refusal != nil {
+				return nil, refusal
+			}
+		}
 	}
-	return privacy.Cost{Epsilon: privacy.MicroEpsilon(e.Micro() / int64(k))}
-}
-
-// Holdings looks up what the analyst has paid for. Implementations answer from memory.
-type Holdings interface {
-	// Held returns the live releases of that measure that she has paid for, most exact first.
-	Held(d Digest) []Holding
-	// Stock returns what she has paid for over a table; nil is nothing.
-	Stock(table *policy.Table) *Stock
-}
-
-// Holding is one saved release.
-type Holding struct {
-	ID     int64
-	Digest Digest
-	Spec   mechanisms.Spec
-	At     time.Time
-	Ladder Rungs
-	Cost   privacy.Cost // what she paid for it
-	// Described is the planner's own description of the measure (Measure.Describe), from which Reuse rebuilds it.
-	Described []byte
+	return nil, last
 }

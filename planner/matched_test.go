@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -97,7 +98,7 @@ func (n crowd) Rows(*policy.Table) ([][]policy.Value, bool) {
 // TestMatchedOrder: the order in which a public table is copied changes nothing, its rows do.
 func TestMatchedOrder(t *testing.T) {
 	c := testContext(t, testPolicy(t))
-	digest := func(rows PublicRows) string {
+	digest := func(rows reuse.PublicRows) string {
 		c.Public = rows
 		p, refusal := planned(t, c, `SELECT r.label, count(*) FROM visits v JOIN regions r ON r.code = v.ward GROUP BY 1`)
 		if refusal != nil {

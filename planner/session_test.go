@@ -7,7 +7,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -27,7 +29,7 @@ func instancePolicy(t *testing.T, releases ...string) *policy.Policy {
 	return p
 }
 
-func planSession(t *testing.T, c Context, sql string) (*Plan, *refuse.Refusal) {
+func planSession(t *testing.T, c reuse.Context, sql string) (*plans.Plan, *refuse.Refusal) {
 	t.Helper()
 	list, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -107,7 +109,7 @@ type arriving struct {
 	misses int
 }
 
-func (a *arriving) Held(d Digest) []Holding {
+func (a *arriving) Held(d plans.Digest) []reuse.Holding {
 	if a.misses--; a.misses >= 0 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/internal/material"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
@@ -92,7 +93,7 @@ func labelOf(name string) string {
 }
 
 // columnsText lists the columns of a plan's answer.
-func columnsText(p *Plan) string {
+func columnsText(p *plans.Plan) string {
 	var columns []string
 	for _, c := range p.Columns {
 		columns = append(columns, c.Name+" "+c.Type.Format(c.Typmod))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -53,7 +54,7 @@ func TestCheckViews(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", s.table, err)
 		}
-		switch err = CheckViews(p); {
+		switch err = bind.CheckViews(p); {
 		case s.want == "" && err != nil:
 			t.Errorf("%s\n%v", s.table, err)
 		case s.want != "" && err == nil:

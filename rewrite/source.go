@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -206,7 +206,7 @@ func (w *writer) numbered() string {
 // countsRows tells whether a measure asks for the number of a bounded table's rows and nothing else: which rows of a unit
 // stay does not matter then. (Counting takes about half as long as numbering where units have several rows, and no less
 // where each has one.)
-func (w *writer) countsRows(m *planner.Measure) bool {
+func (w *writer) countsRows(m *plans.Measure) bool {
 	return len(m.Grain) == 0 && m.Where == nil && m.Table.MaxRowsPerUnit > 1 && countsAlone(m) && m.Table.Derived == nil && !m.Table.Dataset.Unit.Row && !slices.Contains(w.proven, m.Table)
 }
 
