@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -54,7 +53,7 @@ func TestCheckViews(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", s.table, err)
 		}
-		switch err = bind.CheckViews(p); {
+		switch err = CheckViews(p); {
 		case s.want == "" && err != nil:
 			t.Errorf("%s\n%v", s.table, err)
 		case s.want != "" && err == nil:

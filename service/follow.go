@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
@@ -60,7 +60,7 @@ func (s *Service) adopt(ctx context.Context, p *policy.Policy) error {
 	if !sameHouse(old, p) {
 		return errors.New("a change of listen, tls, backend, sandbox, ledger or of the tables of a duckdb backend needs a restart")
 	}
-	if err := bind.CheckViews(p); err != nil {
+	if err := planner.CheckViews(p); err != nil {
 		return err
 	}
 	if err := inspect(ctx, s.Backend, p, s.log); err != nil {

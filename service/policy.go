@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -23,7 +23,7 @@ func ReadPolicy(path string) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, bind.CheckViews(p)
+	return p, planner.CheckViews(p)
 }
 
 // LedgerOptions are those that the policy says.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner/bind"
+	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -55,7 +55,7 @@ func relations(p *policy.Policy, t *policy.Table) []string {
 		return []string{relation(p, t)}
 	}
 	var names []string
-	for _, s := range bind.ViewSources(p, t) {
+	for _, s := range planner.ViewSources(p, t) {
 		name := relation(p, &policy.Table{Source: s})
 		for _, d := range p.Datasets {
 			for _, other := range d.Tables {

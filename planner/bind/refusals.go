@@ -87,8 +87,8 @@ var (
 	viewColumn    = refuse.New("view-column", "42703", `the source of table %s shows no column "%s" that may be seen`, "Show it in the SELECT, or leave it out of the table's columns; a key is listed with keys: join.", "")
 	viewType      = refuse.New("view-type", "42804", `column "%[2]s" of table %[1]s is declared as %[3]s, and its source makes it %[4]s`, "Declare that type, or cast in the SELECT.", "")
 	viewKey       = refuse.New("view-key", "42703", `the source of table %s shows no join key "%s"`, "Show the key in the SELECT under that name.", "")
-	viewName      = refuse.New("view-name", "42P01", `relation "%s" is not written in full`, "Write %[2]s: the database looks for no name in any schema by itself.", "")
-	viewElsewhere = refuse.New("view-elsewhere", "42501", "the source reads the relation of table %s in dataset %s: two datasets over one relation would be two budgets over the same rows", "Read relations of one dataset.", "")
+	ViewName      = refuse.New("view-name", "42P01", `relation "%s" is not written in full`, "Write %[2]s: the database looks for no name in any schema by itself.", "")
+	ViewElsewhere = refuse.New("view-elsewhere", "42501", "the source reads the relation of table %s in dataset %s: two datasets over one relation would be two budgets over the same rows", "Read relations of one dataset.", "")
 )
 
 // Refusals are all of this package, in the order of the documentation.
@@ -98,7 +98,7 @@ var Refusals = []*refuse.Reason{
 	notCopied, keptPublic, keptJoined, naturalCross, crossUnit, rowUnits, keyOnly, keyTypes, computedOuter, outerCondition,
 	correlated, countedAround, belowJoin, tooManyRows, unitAggregate, WideAggregate, limitedRows, noAggregate, noList,
 	notRanked, notShare, shareRange, noExtremes, noDistinct, distinctRow, noSets, manySets, notGrouped, rowsCombined,
-	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, viewName,
-	viewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
+	ownCatalogue, windowOnRows, viewStatement, viewCircle, viewRowsOnly, viewColumn, viewType, viewKey, ViewName,
+	ViewElsewhere, noDelta, candidateRows, candidateKeys, candidateAggregate, manyCandidates, timesSeries, seriesLong,
 	mixedValues,
 }

@@ -1,9 +1,7 @@
 package bind
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
@@ -29,7 +27,7 @@ func (b *Binder) viewRows(t *policy.Table, pos int) (*Rows, *refuse.Refusal) {
 	if slices.Contains(b.viewing, t) {
 		return nil, viewCircle.At(pos, t.Name)
 	}
-	sel, refusal := viewSelect(t.View.Text)
+	sel, refusal := ViewSelect(t.View.Text)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -88,7 +86,7 @@ func (b *Binder) viewColumns(t *policy.Table, found *Rows, pos int) (*Rows, *ref
 }
 
 // viewSelect parses the text of a source.
-func viewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
+func ViewSelect(text string) (*pg.SelectStmt, *refuse.Refusal) {
 	sel, refusal := parse.OneSelect(text)
 	if sel == nil && refusal == nil {
 		return nil, viewStatement.At(-1)
@@ -105,46 +103,13 @@ func placedAt(m protoreflect.Message, pos int32) {
 	})
 }
 
-// CheckViews checks the SELECTs in a policy that stand in the place of sources. Its error is policy.Problems.
-func CheckViews(p *policy.Policy) error {
-	var problems policy.Problems
-	readers := map[string]*policy.Table{}
-	for _, d := range p.Datasets {
-		for _, t := range d.Tables {
-			if t.View.Text != "" && t.View.Trusted {
-				problems = append(problems, trustedProblems(p, t, readers)...)
-			} else if t.View.Text != "" {
-				if refusal := analysed(p, t); refusal != nil {
-					problems = append(problems, viewProblem(p, t, refusal.InCharacters(t.View.Text)))
-				}
-			}
-		}
-	}
-	if len(problems) == 0 {
-		return nil
-	}
-	return problems
-}
-
-func viewProblem(p *policy.Policy, t *policy.Table, r *refuse.Refusal) policy.Problem {
-	text := "table " + t.Name + ": source"
-	if r.Position > 0 {
-		text += fmt.Sprintf(", character %d of the SELECT", r.Position)
-	}
-	text += ": " + r.Message
-	if r.Hint != "" {
-		text += ". " + r.Hint
-	}
-	return policy.Problem{Path: p.Path, Line: t.View.Line, Column: t.View.Column, Text: text}
-}
-
 // noPublicRows stands for public tables before they are copied.
 type noPublicRows struct{}
 
 func (noPublicRows) Rows(*policy.Table) ([][]policy.Value, bool) { return nil, true }
 
 // analysed refuses a SELECT whose rows are not a function of each unit's own rows, or whose conditions have no cells.
-func analysed(p *policy.Policy, t *policy.Table) *refuse.Refusal {
+func CheckView(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 	o := &KeyDiscovery{Found: map[*policy.Column]*Finding{}, Values: map[*policy.Column][]string{}}
 	var last *refuse.Refusal
 	for range MostBindings {
@@ -164,93 +129,4 @@ func analysed(p *policy.Policy, t *policy.Table) *refuse.Refusal {
 		}
 	}
 	return last
-}
-
-// trustedProblems says what is wrong with a trusted SELECT: readers are those that read a relation.
-func trustedProblems(p *policy.Policy, t *policy.Table, readers map[string]*policy.Table) policy.Problems {
-	sources, refusal := viewSources(p, t)
-	if refusal != nil {
-		return policy.Problems{viewProblem(p, t, refusal.InCharacters(t.View.Text))}
-	}
-	var problems policy.Problems
-	tell := func(other *policy.Table) {
-		problems = append(problems, viewProblem(p, t, viewElsewhere.At(-1, other.Name, other.Dataset.ID)))
-	}
-	for _, s := range sources {
-		name := sourceName(p, s)
-		if other := readers[name]; other != nil && other.Dataset != t.Dataset {
-			tell(other)
-		}
-		readers[name] = t
-		for _, d := range p.Datasets {
-			for _, other := range d.Tables {
-				if d != t.Dataset && !other.Public && other.View.Text == "" && sourceName(p, other.Source) == name {
-					tell(other)
-				}
-			}
-		}
-	}
-	return problems
-}
-
-// sourceName is one name for however a relation is spelled: DuckDB does not tell capitals apart.
-func sourceName(p *policy.Policy, s policy.Source) string {
-	if embedded(p) {
-		return strings.ToLower(s.Schema + "\x00" + s.Name)
-	}
-	return s.Schema + "\x00" + s.Name
-}
-
-func embedded(p *policy.Policy) bool { return strings.HasPrefix(p.Backend.URL, "duckdb:") }
-
-// ViewSources lists the relations that a trusted SELECT reads.
-func ViewSources(p *policy.Policy, t *policy.Table) []policy.Source {
-	sources, _ := viewSources(p, t) // a refusal has been told when the policy was checked
-	return sources
-}
-
-// viewSources reads the relations out of a trusted SELECT, each of which must be written in full: the database looks for
-// no name in any schema by itself.
-func viewSources(p *policy.Policy, t *policy.Table) (sources []policy.Source, refusal *refuse.Refusal) {
-	sel, refusal := viewSelect(t.View.Text)
-	if refusal != nil {
-		return nil, refusal
-	}
-	queries := map[string]bool{}
-	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
-		if c, ok := m.Interface().(*pg.CommonTableExpr); ok {
-			queries[c.Ctename] = true
-		}
-	})
-	catalog, full := "", "schema.table"
-	if embedded(p) {
-		catalog, full = "private", "private.schema.table"
-	}
-	ast.Each(sel.ProtoReflect(), func(m protoreflect.Message) {
-		if refusal != nil {
-			return
-		}
-		switch n := m.Interface().(type) {
-		case *pg.InsertStmt, *pg.UpdateStmt, *pg.DeleteStmt, *pg.MergeStmt:
-			refusal = refuse.Writes.At(-1, "a statement in WITH that changes data")
-		case *pg.IntoClause:
-			refusal = refuse.IntoTable.At(-1)
-		case *pg.LockingClause:
-			refusal = refuse.RowLocks.At(-1, "a locking clause")
-		case *pg.ParamRef:
-			refusal = refuse.UnknownParam.At(int(n.Location), n.Number)
-		case *pg.RangeVar:
-			if n.Schemaname == "" && queries[n.Relname] {
-				return
-			}
-			if n.Schemaname == "" || n.Catalogname != catalog {
-				refusal = viewName.At(int(n.Location), n.Relname, full)
-				return
-			}
-			if s := (policy.Source{Schema: n.Schemaname, Name: n.Relname}); !slices.Contains(sources, s) {
-				sources = append(sources, s)
-			}
-		}
-	})
-	return sources, refusal
 }
