@@ -1,3 +1,15 @@
+// Package planner turns one SELECT into a plan or a refusal: Build parses nothing and runs nothing, it has the statement bound
+// (package bind), the way of each question chosen (choose), and puts the plan together (plans). It is pure: no I/O, it never sees a
+// row, and equal inputs give equal plans. Its rooms, each of which knows only those before it:
+//
+//	refuse, ast, parse     a refusal; trees of the grammar; text → statements
+//	predicate, derived     conditions over cells; tables that joins and sub-queries make
+//	plans                  what a plan is made of
+//	semantics              what an expression over a row means
+//	linear                 an aggregation as a linear map on cells
+//	reuse                  what is held, and what can be read from it
+//	bind                   names, the privacy boundary, a file for each construct
+//	choose, workload       the way of each question; many statements at once
 package planner
 
 import (

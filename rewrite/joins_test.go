@@ -11,7 +11,6 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner"
-	"github.com/dpproxy/dpproxy/planner/bind"
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -43,7 +42,7 @@ func parsedFor(t *testing.T, text string, d dialect.Dialect) *policy.Policy {
 	}
 	p, err := policy.Parse([]byte(text), "policy.yaml")
 	if err == nil {
-		err = bind.CheckViews(p)
+		err = planner.CheckViews(p)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 //	   rules, used or not)
 //	s  b with each unit's rows numbered in the order of a hash of their own contents, of which the first are taken
 //
-// Where the bound of a join relies on a key that no two rows of a unit share (planner.Unique), and no constraint proves it, of
+// Where the bound of a join relies on a key that no two rows of a unit share (derived.Unique), and no constraint proves it, of
 // the rows in b that share it the first is taken before s numbers what is left. If no two share it that leaves out nothing.
 // One after the other: two numberings of the same rows side by side may tell rows apart that tie, each in its own way, and
 // then which of them are first in both depends on how they are stored.

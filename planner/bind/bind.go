@@ -1,3 +1,11 @@
+// Package bind finds what the names of a statement mean and draws the privacy boundary: aggregations over private rows become
+// questions (package linear), everything above them the outer query. Each construct of SQL has a file. Of
+//
+//	WITH w AS (SELECT ward, count(*) AS n FROM visits v JOIN people p USING (person_id) GROUP BY ward)
+//	SELECT ward FROM w ORDER BY n DESC LIMIT 3
+//
+// the SELECT in WITH becomes a question over a derived table (relation.go, join.go, group.go), and the SELECT below it reads
+// leaf_1 in its place (outer_tree.go).
 package bind
 
 import (

@@ -41,27 +41,10 @@ func (r *Rows) aboutKeys(n *pg.Node) (*semantics.Expr, *refuse.Refusal) {
 	return nil, nil
 }
 
-// NullableUnit tells whether rows of a table may name no unit: then each is a unit of its own.
-func NullableUnit(t *policy.Table) bool {
-	switch d := t.Derived.(type) {
-	case *derived.Paired:
-		return d.Outer && NullableUnit(d.Left)
-	case *derived.Marked:
-		return NullableUnit(d.From)
-	case *derived.Computed:
-		return NullableUnit(d.From)
-	case *derived.Matched:
-		return NullableUnit(d.From)
-	case nil:
-		return t.NullEach
-	}
-	return false
-}
-
 // present says that a key is not NULL. The unit's is never, but on the right of an outer join, and where rows without one
 // are units.
 func (r *Rows) present(k *linear.Key, pos int) *semantics.Expr {
-	if k.Present == 0 && k.Column.Unit && NullableUnit(r.Table) { // it has a row of its unit: itself
+	if k.Present == 0 && k.Column.Unit && derived.NullableUnit(r.Table) { // it has a row of its unit: itself
 		return semantics.ColumnExpr(r.mark(&derived.Marked{From: r.Table, Other: r.Table}), policy.Bool, -1, pos)
 	}
 	if k.Present == 0 {

@@ -1,3 +1,11 @@
+// Package choose finds how each question is answered: from what is held, by a declared release, or by measuring, and what. Each
+// way is a Path {what is measured, how it is read, what that costs, how far it is expected to be off}; sources list them
+// (access_path.go), and the least error within a cost is taken, or the least cost within an error (max_error.go). Of
+//
+//	SELECT sex, count(*) FROM people GROUP BY ROLLUP (sex)
+//
+// the leaf plan has a request for counts by sex and one for the total (leaf_plan.go), which is read from the first (rollup.go).
+// What is looked at is public: the policy, the session's settings, what she has paid for, expected errors.
 package choose
 
 import (

@@ -1,3 +1,12 @@
+// Package linear takes an aggregation as a linear map on cells. A Question is what a SELECT asks of a table's rows: conditions,
+// group keys, counters. Solve folds what the database can test into a predicate and evaluates the rest on every combination of
+// cells (or pieces of them) of the columns that it reads: the Query that comes of it says for each group and counter which cells
+// are added up with which weight. Of
+//
+//	SELECT age / 10, count(*), sum(income) FROM people WHERE sex = 'f' GROUP BY 1
+//
+// the grain is age, whose cells fall into twelve classes, one for each key; the filter is a predicate; and there are two
+// counters, of which one adds up a whole number of each row.
 package linear
 
 import (

@@ -1,8 +1,11 @@
-// Package planner turns one SELECT into a Plan or a Refusal. It parses with PostgreSQL's own grammar, binds names
-// against the policy, splits the statement at the privacy boundary into leaves (aggregations over private tables) and
-// an outer query (everything above them), and chooses for each leaf how it is answered: from a release that the analyst
-// has paid for, by buying a declared release, or by a fresh count. It is pure: no I/O, it never sees a row, and equal
-// inputs give equal plans.
+// Package plans is what a plan is made of: what is measured, at what cost, which leaves the outer query reads, and how each of
+// their rows is read from a measure. Of
+//
+//	SELECT sex, count(*) AS n FROM people WHERE age >= 30 GROUP BY sex HAVING count(*) > 100
+//
+// there is one Measure, the count of rows with age in [30, 120) by sex, two cells; one Leaf with the key sex and a column of
+// counts, whose two rows are read from a cell each; and the Outer query, a projection of that leaf which keeps n > 100. Whoever
+// runs a plan (rewrite, proxy/pipeline) needs this package and none of those that made it.
 package plans
 
 import (

@@ -1,3 +1,10 @@
+// Package reuse reads a question from what an analyst has paid for already. Index holds her releases by what they can be used
+// for; a release whose cells each lie inside one cell of a question, or outside of all, contains it (containment.go), and several of
+// one epoch may add up to it (linear_combination.go). Who holds counts by age and sex gets
+//
+//	SELECT count(*) FROM people WHERE age BETWEEN 30 AND 39
+//
+// as the sum of twenty cells, for nothing.
 package reuse
 
 import (

@@ -1,3 +1,6 @@
+// Package workload plans many statements at once: what is measured once for all of them, so that the errors of a whole report are
+// least for its cost (dpproxy price, and batches in the policy file). Of a report of ninety charts over one table there may be
+// a set of marginals, a tree of ranges and a few counts by themselves.
 package workload
 
 import (
