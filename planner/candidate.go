@@ -45,6 +45,12 @@ type source func(*chooser, *asking) []candidate
 // countedFrom are the sources of counts and sums.
 var countedFrom = []source{(*chooser).grown, (*chooser).again, (*chooser).reuseAny, (*chooser).openSession, (*chooser).declared, (*chooser).ownRelease, (*chooser).stopped, (*chooser).refined, (*chooser).widened, (*chooser).freshly}
 
+// How the sources are called in Alternative.Path, in their order.
+var (
+	countedPaths = []string{"growing release", "asked before", "containment", "online release", "declared release", "own range release", "stopped online release", "refining", "widening", "fresh count"}
+	chosenPaths  = []string{"asked before", "containment", "counts for a choice", "selection"}
+)
+
 // least is the candidate with the least expected error among those that may be had.
 func least(list []candidate) *candidate {
 	var best *candidate
@@ -106,6 +112,7 @@ func (ch *chooser) freshly(q *asking) []candidate {
 // Alternative is a way to answer a leaf that was weighed, for EXPLAIN (ALTERNATIVES).
 type Alternative struct {
 	Leaf  string
+	Path  string // the access path: the source that it comes from; empty where none lists it, as of purchases under dp.max_error
 	Kind  string
 	Name  string
 	Held  bool
@@ -144,31 +151,38 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 	if share.IsZero() {
 		share = ch.share(1)
 	}
-	all := []candidate{{way: taken}}
-	own, sources := Digest{}, countedFrom
+	all, paths := []candidate{{way: taken}}, []string{""}
+	own, sources, names := Digest{}, countedFrom, countedPaths
 	if s.chosen != nil {
-		sources = chosenFrom
+		sources, names = chosenFrom, chosenPaths
 	}
 	q, refusal := ch.asking(s, share)
 	if refusal == nil {
 		own = q.own.Digest
-		for _, from := range sources {
-			all = append(all, from(ch, q)...)
+		for i, from := range sources {
+			for _, c := range from(ch, q) {
+				all, paths = append(all, c), append(paths, c.path(names[i]))
+			}
 		}
 	}
 	if s.contest != nil {
-		all = append(all, ch.contested(s.contest, share)...)
+		for _, c := range ch.contested(s.contest, share) {
+			all, paths = append(all, c), append(paths, "selection")
+		}
 	}
 	var out []Alternative
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for i, c := range all {
 		m := c.way.measure
 		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
-		if seen[name] {
+		if at, known := seen[name]; known {
+			if out[at].Path == "" {
+				out[at].Path = paths[i]
+			}
 			continue
 		}
-		seen[name] = true
-		a := Alternative{Leaf: leaf, Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
+		seen[name] = len(out)
+		a := Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
 		if a.Error = ch.off(c.way); m.Spec.Choice != nil {
 			a.Rank = m.Spec.RankError(ch.c.Settings.Confidence)
 		}
@@ -178,6 +192,20 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 		out = append(out, a)
 	}
 	return out
+}
+
+// path is how a candidate of a source is called.
+func (c candidate) path(source string) string {
+	switch r := c.way.reading; {
+	case source != "containment":
+	case r != nil && r.mix != nil:
+		return "linear combination"
+	case c.way.measure.Spec.Online != nil:
+		return "online release"
+	case c.way.measure.Spec.Strategy.IsCube():
+		return "containment in marginals"
+	}
+	return source
 }
 
 // whyNot says why a candidate was not taken.

@@ -76,6 +76,7 @@ var picture = map[string][]string{
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
 	"test/kit":                   {"*", "internal/memory", "internal/threats"},
+	"test/paths":                 {"planner", "planner/parse", "policy", "mechanisms/privacy"},
 	"test/truth":                 {},
 }
 
