@@ -97,7 +97,11 @@ func (a *Analyst) plan(s parse.Statement, params []policy.Value, keep bool) {
 	if !keep {
 		return
 	}
-	for _, m := range append(slices.Clone(p.Measures), p.Finds...) {
+	a.buy(append(slices.Clone(p.Measures), p.Finds...))
+}
+
+func (a *Analyst) buy(list []*planner.Measure) {
+	for _, m := range list {
 		if m.Held {
 			continue
 		}
@@ -110,7 +114,7 @@ func (a *Analyst) plan(s parse.Statement, params []policy.Value, keep bool) {
 	}
 }
 
-// Batch plans the statements together, as `dpproxy price` and `dpproxy release` do with a report.
+// Batch plans the statements together, as `dpproxy price` and `dpproxy release` do with a report, and buys what answers them.
 func (a *Analyst) Batch(texts []string) {
 	var items []planner.BatchItem
 	for _, text := range texts {
@@ -160,6 +164,7 @@ func (a *Analyst) Batch(texts []string) {
 		c.Possible++
 		c.take(math.NaN())
 	}
+	a.buy(b.Measures)
 }
 
 // Count is how often a path was there and taken.
