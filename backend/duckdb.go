@@ -24,7 +24,7 @@ import (
 )
 
 // DuckDB is an embedded private database: a DuckDB file, attached read-only, or files read into memory at the start. Its
-// tables lie in the catalog rewrite.Catalog, outside the search path. Once they are there the engine is locked: no file,
+// tables lie in the catalog dialect.Catalog, outside the search path. Once they are there the engine is locked: no file,
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
 	db        *sql.DB
@@ -115,7 +115,7 @@ func (b *DuckDB) run(ctx context.Context, statements []string) error {
 // fill attaches the file, or reads the policy's files into memory.
 func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error {
 	if file == "" {
-		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+rewrite.Catalog); err != nil {
+		if _, err := b.db.ExecContext(ctx, "ATTACH ':memory:' AS "+dialect.Catalog); err != nil {
 			return ErrUnavailable
 		}
 		return b.load(ctx, p)
@@ -133,7 +133,7 @@ func (b *DuckDB) fill(ctx context.Context, p *policy.Policy, file string) error 
 	if _, err := os.Stat(file); err != nil {
 		return err
 	}
-	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+rewrite.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
+	if _, err := b.db.ExecContext(ctx, "ATTACH "+dialect.QuoteText(file)+" AS "+dialect.Catalog+" (TYPE duckdb, READ_ONLY)"); err != nil {
 		return fmt.Errorf("%s is not a DuckDB file that this version can read, or another process writes to it", file)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 // CompareKeys writes a query that compares two join keys as joins and sub-queries do. A database that accepts it accepts
 // the comparison in every measure. It is prepared and never run.
 func CompareKeys(a, b *policy.Column, d dialect.Dialect) (string, error) {
-	if d != dialect.PostgreSQL && d != dialect.DuckDB {
+	if d.Words == nil {
 		return "", errors.New("rewrite: no such dialect")
 	}
 	w := &writer{composed: &composed{dialect: d, seen: map[string]string{}}, table: a.Table, alias: "a"}

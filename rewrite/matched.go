@@ -68,10 +68,7 @@ func (w *writer) matched(m *derived.Matched) string {
 	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + "\n  " + join + pairs + "\n    ON " + w.operate(number, "=", alias+".c") + ")"
 }
 
-// integers is an array of small numbers.
+// integers is a list of small numbers.
 func (w *writer) integers(list []string) string {
-	if w.dialect == dialect.DuckDB {
-		return w.cast("["+strings.Join(list, ", ")+"]", "INTEGER[]")
-	}
-	return "'{" + strings.Join(list, ",") + "}'::pg_catalog.int4[]"
+	return dialect.Fill(w.dialect.Integers, strings.Join(list, w.dialect.Comma))
 }

@@ -179,11 +179,7 @@ func (w *writer) relation(t *policy.Table) string {
 		return "(" + w.view(t) + "\n)" // on a line of its own: the text may end with a comment
 	}
 	schema, name := Relation(t.Source, w.dialect)
-	full := w.name(schema) + "." + w.name(name)
-	if w.dialect == dialect.DuckDB {
-		return w.name(Catalog) + "." + full
-	}
-	return full
+	return dialect.Fill(w.dialect.Relation, w.name(schema), w.name(name))
 }
 
 // view is the data owner's own SELECT, which one parser has found to be one.
@@ -197,14 +193,10 @@ func (w *writer) view(t *policy.Table) string {
 // Relation returns the schema and name of a base relation in a database of that dialect. A source without a schema lies
 // in the dialect's default schema.
 func Relation(s policy.Source, d dialect.Dialect) (schema, name string) {
-	switch {
-	case s.Schema != "":
-		return s.Schema, s.Name
-	case d == dialect.DuckDB:
-		return "main", s.Name
-	default:
-		return "public", s.Name
+	if s.Schema == "" {
+		return d.Schema, s.Name
 	}
+	return s.Schema, s.Name
 }
 
 // at is the place of a column in the writer's table.

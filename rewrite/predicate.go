@@ -129,10 +129,7 @@ func (w *writer) cellNumbers(c *policy.Column, n string, spans []mechanisms.Span
 		return "false"
 	}
 	number := w.cast(w.number(c, n), "int4")
-	if w.dialect == dialect.DuckDB {
-		return number + " IN (" + strings.Join(list, ", ") + ")"
-	}
-	return number + " OPERATOR(pg_catalog.=) ANY ('{" + strings.Join(list, ",") + "}'::pg_catalog.int4[])"
+	return dialect.Fill(w.dialect.OneOfNumbers, number, strings.Join(list, w.dialect.Comma))
 }
 
 // compare writes a comparison with a constant. A constant outside the domain decides it for every value that is not
@@ -156,8 +153,8 @@ func (w *writer) compare(p predicate.Compare) string {
 	case above || below:
 		return "false"
 	}
-	if v, isNumeric := p.Value.(policy.Numeric); isNumeric && w.dialect == dialect.DuckDB {
-		return w.compareDecimal(p, n, v)
+	if v, isNumeric := p.Value.(policy.Numeric); isNumeric {
+		return w.decimals(p.Column).compare(n, p.Op, v)
 	}
 	return w.operate(n, p.Op, w.constant(p.Column, p.Value))
 }
@@ -174,24 +171,6 @@ func (w *writer) compareColumns(p predicate.Between) string {
 		return "false"
 	}
 	return w.operate(a, p.Op, b)
-}
-
-// compareDecimal writes a comparison whose constant may have more digits than the column: then it lies between two of
-// the column's values, the lower of which takes its place.
-func (w *writer) compareDecimal(p predicate.Compare, n string, v policy.Numeric) string {
-	lower := floorAt(v, w.decimal(p.Column).scale)
-	if lower.Cmp(v) == 0 {
-		return w.operate(n, p.Op, w.constant(p.Column, lower))
-	}
-	switch p.Op {
-	case "<", "<=":
-		return w.operate(n, "<=", w.constant(p.Column, lower))
-	case ">", ">=":
-		return w.operate(n, ">", w.constant(p.Column, lower))
-	case "=":
-		return "false"
-	}
-	return n + " IS NOT NULL"
 }
 
 func contains(spans []mechanisms.Span, cell int) bool {

@@ -222,17 +222,14 @@ func (w *writer) oneOfStored(c *policy.Column, spans []mechanisms.Span) []string
 // isOneOf compares a stored value with a list that is not empty; a NULL is neither in it nor outside.
 func (w *writer) isOneOf(c *policy.Column, list []string, in bool) string {
 	raw, values := w.raw(c), w.values(c, list)
-	operator, duck, quantifier := "=", " IN (", " ANY "
+	operator, phrase := "=", w.dialect.OneOf
 	if !in {
-		operator, duck, quantifier = "<>", " NOT IN (", " ALL "
+		operator, phrase = "<>", w.dialect.NoneOf
 	}
-	switch {
-	case len(list) == 1:
+	if len(list) == 1 {
 		return w.operate(raw, operator, values[0])
-	case w.dialect == dialect.DuckDB:
-		return "(" + raw + duck + strings.Join(values, ", ") + "))"
 	}
-	return "(" + raw + " OPERATOR(pg_catalog." + operator + ")" + quantifier + "(ARRAY[" + strings.Join(values, ", ") + "]))"
+	return dialect.Fill(phrase, raw, strings.Join(values, ", "))
 }
 
 // values are the arguments that hold values of an enumerated column.

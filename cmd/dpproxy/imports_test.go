@@ -40,7 +40,7 @@ var picture = map[string][]string{
 	"planner/predicate":          {"policy", "mechanisms"},
 	"planner/derived":            {"planner/predicate", "policy"},
 	"planner":                    {"planner/refuse", "planner/ast", "planner/parse", "planner/predicate", "planner/derived", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy"},
-	"rewrite/dialect":            {},
+	"rewrite/dialect":            {"policy"},
 	"rewrite/pgcatalog":          {"policy"},
 	"rewrite/outer":              {"rewrite/dialect", "rewrite/pgcatalog", "planner", "planner/refuse", "planner/ast", "planner/scalar", "policy"},
 	"rewrite":                    {"rewrite/dialect", "planner", "planner/predicate", "planner/derived", "policy", "mechanisms"},

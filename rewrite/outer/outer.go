@@ -60,7 +60,7 @@ func Render(p *planner.Plan, d dialect.Dialect) (q Query, refusal *refuse.Refusa
 			q, refusal = Query{}, stop.refusal
 		}
 	}()
-	if d == dialect.PostgreSQL {
+	if d.PostgreSQLs {
 		return forTwin(p)
 	}
 	b := newBinder(p)
