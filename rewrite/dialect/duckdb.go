@@ -17,8 +17,8 @@ var duckdb = Words{
 	Typed:    "CAST(%1 AS %2)",
 
 	Types: map[string]string{
-		"int4": "INTEGER", "int8": "BIGINT", "wide": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",
-		"uuid": "UUID", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ",
+		"int2": "SMALLINT", "int4": "INTEGER", "int8": "BIGINT", "wide": "HUGEINT", "float4": "FLOAT", "float8": "DOUBLE", "text": "VARCHAR",
+		"uuid": "UUID", "bool": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP", "timestamptz": "TIMESTAMPTZ", "interval": "INTERVAL",
 	},
 	Operator:  "(%1 %2 %3)",
 	Operators: map[string]string{"/": "(%1 // %3)", "#": "xor(%1, %3)"},

@@ -114,24 +114,21 @@ var builtins = func() map[string]builtin {
 
 // builtin binds a function of the table above.
 func (b *binder) builtin(name string, f builtin, args []expr) expr {
-	if len(args) < f.least || len(args) > f.most {
-		wrong("42883", "function "+name+" does not exist with this number of arguments", 0)
-	}
+	takes(name, args, f.least, f.most)
 	t := of(f.result)
 	for i := range args {
 		switch {
 		case i < len(f.args) && f.args[i] != none:
-			args[i] = b.cast(args[i], of(f.args[i]), false)
+			args[i] = b.cast(args[i], of(f.args[i]))
 		case args[i].oid == policy.Unknown:
-			args[i] = b.cast(args[i], textType, false)
+			args[i] = b.cast(args[i], textType)
 		}
 	}
 	if f.result == none {
 		t = args[0].typed
 	}
 	if f.reads != "" {
-		schema, relation, _ := strings.Cut(f.reads, ".")
-		b.reads(schema, relation)
+		b.reads(f.reads)
 	}
 	out := expr{sql: b.expand(f.sql, args), typed: t}
 	for i := range args {

@@ -48,8 +48,7 @@ func constant(c *pg.A_Const) expr {
 	case *pg.A_Const_Sval:
 		return untyped(v.Sval.GetSval())
 	}
-	cannot("a bit string")
-	return expr{}
+	return cannot("a bit string")
 }
 
 func untyped(text string) expr {
@@ -144,7 +143,7 @@ func valueText(t policy.Type, v policy.Value) string {
 func (b *binder) arrayLiteral(text string, t, element typed) expr {
 	body := strings.TrimSpace(text)
 	separator := ","
-	if t.oid == typeInt2Vec || t.oid == typeOidVec {
+	if vectors(t.oid) {
 		separator = " "
 	} else if len(body) < 2 || body[0] != '{' || body[len(body)-1] != '}' {
 		wrong("22P02", "malformed array literal", 0)
