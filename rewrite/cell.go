@@ -27,15 +27,14 @@ func (w *writer) number(c *policy.Column, n string) string {
 	if !d.Ordered() {
 		return n
 	}
-	switch least := d.Min.(type) {
+	least, most, _ := wholeEnds(d)
+	switch d.Min.(type) {
 	case int64:
-		return w.steps(n, least, d.Max.(int64), d.Step.Whole)
+		return w.steps(n, least, most, d.Step.Whole)
 	case policy.Date:
-		return w.quotient(w.operate(n, "-", w.constant(c, least)), d.Step.Whole)
-	case policy.Timestamp:
-		return w.steps(w.micros(n), int64(least), int64(d.Max.(policy.Timestamp)), d.Step.Whole)
-	case policy.Timestamptz:
-		return w.steps(w.micros(n), int64(least), int64(d.Max.(policy.Timestamptz)), d.Step.Whole)
+		return w.quotient(w.operate(n, "-", w.constant(c, d.Min)), d.Step.Whole)
+	case policy.Timestamp, policy.Timestamptz:
+		return w.steps(w.micros(n), least, most, d.Step.Whole)
 	case policy.Numeric:
 		if step := d.Step.Decimal.Coefficient; step != nil && step.Sign() > 0 {
 			return w.decimals(c).cell(n)
@@ -53,10 +52,7 @@ func (w *writer) number(c *policy.Column, n string) string {
 // bits the difference is taken in a wider type.
 func (w *writer) steps(n string, least, most, step int64) string {
 	if new(big.Int).Sub(big.NewInt(most), big.NewInt(least)).IsInt64() {
-		if least != 0 {
-			n = w.operate(n, "-", w.whole(least))
-		}
-		return w.quotient(n, step)
+		return w.quotient(w.above(n, least), step)
 	}
 	return dialect.Fill(w.dialect.WideSteps, n, strconv.FormatInt(least, 10), strconv.FormatInt(step, 10))
 }

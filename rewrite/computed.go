@@ -4,7 +4,6 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/dpproxy/dpproxy/planner/derived"
 	"github.com/dpproxy/dpproxy/policy"
@@ -25,12 +24,7 @@ func (w *writer) computed(c *derived.Computed) string {
 			items = append(items, a.computedColumn(sum, column)+" AS n"+strconv.Itoa(at+1))
 		}
 	}
-	if w.table.Dataset.Unit.Row { // whose rows name no unit
-		if items = items[1:]; len(items) == 0 {
-			items = []string{"1 AS one"}
-		}
-	}
-	return "(SELECT " + strings.Join(items, ", ") + "\n  FROM " + a.input() + ")"
+	return "(SELECT " + w.named(items) + "\n  FROM " + a.input() + ")"
 }
 
 // computedColumn is the sum, in whole numbers or decimals.
@@ -101,29 +95,15 @@ func sizeOf(c *policy.Column, of *policy.Domain) (*big.Int, bool) {
 		scale = least.Scale
 	}
 	for _, v := range []policy.Value{c.Domain.Min, c.Domain.Max} {
-		own := new(big.Int)
-		switch v := v.(type) {
-		case int64:
-			own.SetInt64(v)
-		case policy.Date:
-			own.SetInt64(int64(v))
-		case policy.Timestamp:
-			own.SetInt64(int64(v))
-		case policy.Timestamptz:
-			own.SetInt64(int64(v))
-		case policy.Numeric:
-			if v.Scale > scale {
-				return nil, false
-			}
-			if own = v.At(scale); own.CmpAbs(size) > 0 {
-				size.Abs(own)
-			}
-			continue
-		default:
+		own, ok := v.(policy.Numeric)
+		if n, whole := wholeOf(v); whole {
+			own, ok = policy.NewNumeric(n, 0), true
+		}
+		if !ok || own.Scale > scale {
 			return nil, false
 		}
-		if own.Mul(own, power(scale)).CmpAbs(size) > 0 {
-			size.Abs(own)
+		if units := own.At(scale); units.CmpAbs(size) > 0 {
+			size.Abs(units)
 		}
 	}
 	return size, true

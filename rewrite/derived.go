@@ -235,10 +235,7 @@ func (w *writer) unitKey(k derived.UnitKey) string {
 
 // unitAggregate is an aggregate over a unit's rows, whose number is bounded, so that no sum overflows.
 func (w *writer) unitAggregate(g derived.UnitAggregate, c *policy.Column) string {
-	filter := ""
-	if g.Where != nil {
-		filter = " FILTER (WHERE " + w.predicate(g.Where) + ")"
-	}
+	filter := w.filter(g.Where)
 	if g.Kind == derived.UnitCount {
 		return w.cast(w.call("count", "*")+filter, "int8")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/derived"
+	"github.com/dpproxy/dpproxy/planner/predicate"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 )
@@ -118,10 +119,7 @@ func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, un
 		}
 	}
 	for i, p := range m.Counters {
-		filter := ""
-		if p != nil {
-			filter = " FILTER (WHERE " + w.predicate(p) + ")"
-		}
+		filter := w.filter(p)
 		count := w.call("count", "*") + filter
 		if m.Sums != nil && m.Sums[i] != nil && len(m.Sums[i].Terms) > 0 {
 			count = w.sum(m.Sums[i], filter)
@@ -144,13 +142,19 @@ func statement(m *planner.Measure, d dialect.Dialect, proven []*policy.Table, un
 		conditions = append([]string{bound}, conditions...)
 	}
 	sql := "SELECT " + strings.Join(items, ",\n       ") + "\nFROM " + from + " AS s"
-	if len(conditions) > 0 {
-		sql += "\nWHERE " + strings.Join(conditions, "\n  AND ")
-	}
+	sql += where("", conditions)
 	if len(keys) > 0 {
 		sql += "\nGROUP BY " + strings.Join(keys, ", ")
 	}
 	return w.finished(sql)
+}
+
+// filter says which rows an aggregate sees.
+func (w *writer) filter(p predicate.Pred) string {
+	if p == nil {
+		return ""
+	}
+	return " FILTER (WHERE " + w.predicate(p) + ")"
 }
 
 // finished is the text of a query, if it could be written.
@@ -171,6 +175,14 @@ func (w *writer) output(expression, name string) string {
 		kind = "int4"
 	}
 	return w.cast(expression, kind) + " AS " + name
+}
+
+// where writes the conditions under which rows are read, below a margin.
+func where(margin string, conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	return "\n" + margin + "WHERE " + strings.Join(conditions, "\n"+margin+"  AND ")
 }
 
 // relation writes a table's name in full.

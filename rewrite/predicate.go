@@ -46,6 +46,21 @@ func (w *writer) join(parts []predicate.Pred, word string) string {
 	return "(" + strings.Join(texts, word) + ")"
 }
 
+// anyOf and allOf write conditions of which there may be one, or none.
+func anyOf(parts []string) string { return several(parts, " OR ", "false") }
+
+func allOf(parts []string, otherwise string) string { return several(parts, " AND ", otherwise) }
+
+func several(parts []string, word, otherwise string) string {
+	switch len(parts) {
+	case 0:
+		return otherwise
+	case 1:
+		return parts[0]
+	}
+	return "(" + strings.Join(parts, word) + ")"
+}
+
 func (w *writer) inCells(p predicate.InCells) string {
 	if w.at(p.Column); w.err != nil {
 		return "false"
@@ -76,13 +91,7 @@ func (w *writer) inCells(p predicate.InCells) string {
 			}
 		}
 	}
-	switch len(parts) {
-	case 0:
-		return "false"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " OR ") + ")"
+	return anyOf(parts)
 }
 
 // valued is the number of cells that are not NULL's, which is the last one.
@@ -108,13 +117,7 @@ func (w *writer) between(c *policy.Column, n string, a, b int) string {
 	if b < valued(c.Domain) {
 		parts = append(parts, w.operate(n, "<", low(b)))
 	}
-	switch len(parts) {
-	case 0:
-		return n + " IS NOT NULL"
-	case 1:
-		return parts[0]
-	}
-	return "(" + parts[0] + " AND " + parts[1] + ")"
+	return allOf(parts, n+" IS NOT NULL")
 }
 
 // cellNumbers compares the number of the cell with a list.

@@ -154,19 +154,17 @@ func (w *writer) columnLimb(c *policy.Column, n string) limb {
 	if !d.Ordered() {
 		return w.orNull(limb{w.cast(n, "int8"), int64(d.Size())})
 	}
-	switch least := d.Min.(type) {
+	least, most, _ := wholeEnds(d)
+	switch d.Min.(type) {
 	case int64:
-		width := new(big.Int).Sub(big.NewInt(d.Max.(int64)), big.NewInt(least))
-		if !width.IsInt64() {
+		if width := new(big.Int).Sub(big.NewInt(most), big.NewInt(least)); !width.IsInt64() {
 			return w.folded(n)
 		}
-		return w.within(w.above(n, least), width.Int64())
+		return w.within(w.above(n, least), most-least)
 	case policy.Date:
-		return w.within(w.cast(w.operate(n, "-", w.constant(c, least)), "int8"), int64(d.Max.(policy.Date)-least))
-	case policy.Timestamp:
-		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamp)-least))
-	case policy.Timestamptz:
-		return w.within(w.above(w.micros(n), int64(least)), int64(d.Max.(policy.Timestamptz)-least))
+		return w.within(w.cast(w.operate(n, "-", w.constant(c, d.Min)), "int8"), most-least)
+	case policy.Timestamp, policy.Timestamptz:
+		return w.within(w.above(w.micros(n), least), most-least)
 	case policy.Numeric:
 		return w.decimals(c).limb(n)
 	case float64:

@@ -119,10 +119,7 @@ func (w *writer) base(everything bool) string {
 		conditions = append(conditions, w.where)
 	}
 	sql := "(SELECT " + strings.Join(items, ",\n        ") + "\n   FROM " + from
-	if len(conditions) > 0 {
-		sql += "\n   WHERE " + strings.Join(conditions, "\n     AND ")
-	}
-	return sql + ")"
+	return sql + where("   ", conditions) + ")"
 }
 
 // stored is what the rows are read from, and each row's unit.

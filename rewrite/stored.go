@@ -59,11 +59,11 @@ func storedValues(c *policy.Column) uint64 {
 		return uint64(len(d.Values)) + 2
 	default:
 		width, most := uint64(0), uint64(0)
-		switch least := d.Min.(type) {
+		switch least, end, _ := wholeEnds(d); d.Min.(type) {
 		case int64:
-			width, most = uint64(d.Max.(int64))-uint64(least), fewWhole
+			width, most = uint64(end)-uint64(least), fewWhole
 		case policy.Date:
-			width, most = uint64(d.Max.(policy.Date)-least), fewDays
+			width, most = uint64(end)-uint64(least), fewDays
 		}
 		if width >= most {
 			return 0
@@ -107,10 +107,7 @@ func (w *writer) tallied(m *planner.Measure) string {
 	if w.where != "" {
 		conditions = append(conditions, w.where)
 	}
-	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from
-	if len(conditions) > 0 {
-		inner += "\nWHERE " + strings.Join(conditions, "\n  AND ")
-	}
+	inner := "SELECT " + strings.Join(append(stored, counts...), ",\n       ") + "\nFROM " + from + where("", conditions)
 	if len(m.Grain) == 0 {
 		return inner
 	}
@@ -121,10 +118,7 @@ func (w *writer) tallied(m *planner.Measure) string {
 		later = append(later, w.kept(c)...)
 	}
 	sql := "SELECT " + strings.Join(append(items, totals...), ",\n       ") + "\nFROM (" + inner + "\nGROUP BY " + strings.Join(keys, ", ") + ") AS s"
-	if len(later) > 0 {
-		sql += "\nWHERE " + strings.Join(later, "\n  AND ")
-	}
-	return sql + "\nGROUP BY " + strings.Join(outer, ", ")
+	return sql + where("", later) + "\nGROUP BY " + strings.Join(outer, ", ")
 }
 
 // onStored writes a predicate for rows as they are stored.
@@ -160,13 +154,7 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	default:
 		parts = append(parts, w.oneOfStored(c, spans)...)
 	}
-	switch len(parts) {
-	case 0:
-		return "false"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " OR ") + ")"
+	return anyOf(parts)
 }
 
 // betweenStored is between (predicate.go) for stored values: the first and the last cell take those beyond them where the
@@ -188,13 +176,7 @@ func (w *writer) betweenStored(c *policy.Column, a, b int) string {
 	case nan != "" && a > 0:
 		parts = append(parts, "NOT "+nan)
 	}
-	switch len(parts) {
-	case 0:
-		return "(NOT " + w.missing(c) + ")"
-	case 1:
-		return parts[0]
-	}
-	return "(" + strings.Join(parts, " AND ") + ")"
+	return allOf(parts, "(NOT "+w.missing(c)+")")
 }
 
 // oneOfStored holds for the stored values of an enumerated column in the cells: 'other' is every value that is not one of

@@ -58,6 +58,9 @@ func (w *writer) literal(s, kind string) string {
 // whole writes an integer constant.
 func (w *writer) whole(n int64) string { return w.literal(strconv.FormatInt(n, 10), "int8") }
 
+// int4 writes a small one, as cells are numbered.
+func (w *writer) int4(n int) string { return w.literal(strconv.Itoa(n), "int4") }
+
 // float writes a floating constant.
 func (w *writer) float(f float64) string {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
