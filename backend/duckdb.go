@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/duckdb/duckdb-go/v2"
 
 	"github.com/dpproxy/dpproxy/internal/scratch"
-	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -27,9 +25,9 @@ import (
 // tables lie in the catalog dialect.Catalog, outside the search path. Once they are there the engine is locked: no file,
 // no extension, no setting can be reached from SQL.
 type DuckDB struct {
-	db        *sql.DB
-	aside     *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
-	executor  executor
+	db    *sql.DB
+	aside *sql.Conn // of Ready: whether a connection of paid queries is free depends on rows
+	executor
 	log       *slog.Logger
 	directory string // of what does not fit in memory
 	remove    func() error
@@ -148,22 +146,6 @@ func (b *DuckDB) Close() error {
 		_ = b.aside.Close() // closed before, or for good
 	}
 	return errors.Join(b.db.Close(), b.remove())
-}
-
-// Admit is described at Backend.
-func (b *DuckDB) Admit(ctx context.Context, step time.Duration) (leave func(last time.Time), err error) {
-	return b.executor.admit(ctx, step)
-}
-
-// Places is described at Backend.
-func (b *DuckDB) Places() int { return cap(b.executor.slots) }
-
-// Lines is described at Backend.
-func (b *DuckDB) Lines(step time.Duration) bool { return b.executor.lines(step) }
-
-// Execute is described at Backend.
-func (b *DuckDB) Execute(query rewrite.Query, receipt *ledger.Receipt, step time.Duration) (privacy.Sensitive[[]privacy.Group], error) {
-	return b.executor.execute(query, receipt, step)
 }
 
 // Ready is described at Backend.
@@ -287,11 +269,7 @@ func (b *DuckDB) eachRow(ctx context.Context, text string, add func([]*string) e
 		return err
 	}
 	for rows.Next() {
-		texts := make([]*string, len(names))
-		into := make([]any, len(names))
-		for i := range texts {
-			into[i] = &texts[i]
-		}
+		texts, into := textRow(len(names))
 		if err := rows.Scan(into...); err != nil {
 			return errResult
 		}

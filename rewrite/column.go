@@ -64,9 +64,9 @@ func (w *writer) kept(c *policy.Column) []string {
 		w.fail("a column without a domain")
 		return nil
 	case outside && nulls:
-		return []string{w.declared(c)}
+		return []string{w.declared(c, true)}
 	case outside:
-		return []string{"(" + w.missing(c) + " OR " + w.declared(c) + ")"}
+		return []string{"(" + w.missing(c) + " OR " + w.declared(c, true) + ")"}
 	case nulls:
 		return []string{"NOT " + w.missing(c)}
 	}

@@ -135,7 +135,7 @@ func (w *writer) inStored(c *policy.Column, spans []mechanisms.Span) string {
 	if contains(spans, d.Null) {
 		parts = append(parts, w.missing(c))
 		if c.Outside == policy.OutsideOther && d.Other < 0 && c.Type != policy.Bool {
-			parts = append(parts, w.beyond(c))
+			parts = append(parts, w.declared(c, false))
 		}
 	}
 	switch {
@@ -227,30 +227,18 @@ func (w *writer) values(c *policy.Column, list []string) []string {
 	return values
 }
 
-// declared holds for the stored values that the domain declares.
-func (w *writer) declared(c *policy.Column) string {
-	switch d := c.Domain; {
-	case c.Type == policy.Bool:
-		return w.raw(c) + " IS NOT NULL"
-	case d.Ordered():
-		raw := w.raw(c)
+// declared holds for the stored values that the domain declares, or else for the others, NaN among them.
+func (w *writer) declared(c *policy.Column, is bool) string {
+	d, raw := c.Domain, w.raw(c)
+	switch {
+	case d.Ordered() && is:
 		return "(" + w.operate(raw, ">=", w.constant(c, d.Min)) + " AND " + w.operate(raw, "<=", w.constant(c, d.Max)) + ")"
-	case len(d.Values) == 0:
-		return "false"
-	default:
-		return w.isOneOf(c, d.Values, true)
-	}
-}
-
-// beyond holds for the stored values that the domain does not declare, NaN among them.
-func (w *writer) beyond(c *policy.Column) string {
-	switch d := c.Domain; {
 	case d.Ordered():
-		raw := w.raw(c)
 		return "(" + w.operate(raw, "<", w.constant(c, d.Min)) + " OR " + w.operate(raw, ">", w.constant(c, d.Max)) + ")"
-	case len(d.Values) == 0:
-		return w.raw(c) + " IS NOT NULL"
-	default:
-		return w.isOneOf(c, d.Values, false)
+	case len(d.Values) == 0 && c.Type != policy.Bool && is:
+		return "false"
+	case len(d.Values) == 0 || c.Type == policy.Bool:
+		return raw + " IS NOT NULL"
 	}
+	return w.isOneOf(c, d.Values, is)
 }
