@@ -89,11 +89,10 @@ func openDuckDB(ctx context.Context, p *policy.Policy, file string, log *slog.Lo
 		b.Close()
 		return nil, err
 	}
-	if b.aside, err = b.db.Conn(ctx); err != nil {
-		b.Close()
-		return nil, ErrUnavailable
+	if b.aside, err = b.db.Conn(ctx); err == nil {
+		b.unique, err = b.uniqueKeys(ctx)
 	}
-	if b.unique, err = b.uniqueKeys(ctx); err != nil {
+	if err != nil {
 		b.Close()
 		return nil, ErrUnavailable
 	}
@@ -201,19 +200,9 @@ func (b *DuckDB) groups(ctx context.Context, query rewrite.Query) ([]privacy.Gro
 	}
 	defer rows.Close()
 	into := newCollector(query)
-	for query.Keyed() && rows.Next() {
-		var key sql.NullString
-		var units int64
-		if err := rows.Scan(&key, &units); err != nil {
-			return nil, errResult
-		}
-		text := &key.String
-		if !key.Valid {
-			text = nil
-		}
-		if err := into.addKey(text, units); err != nil {
-			return nil, err
-		}
+	if query.Keyed() {
+		err := collectKeys(rows, into)
+		return into.groups, err
 	}
 	values := make([]any, query.Grain()+query.Counters())
 	targets := make([]any, len(values))

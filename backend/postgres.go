@@ -183,7 +183,11 @@ func (b *Postgres) groups(ctx context.Context, query rewrite.Query) ([]privacy.G
 }
 
 // collectKeys takes every key.
-func collectKeys(rows pgx.Rows, into *collector) error {
+func collectKeys(rows interface {
+	Next() bool
+	Scan(into ...any) error
+	Err() error
+}, into *collector) error {
 	for rows.Next() {
 		var key *string
 		var units int64

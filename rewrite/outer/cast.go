@@ -130,17 +130,10 @@ func (b *binder) cast(e expr, t typed) expr {
 		return expr{sql: b.nameOf(e).sql, typed: t}
 	case textLike(e.oid) && oidLike(t.oid):
 		out.sql = b.findByName(e, t.oid)
-	case oidLike(e.oid) && textLike(t.oid):
-		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
 	case oidLike(e.oid) && (oidLike(t.oid) || t.oid == policy.Int8):
-	case e.oid.Integer() && oidLike(t.oid):
-		out.sql = "CAST(" + e.sql + " AS BIGINT)"
-	case oidLike(e.oid) && t.oid == policy.Int4:
-		out.sql = "CAST(" + e.sql + " AS INTEGER)"
-	case e.oid.Integer() && t.oid.Integer() && ranks[e.oid] < ranks[t.oid]:
+	case oidLike(e.oid) && (textLike(t.oid) || t.oid == policy.Int4),
+		e.oid.Integer() && (oidLike(t.oid) || t.oid.Integer() && ranks[e.oid] < ranks[t.oid] || textLike(t.oid) && t.mod < 0):
 		out.sql = "CAST(" + e.sql + " AS " + Storage(t.oid) + ")"
-	case e.oid.Integer() && textLike(t.oid) && t.mod < 0:
-		out.sql = "CAST(" + e.sql + " AS VARCHAR)"
 	default:
 		return b.castCall(e, t)
 	}

@@ -20,10 +20,7 @@ import (
 
 // series binds a set-returning function as a DuckDB list; the type is that of its elements.
 func (b *binder) series(name string, n *pg.FuncCall, sc *scope) (expr, bool) {
-	switch name {
-	case "unnest", "generate_series", "generate_subscripts", "_pg_expandarray", "pg_partition_ancestors", "regexp_split_to_table",
-		"string_to_table":
-	default:
+	if !slices.Contains(strings.Fields("unnest generate_series generate_subscripts _pg_expandarray pg_partition_ancestors regexp_split_to_table string_to_table"), name) {
 		return expr{}, false
 	}
 	args := b.exprs(n.GetArgs(), sc)
