@@ -97,8 +97,12 @@ func (d Dialect) String() string {
 
 // Fill writes a phrase with its parts.
 func Fill(phrase string, parts ...string) string {
+	length := len(phrase)
+	for _, p := range parts {
+		length += len(p)
+	}
 	var b strings.Builder
-	for {
+	for b.Grow(length); ; {
 		at := strings.IndexByte(phrase, '%')
 		if at < 0 {
 			b.WriteString(phrase)
