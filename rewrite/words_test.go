@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -81,7 +81,7 @@ func TestThirdEngine(t *testing.T) {
 	}
 }
 
-func render(t *testing.T, m *planner.Measure, d dialect.Dialect) rewrite.Query {
+func render(t *testing.T, m *plans.Measure, d dialect.Dialect) rewrite.Query {
 	t.Helper()
 	q, err := rewrite.Render(m, d)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package dialect holds what the SQL of one engine calls things: a table of words for each, in a file of its own (postgres.go,
 // duckdb.go). It lies below both writers: that of a measure for the private database (rewrite) and that of an outer query for a
-// sandbox (rewrite/outer), so that neither sees the other. What clients write is another thing, and planner.Dialect.
+// sandbox (rewrite/outer), so that neither sees the other. What clients write is another thing, and parse.Dialect.
 //
 // A writer says what it means in our names, which are PostgreSQL's, and the table how that is written. The hash of a unit and a row
 // begins with an XOR of whole numbers: Operate("b.n1", "#", "b.n2") is

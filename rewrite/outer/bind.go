@@ -6,7 +6,7 @@ import (
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -68,7 +68,7 @@ type scope struct {
 // binder rewrites one statement.
 type binder struct {
 	asked
-	plan  *planner.Plan
+	plan  *plans.Plan
 	names int
 }
 
