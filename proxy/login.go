@@ -15,6 +15,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 const (
@@ -135,8 +136,7 @@ func (c *session) admit(st startup) error {
 		return err
 	}
 	c.counted = true
-	c.settings = newSettings(c.user)
-	c.settings.secure = c.server.tls.Load() != nil
+	c.settings = settings.New(c.user, c.server.tls.Load() != nil)
 	if err := c.refresh(); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *session) admit(st startup) error {
 		return err
 	}
 	for _, pair := range append(options, st.settings...) {
-		if f := c.settings.start(pair[0], pair[1]); f != nil {
+		if f := c.settings.Start(pair[0], pair[1]); f != nil {
 			return f.Fatal()
 		}
 	}
@@ -187,7 +187,7 @@ func (c *session) refresh() error {
 		return pgerror.New("3D000", fmt.Sprintf("database %q does not exist", c.database)).WithHint(entrances(p, c.user)).Fatal()
 	}
 	c.policy, c.dataset = p, d
-	c.settings.adopt(d, u)
+	c.settings.Adopt(d, u)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 // The codes that stand where a start-up packet has its protocol version.
@@ -121,7 +122,7 @@ func (s *startup) take(name, value string) error {
 	case name == "options":
 		s.options = value
 	case name == "replication":
-		if on, ok := parseBool(value); !ok || on {
+		if on, ok := settings.ParseBool(value); !ok || on {
 			return pgerror.New("42501", "replication is not available here").Fatal()
 		}
 	case strings.HasPrefix(name, "_pq_."):
