@@ -17,6 +17,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 	"github.com/dpproxy/dpproxy/proxy/settings"
@@ -57,7 +58,7 @@ type session struct {
 	buffer   []byte
 }
 
-// run reads and handles messages until the session ends. Its error is the reason, errSilent where the client left.
+// run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client left.
 func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -81,7 +82,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	idle := c.idleLimit()
 	if idle > 0 {
 		if err := c.conn.SetReadDeadline(time.Now().Add(idle)); err != nil {
-			return nil, errSilent
+			return nil, login.ErrSilent
 		}
 	}
 	if c.server.draining.Load() || c.peer.ended.Load() {
@@ -91,7 +92,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	if err == nil {
 		c.answering(msg)
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
-			return nil, errSilent
+			return nil, login.ErrSilent
 		}
 		return msg, nil
 	}
@@ -106,11 +107,11 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	case errors.As(err, &tooLong):
 		return nil, pgerror.New("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").Fatal()
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return nil, errSilent
+		return nil, login.ErrSilent
 	}
 	var network net.Error
 	if errors.As(err, &network) {
-		return nil, errSilent
+		return nil, login.ErrSilent
 	}
 	return nil, pgerror.New("08P01", "malformed message").Fatal()
 }
@@ -142,7 +143,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	switch msg.(type) {
 	case *pgproto3.Terminate:
 		c.pace = nil // nothing is owed
-		return errSilent
+		return login.ErrSilent
 	case *pgproto3.Sync:
 		c.skipping = false
 		c.endImplicit()
@@ -241,7 +242,7 @@ func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().Sa
 func (c *session) flush() error {
 	c.pace.hold()
 	if c.back.Flush() != nil {
-		return errSilent
+		return login.ErrSilent
 	}
 	return nil
 }
