@@ -18,8 +18,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -113,8 +113,8 @@ func (a *Answerer) answer(ctx context.Context, s *Session, stmt parse.Statement,
 
 // reads tells whether private rows are read for a plan, or what was kept of them: a function of the policy, her own history
 // and what she was told.
-func (a *Answerer) reads(plan *planner.Plan) bool {
-	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *planner.Measure) bool { return !m.Held })
+func (a *Answerer) reads(plan *plans.Plan) bool {
+	return len(plan.Finds) > 0 || isOnline(plan) || a.behind(plan) || slices.ContainsFunc(plan.Measures, func(m *plans.Measure) bool { return !m.Held })
 }
 
 // inForce tells whether the session's policy is still the ledger's. Another proxy may have put another one in force: under

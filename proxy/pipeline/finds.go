@@ -7,7 +7,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 )
 
@@ -17,7 +17,7 @@ import (
 var errFound = errors.New("keys were found")
 
 // find buys the keys that a plan needs, if the budget holds the whole of it, and says so by errFound.
-func (a *Answerer) find(ctx context.Context, s *Session, plan *planner.Plan) error {
+func (a *Answerer) find(ctx context.Context, s *Session, plan *plans.Plan) error {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {
@@ -66,7 +66,7 @@ func specOf(r ledger.Release) mechanisms.Spec {
 }
 
 // explainFinds describes what is found first.
-func (a *Answerer) explainFinds(ctx context.Context, plan *planner.Plan, e *explanation) *refuse.Refusal {
+func (a *Answerer) explainFinds(ctx context.Context, plan *plans.Plan, e *explanation) *refuse.Refusal {
 	first := plan.PlanOfFinds()
 	queries, _, refusal := a.render(ctx, first)
 	if refusal != nil {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/rewrite"
@@ -16,7 +17,7 @@ import (
 
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
 // them, each drawn and saved. What others have had drawn already is joined at its cost, and what she has paid for is free.
-func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *planner.Plan) (privacy.Cost, error) {
+func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, plan *plans.Plan) (privacy.Cost, error) {
 	queries, _, refusal := a.render(ctx, plan)
 	if refusal != nil {
 		return privacy.Cost{}, refusal
@@ -38,7 +39,7 @@ type purchase struct {
 
 // buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
 // client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
-func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query) (purchase, error) {
+func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
 	p := purchase{ids: make([]int64, len(plan.Measures)), charged: placeOf(ctx).found}
 	var wanted []int
 	for i, m := range plan.Measures {
@@ -79,7 +80,7 @@ func (a *Answerer) buy(ctx context.Context, s *Session, plan *planner.Plan, quer
 }
 
 // drawAll charges for the wanted measures in one step, then draws and saves each.
-func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
 	defer func() {
 		if r := recover(); r != nil {
 			a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
@@ -93,7 +94,7 @@ func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *planner.Plan, 
 			return p
 		}
 		it, err := Item(plan.Measures[i]), error(nil)
-		if it.Levels, err = plan.Measures[i].Levels(); err != nil {
+		if it.Levels, err = reuse.LevelsOf(plan.Measures[i]); err != nil {
 			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
 			p.err = errInternal
 			return p
@@ -140,7 +141,7 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 }
 
 // draw runs one paid measure, adds its noise and saves the release.
-func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
 	if m.Spec.Alarm != nil {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
@@ -172,7 +173,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 }
 
 // saved saves what was drawn for a measure.
-func (a *Answerer) saved(ctx context.Context, m *planner.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
+func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
 	id, err := a.save(ctx, receipt, d)
 	if err != nil {
 		a.log.Error("release was not saved", "measure", m.Name, "error", err)
@@ -212,7 +213,7 @@ func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (
 }
 
 // Item is a measure as the ledger is asked for it.
-func Item(m *planner.Measure) ledger.Item {
+func Item(m *plans.Measure) ledger.Item {
 	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
 		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
 	if m.Growth != nil {
@@ -226,7 +227,7 @@ func Item(m *planner.Measure) ledger.Item {
 
 // chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
 // spent (privacy rule 1).
-func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *planner.Plan, err error) error {
+func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
 	switch {
 	case errors.Is(err, ledger.ErrRefined):
 		return err // for settled

@@ -6,7 +6,9 @@ import (
 
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/rewrite"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
@@ -29,7 +31,7 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 			return refusal
 		}
 		if r.errors = errorParts(r.plan); ctx.Err() != nil {
-			return planner.RefuseEnded(context.Cause(ctx))
+			return reuse.RefuseEnded(context.Cause(ctx))
 		}
 		return a.tryOuter(ctx, s, r.plan, r.outer)
 	})
@@ -38,14 +40,14 @@ func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, 
 
 // readied is a statement that is planned, and may be paid for.
 type readied struct {
-	plan    *planner.Plan
+	plan    *plans.Plan
 	queries []rewrite.Query
 	outer   outer.Query
 	errors  []string // how exact it will be
 }
 
 // leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
-func leafBytes(plan *planner.Plan) (bytes int64) {
+func leafBytes(plan *plans.Plan) (bytes int64) {
 	for _, leaf := range plan.Leaves {
 		bytes += int64(leaf.Rows) * int64(sandbox.RowSize(len(leaf.Keys)+len(leaf.Counts)))
 	}
@@ -53,8 +55,8 @@ func leafBytes(plan *planner.Plan) (bytes int64) {
 }
 
 // planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
-func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
-	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
+	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
 		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
@@ -64,8 +66,8 @@ func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context 
 
 // planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
 // processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
-func planningLimits(p *policy.Policy) planner.Limits {
-	l := planner.DefaultLimits
+func planningLimits(p *policy.Policy) reuse.Limits {
+	l := reuse.DefaultLimits
 	if p != nil && p.Server.Limits.StatementCPU > 0 {
 		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
 	}
@@ -79,16 +81,16 @@ func planningLimits(p *policy.Policy) planner.Limits {
 const stepsPerSecond = 20e6
 
 // render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
-func (a *Answerer) render(ctx context.Context, plan *planner.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
 }
 
 // render writes a plan's SQL for a private database and a sandbox.
-func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
 	queries := make([]rewrite.Query, len(plan.Measures))
 	for i, m := range plan.Measures {
 		if ctx.Err() != nil {
-			return nil, outer.Query{}, planner.RefuseEnded(context.Cause(ctx))
+			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
 		}
 		if m.Refines() || m.Held && m.Spec.Alarm == nil {
 			continue
@@ -114,7 +116,7 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.
 
 // tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
 // engine cannot run is refused for free.
-func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *planner.Plan, above outer.Query) *refuse.Refusal {
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
 	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 )
@@ -51,7 +51,7 @@ type Settings struct {
 	started values // at start-up
 	state   State
 
-	typed     planner.Settings
+	typed     plans.Settings
 	variables map[string]string
 	fresh     bool // typed and variables are up to date
 	epoch     uint64

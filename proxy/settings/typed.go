@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
-	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
 )
 
 // Typed are the settings in force that change answers.
-func (s *Settings) Typed() planner.Settings {
+func (s *Settings) Typed() plans.Settings {
 	s.settle()
 	return s.typed
 }
@@ -41,11 +41,11 @@ func (s *Settings) settle() {
 	s.typed, s.variables, s.fresh = s.read(), all, true
 }
 
-func (s *Settings) read() planner.Settings {
-	t := planner.Settings{
+func (s *Settings) read() plans.Settings {
+	t := plans.Settings{
 		ErrorColumns: s.Value("dp.error_columns") == "on",
 		Release:      s.Value("dp.release") == "on",
-		OffGrid:      map[string]planner.OffGrid{"snap": planner.OffGridSnap, "exact": planner.OffGridExact}[s.Value("dp.offgrid")],
+		OffGrid:      map[string]plans.OffGrid{"snap": plans.OffGridSnap, "exact": plans.OffGridExact}[s.Value("dp.offgrid")],
 		SearchPath:   searchPath(s.Value("search_path"), s.user),
 		Zone:         time.UTC,
 	}

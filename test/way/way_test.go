@@ -47,14 +47,13 @@ var statements = []struct{ name, sql, before string }{
 }
 
 // words are packages that every other one speaks in, and those that wait: a statement does not pass them.
-var words = []string{"policy", "service", "mechanisms/privacy", "mechanisms/noise", "mechanisms/internal/sealed", "planner/refuse", "planner/ast", "planner/plan",
+var words = []string{"policy", "service", "mechanisms/privacy", "mechanisms/noise", "mechanisms/internal/sealed", "planner/refuse", "planner/ast", "planner/plans",
 	"proxy/pgerror", "proxy/admission", "internal/processor", "internal/moment", "internal/scratch"}
 
 // returns are the packages that the pipeline comes back to after it has left them, and why.
 var returns = map[string]string{
 	"ledger":     "it charges before the rows are read, saves before anything is sent, and gives back what is saved (privacy rule 4)",
 	"mechanisms": "it draws, and once that is saved, reads the rows of a leaf from what is saved",
-	"planner":    "the plan is asked which cells make a row: until plans are a package of their own",
 }
 
 // source is dpproxy's functions by file and line: their lengths, and those of their files together.
