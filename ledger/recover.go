@@ -35,7 +35,7 @@ func (f *keeper) open(ctx context.Context, known mark) error {
 		return err
 	}
 	if f.witness, err = openWitness(f.disk, f.opts.Witness, turn, f.opts.SyncWitness); err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
 	behind := errBehind(b, seen)
 	switch {
@@ -69,7 +69,7 @@ func (f *keeper) settle(b *book, began time.Time) error {
 		err = errors.Join(f.witness.flush(), store.SyncDirs(f.disk, f.opts.Witness))
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
 	f.mu.Lock()
 	f.book = b
@@ -98,7 +98,7 @@ func (f *keeper) load(ctx context.Context, marks []mark) (*book, error) {
 			}
 		}
 		if err := f.genesis(); err != nil {
-			return nil, fmt.Errorf("%w: %w", unavailable(err), err)
+			return nil, fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 		}
 	}
 	b, err := readAll(ctx, f.store, marks)
@@ -137,7 +137,7 @@ func (f *keeper) genesis() error {
 func (f *keeper) own(b *book, seen mark, lost bool) error {
 	t := &batch{store: f.store, last: b.last, now: max(f.tick(), b.last.At)}
 	if news, err := f.store.Begin(b.last); err != nil || news != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), errors.Join(err, errors.New("another proxy is at work on it")))
+		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), errors.Join(err, errors.New("another proxy is at work on it")))
 	}
 	e := chain.Body()
 	kind := chain.RowVouch
@@ -162,7 +162,7 @@ func (f *keeper) own(b *book, seen mark, lost bool) error {
 		err = f.store.Commit(t.rows)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", unavailable(err), err)
+		return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 	}
 	f.log.Warn("ledger: rows may be missing; the chain says so from now on", "forfeit", kind == chain.RowForfeit)
 	return nil
@@ -212,13 +212,5 @@ func openFailed(err error) error {
 	if named := sqlite.Fault(err); named != nil {
 		return fmt.Errorf("%w: %w", named, err)
 	}
-	return fmt.Errorf("%w: %w", unavailable(err), err)
-}
-
-// unavailable is ErrUnavailable, with ErrFull where the disk has no space.
-func unavailable(err error) error {
-	if sqlite.Full(err) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
-	}
-	return ErrUnavailable
+	return fmt.Errorf("%w: %w", store.Unavailable(sqlite.Full(err)), err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger/chain"
+	"github.com/dpproxy/dpproxy/ledger/sqlite"
 	"github.com/dpproxy/dpproxy/ledger/store"
 )
 
@@ -263,7 +264,7 @@ func (f *keeper) fail(err error) {
 	f.log.Error("ledger: not available", "error", err)
 	kept := err
 	if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrRollback) {
-		kept = unavailable(err)
+		kept = store.Unavailable(sqlite.Full(err))
 	}
 	kept = fmt.Errorf("ledger: %w", kept)
 	f.fault.Store(&kept)

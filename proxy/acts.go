@@ -70,14 +70,14 @@ func actColumns(acts []parse.Act, columns []sandbox.Column) []sandbox.Column {
 func (c *session) assignOne(a parse.Assignment) (policy.Value, error) {
 	f := (*pgerror.Failure)(nil)
 	if a.Reset {
-		f = c.settings.reset(a.Name, a.Local)
+		f = c.settings.Reset(a.Name, a.Local)
 	} else {
-		f = c.settings.set(a.Name, a.Value, a.Local)
+		f = c.settings.Set(a.Name, a.Value, a.Local)
 	}
 	if f != nil {
 		return nil, f
 	}
-	_, value, f := c.settings.show(a.Name)
+	value, f := c.settings.Show(a.Name)
 	if f != nil { // a variable of the client's own that has no value any more
 		return "", nil
 	}

@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"time"
+
+	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
 // Renew reads the files of the server's certificate, also again: connections from then on are shown what is in them. Those that
@@ -15,7 +17,7 @@ func (s *Server) Renew() error {
 		return err
 	}
 	config.MinVersion = max(config.MinVersion, tls.VersionTLS12)
-	config.NextProtos = []string{alpnProtocol}
+	config.NextProtos = []string{login.ALPN}
 	s.tls.Store(config)
 	return nil
 }

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"strings"
-
 	"github.com/dpproxy/dpproxy/planner/parse"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
-	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 // command is a statement with what a session must know to run it itself.
@@ -30,8 +28,7 @@ func (k *command) own() bool {
 	case parse.KindSelect, parse.KindExplain:
 		return false
 	case parse.KindShow:
-		low := strings.ToLower(k.name)
-		return !strings.HasPrefix(low, "dp.") || known[low] != nil || laterVariables[low]
+		return settings.Shows(k.name)
 	}
 	return true
 }
@@ -64,10 +61,7 @@ func commandOf(s parse.Statement) command {
 		case s.Name == "session characteristics":
 			k.modes = pairs("default_", s.Values)
 		default:
-			k.value = joined(s.Name, s.Values)
-			if s.Name == "timezone" && strings.Contains(strings.ToLower(s.Text), "interval") {
-				k.value = intervalPrefix + k.value + "'" // no zone's name has this word, so it is the type
-			}
+			k.value = settings.Written(s)
 		}
 	case parse.KindBegin:
 		k.modes = pairs("", s.Values)
@@ -92,30 +86,4 @@ func pairs(prefix string, list []string) [][2]string {
 		out = append(out, [2]string{prefix + list[0], list[1]})
 	}
 	return out
-}
-
-// joined writes the values of one SET as one; names of schemas keep their bounds.
-func joined(name string, list []string) string {
-	if name == "search_path" || name == "temp_tablespaces" {
-		quoted := make([]string, len(list))
-		for i, v := range list {
-			quoted[i] = quoteName(v)
-		}
-		list = quoted
-	}
-	return strings.Join(list, ", ")
-}
-
-// quoteName quotes an identifier where it needs it.
-func quoteName(s string) string {
-	plain := s != ""
-	for i, c := range s {
-		if !(c == '_' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
-			plain = false
-		}
-	}
-	if plain {
-		return s
-	}
-	return dialect.QuoteName(s)
 }

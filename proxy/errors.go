@@ -7,17 +7,15 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
 )
 
-// errSilent ends a connection without a word.
-var errSilent = errors.New("connection closed without a reply")
-
 // isFatal tells whether the session ends with err.
 func isFatal(err error) bool {
 	var end *pgerror.Fatal
-	return errors.As(err, &end) || errors.Is(err, errSilent)
+	return errors.As(err, &end) || errors.Is(err, login.ErrSilent)
 }
 
 func errorResponse(f *pgerror.Failure, severity string) *pgproto3.ErrorResponse {

@@ -99,7 +99,7 @@ func (c *session) mayPrepare() error {
 // infer finds the types of a statement's parameters and columns.
 func (c *session) infer(ctx context.Context, stmt *prepared) error {
 	k := stmt.command
-	stmt.policy, stmt.epoch = c.policy, c.settings.epoch
+	stmt.policy, stmt.epoch = c.policy, c.settings.Epoch()
 	switch {
 	case k.Kind == parse.KindOther && k.refusal != nil:
 		return k.refusal
@@ -166,7 +166,7 @@ func (c *session) renew(ctx context.Context, stmt *prepared) error {
 		stmt.columns = c.namedColumns(k)
 		return nil
 	}
-	if stmt.policy == c.policy && stmt.epoch == c.settings.epoch {
+	if stmt.policy == c.policy && stmt.epoch == c.settings.Epoch() {
 		return nil
 	}
 	params := stmt.params
@@ -204,7 +204,7 @@ func (c *session) bind(m *pgproto3.Bind) error {
 	if f := encoding.CheckFormats(m.ResultFormatCodes, len(stmt.columns), "result", "query has %d columns"); f != nil {
 		return f
 	}
-	set, zone := c.charset(), c.settings.current().Zone
+	set, zone := c.charset(), c.settings.Typed().Zone
 	p := &portal{stmt: stmt, formats: slices.Clone(m.ResultFormatCodes), columns: stmt.columns, forward: true}
 	for i, raw := range m.Parameters {
 		v, f := encoding.Parameter(i, stmt.params[i], encoding.Format(m.ParameterFormatCodes, i), raw, set, zone)

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"net"
 	"sync"
-	"time"
 
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
@@ -91,79 +90,6 @@ func isLoopback(host string) bool {
 	}
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()
-}
-
-// brake slows the guessing of passwords: each failure of a user from an address, and of an address, doubles the time
-// before the next exchange.
-type brake struct {
-	mu       sync.Mutex
-	failures map[string]*failures
-}
-
-type failures struct {
-	count int
-	last  time.Time
-}
-
-const (
-	freeFailures  = 3 // before the first delay
-	firstDelay    = 100 * time.Millisecond
-	longestDelay  = 4 * time.Second // below the time that a login may take
-	forgetAfter   = 10 * time.Minute
-	mostBrakeKeys = 20_000
-)
-
-func newBrake() *brake { return &brake{failures: map[string]*failures{}} }
-
-// delay is how long an exchange must wait now.
-func (b *brake) delay(user, ip string, now time.Time) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var longest time.Duration
-	// An address may belong to many people, so it is slowed later than one name on it.
-	for key, free := range map[string]int{ip + "\x00" + user: freeFailures, ip: 10 * freeFailures} {
-		f := b.failures[key]
-		if f == nil || now.Sub(f.last) > forgetAfter || f.count <= free {
-			continue
-		}
-		d := longestDelay
-		if over := f.count - free - 1; over < 6 {
-			d = min(longestDelay, firstDelay<<over)
-		}
-		longest = max(longest, d)
-	}
-	return longest
-}
-
-// failed remembers a failed login, succeeded forgets those of the user from there.
-func (b *brake) failed(user, ip string, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.failures) >= mostBrakeKeys {
-		for key, f := range b.failures {
-			if now.Sub(f.last) > forgetAfter {
-				delete(b.failures, key)
-			}
-		}
-		if len(b.failures) >= mostBrakeKeys {
-			clear(b.failures) // memory stays bounded, whatever is tried
-		}
-	}
-	for _, key := range []string{ip + "\x00" + user, ip} {
-		f := b.failures[key]
-		if f == nil || now.Sub(f.last) > forgetAfter {
-			f = &failures{}
-			b.failures[key] = f
-		}
-		f.count++
-		f.last = now
-	}
-}
-
-func (b *brake) succeeded(user, ip string) {
-	b.mu.Lock()
-	delete(b.failures, ip+"\x00"+user)
-	b.mu.Unlock()
 }
 
 // userLimits counts the sessions, in all and of each user.

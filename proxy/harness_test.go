@@ -146,13 +146,16 @@ func standardFixtures() map[string]fixture {
 }
 
 // verifier writes a SCRAM-SHA-256 verifier.
+// mechanism is the password exchange's.
+const mechanism = "SCRAM-SHA-256"
+
 func verifier(t testing.TB, password string, iterations int) string {
 	t.Helper()
 	client, err := scram.SHA256.NewClient("", password, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	salt := strings.Repeat("s", saltBytes)
+	salt := strings.Repeat("s", 16)
 	c, err := client.GetStoredCredentialsWithError(scram.KeyFactors{Salt: salt, Iters: iterations})
 	if err != nil {
 		t.Fatal(err)

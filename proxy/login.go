@@ -14,7 +14,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 const (
@@ -52,21 +54,21 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 	if s.draining.Load() {
 		return
 	}
-	o := opening{conn: raw, config: s.tls.Load()}
-	p, err := o.next()
+	o := login.Opening{Conn: raw, Config: s.tls.Load()}
+	p, err := o.Next()
 	if err != nil {
 		return
 	}
-	if p.code == codeCancel {
-		if pid, key, err := cancelRequest(p); err == nil {
+	if p.Cancels() {
+		if pid, key, err := p.Cancel(); err == nil {
 			s.keys.cancel(pid, key)
 		}
 		return
 	}
-	out := &patientWriter{conn: o.conn}
-	back := pgproto3.NewBackend(o.conn, out)
+	out := &patientWriter{conn: o.Conn}
+	back := pgproto3.NewBackend(o.Conn, out)
 	back.SetMaxBodyLen(bodyBeforeLogin)
-	c := &session{server: s, conn: o.conn, back: back, log: log, statements: map[string]*prepared{}, portals: map[string]*portal{}}
+	c := &session{server: s, conn: o.Conn, back: back, log: log, statements: map[string]*prepared{}, portals: map[string]*portal{}}
 	if err := c.login(p, &o); err != nil {
 		c.end(err)
 		return
@@ -74,7 +76,7 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 	defer c.leave()
 	s.gate.leave(waiting)
 	back.SetMaxBodyLen(bodyAfterLogin)
-	if err := o.conn.SetDeadline(time.Time{}); err != nil {
+	if err := o.Conn.SetDeadline(time.Time{}); err != nil {
 		return
 	}
 	out.limit = s.config.Limits.WriteTime
@@ -82,17 +84,17 @@ func (s *Server) serve(raw net.Conn, waiting *early) {
 }
 
 // login brings a client from its start-up packet to its first ReadyForQuery.
-func (c *session) login(p packet, o *opening) error {
-	st, err := parseStartup(p)
+func (c *session) login(p login.Packet, o *login.Opening) error {
+	st, err := login.ParseStartup(p)
 	if err != nil {
 		return err
 	}
-	c.user, c.database = st.user, st.database
-	if n := st.negotiation(); n != nil {
+	c.user, c.database = st.User, st.Database
+	if n := st.Negotiation(); n != nil {
 		c.back.Send(n)
 	}
 	address := addressOf(c.conn)
-	if o.secure == nil && !isLoopback(address) {
+	if !o.Secure() && !isLoopback(address) {
 		return pgerror.New("28000", "connections from other machines must be encrypted").WithHint("Set sslmode=require.").Fatal()
 	}
 	if err := c.authenticate(o, address); err != nil {
@@ -104,23 +106,23 @@ func (c *session) login(p packet, o *opening) error {
 	return c.greet(st)
 }
 
-func (c *session) authenticate(o *opening, address string) error {
+func (c *session) authenticate(o *login.Opening, address string) error {
 	s := c.server
-	if d := s.brake.delay(c.user, address, time.Now()); d > 0 {
+	if d := s.brake.Delay(c.user, address, time.Now()); d > 0 {
 		select {
 		case <-time.After(d):
 		case <-s.base.Done():
-			return errSilent
+			return login.ErrSilent
 		}
 	}
-	err := s.auth.exchange(c.back, c.user, channelBinding(o.config, o.secure != nil))
+	err := s.auth.Exchange(c.back, c.user, login.ChannelBinding(o.Config, o.Secure()))
 	switch {
 	case err == nil:
-		s.brake.succeeded(c.user, address)
+		s.brake.Succeeded(c.user, address)
 		s.metrics.logins.WithLabelValues("ok").Inc()
-	case !errors.Is(err, errSilent):
-		if pgerror.Describe(err).SQLState == stateWrongPassword {
-			s.brake.failed(c.user, address, time.Now())
+	case !errors.Is(err, login.ErrSilent):
+		if pgerror.Describe(err).SQLState == login.StateWrongPassword {
+			s.brake.Failed(c.user, address, time.Now())
 		}
 		s.metrics.logins.WithLabelValues("failed").Inc()
 		c.log.Warn("login failed")
@@ -130,22 +132,21 @@ func (c *session) authenticate(o *opening, address string) error {
 
 // admit checks that the user may enter the dataset, and makes her session. A dataset in which she has no budget looks
 // like one that does not exist.
-func (c *session) admit(st startup) error {
+func (c *session) admit(st login.Startup) error {
 	if err := c.server.users.connect(c.user, c.server.config.Policy().Server.Limits); err != nil {
 		return err
 	}
 	c.counted = true
-	c.settings = newSettings(c.user)
-	c.settings.secure = c.server.tls.Load() != nil
+	c.settings = settings.New(c.user, c.server.tls.Load() != nil)
 	if err := c.refresh(); err != nil {
 		return err
 	}
-	options, err := splitOptions(st.options)
+	variables, err := st.Variables()
 	if err != nil {
 		return err
 	}
-	for _, pair := range append(options, st.settings...) {
-		if f := c.settings.start(pair[0], pair[1]); f != nil {
+	for _, pair := range variables {
+		if f := c.settings.Start(pair[0], pair[1]); f != nil {
 			return f.Fatal()
 		}
 	}
@@ -153,9 +154,9 @@ func (c *session) admit(st startup) error {
 }
 
 // greet sends what a client expects after its login.
-func (c *session) greet(st startup) error {
+func (c *session) greet(st login.Startup) error {
 	size := keyBytes30
-	if st.minor >= 2 {
+	if st.Minor >= 2 {
 		size = keyBytes32
 	}
 	c.peer.user, c.peer.database, c.peer.started, c.peer.conn = c.user, c.database, time.Now(), c.conn
@@ -187,7 +188,7 @@ func (c *session) refresh() error {
 		return pgerror.New("3D000", fmt.Sprintf("database %q does not exist", c.database)).WithHint(entrances(p, c.user)).Fatal()
 	}
 	c.policy, c.dataset = p, d
-	c.settings.adopt(d, u)
+	c.settings.Adopt(d, u)
 	return nil
 }
 
@@ -225,7 +226,7 @@ func (c *session) end(err error) {
 	}
 	c.forget(c.held)
 	c.pace.hold()
-	if err == nil || errors.Is(err, errSilent) {
+	if err == nil || errors.Is(err, login.ErrSilent) {
 		_ = c.back.Flush() // the client may be gone
 		return
 	}

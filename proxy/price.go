@@ -21,6 +21,7 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 	"github.com/dpproxy/dpproxy/rewrite/dialect"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
@@ -40,7 +41,7 @@ type Pricer struct {
 	Now     time.Time
 	Log     *slog.Logger
 
-	settings *settings
+	settings *settings.Settings
 	selects  []workload.BatchItem
 	held     reuse.Holdings
 	bought   []ledger.Release
@@ -74,24 +75,24 @@ type Priced struct {
 }
 
 // Set gives a setting its value as at the start of a session.
-func (p *Pricer) Set(name, value string) error { return asError(p.session().start(name, value)) }
+func (p *Pricer) Set(name, value string) error { return asError(p.session().Start(name, value)) }
 
 // session are the settings, as the policy gives them to the user.
-func (p *Pricer) session() *settings {
+func (p *Pricer) session() *settings.Settings {
 	if p.settings == nil {
-		p.settings = newSettings(p.User)
+		p.settings = settings.New(p.User, false)
 		u := p.Policy.User(p.User)
 		if u == nil {
 			u = &policy.User{Name: p.User}
 		}
-		p.settings.adopt(p.Dataset, u)
+		p.settings.Adopt(p.Dataset, u)
 		p.hold(nil)
 	}
 	return p.settings
 }
 
 // Dialect is the dialect that the next statement is read in.
-func (p *Pricer) Dialect() parse.Dialect { return p.session().dialect() }
+func (p *Pricer) Dialect() parse.Dialect { return p.session().Dialect() }
 
 // Spent is what the statements so far would cost together.
 func (p *Pricer) Spent() privacy.Cost { return p.spent }
@@ -101,7 +102,7 @@ func (p *Pricer) Spent() privacy.Cost { return p.spent }
 func (p *Pricer) Spend() (privacy.Epsilon, error) {
 	switch {
 	case p.spent.IsZero():
-		return p.session().current().Epsilon, nil
+		return p.session().Typed().Epsilon, nil
 	case p.spent.Rho.Pico() == 0:
 		return p.spent.Epsilon, nil
 	}
@@ -114,7 +115,7 @@ func (p *Pricer) Left() privacy.Cost { return pipeline.Remaining(p.Balance) }
 // Batch plans all SELECTs so far together, as `dpproxy release` would buy them: from the policy and the statements alone,
 // whatever she holds.
 func (p *Pricer) Batch(epsilon privacy.Epsilon) (*workload.Batch, error) {
-	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().current().Settings, Now: p.Now}, epsilon)
+	return workload.PlanBatch(p.selects, reuse.Context{Policy: p.Policy, Dataset: p.Dataset, User: p.User, Settings: p.session().Typed(), Now: p.Now}, epsilon)
 }
 
 // Script prices the statements of a text.
@@ -176,18 +177,18 @@ func (p *Pricer) piece(ctx context.Context, text string, dialect parse.Dialect) 
 func (p *Pricer) assign(k *command) *pgerror.Failure {
 	switch {
 	case k.Kind == parse.KindReset && k.name == "" || k.Kind == parse.KindDiscard && k.name == "":
-		p.session().resetAll()
+		p.session().ResetAll()
 	case k.Kind == parse.KindReset || k.Kind == parse.KindSet && k.standard:
-		return p.session().reset(k.name, false)
+		return p.session().Reset(k.name, false)
 	case k.Kind == parse.KindSet && len(k.modes) == 0:
-		return p.session().set(k.name, k.value, false)
+		return p.session().Set(k.name, k.value, false)
 	}
 	return nil
 }
 
 // query prices a SELECT.
 func (p *Pricer) query(ctx context.Context, out Priced, stmt parse.Statement) Priced {
-	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: p.session().current()}
+	s := &pipeline.Session{User: p.User, Database: p.Dataset.ID, Policy: p.Policy, Dataset: p.Dataset, Settings: inForce(p.session())}
 	p.selects = append(p.selects, workload.BatchItem{Statement: stmt, Settings: s.Settings.Settings})
 	out.Select = len(p.selects)
 	offer, refusal := pipeline.Estimate{Private: p.Private, Engine: p.Engine, Holdings: p.held, Now: p.Now, Log: p.Log}.Offer(ctx, s, stmt)

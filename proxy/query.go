@@ -71,7 +71,7 @@ func (c *session) statementsOf(ctx context.Context, text string) error {
 // readable is the part of a text that is read at once: all of it, or, where it may change the dialect, its first statement.
 func (c *session) readable(text string) string {
 	if strings.Contains(strings.ToLower(text), "dp.dialect") {
-		if pieces := parse.Split(text, c.settings.dialect()); len(pieces) > 1 {
+		if pieces := parse.Split(text, c.settings.Dialect()); len(pieces) > 1 {
 			return text[:pieces[1].From]
 		}
 	}
@@ -80,9 +80,9 @@ func (c *session) readable(text string) string {
 
 // runAll answers commands up to one after which the dialect is another, and returns the index of the next then, else 0.
 func (c *session) runAll(ctx context.Context, commands []command) (next int, err error) {
-	dialect := c.settings.dialect()
+	dialect := c.settings.Dialect()
 	for i := range commands {
-		if i > 0 && c.settings.dialect() != dialect {
+		if i > 0 && c.settings.Dialect() != dialect {
 			return i, nil
 		}
 		if err := c.answer(ctx, &commands[i]); err != nil {
@@ -103,7 +103,7 @@ func (c *session) read(ctx context.Context, text string) ([]command, error) {
 	var commands []command
 	var refusal *refuse.Refusal
 	work := func() {
-		if dialect := c.settings.dialect(); dialect == parse.PostgreSQL {
+		if dialect := c.settings.Dialect(); dialect == parse.PostgreSQL {
 			commands, refusal = c.server.parse(text)
 		} else {
 			commands, refusal = parseCommandsAs(text, dialect, c.dataset)
@@ -169,12 +169,12 @@ func countedTag(tag string, rows int) string {
 
 // encoder writes the rows of a result as the settings say.
 func (c *session) encoder(result pipeline.Result, formats []int16, names encoding.ObjectNames) *encoding.Encoder {
-	digits, err := strconv.Atoi(c.settings.value("extra_float_digits"))
+	digits, err := strconv.Atoi(c.settings.Value("extra_float_digits"))
 	if err != nil {
 		digits = 1
 	}
-	return encoding.NewEncoder(result.Columns, formats, encoding.Style{Zone: c.settings.current().Zone, FloatDigits: digits,
-		Intervals: c.settings.value("intervalstyle"), Charset: c.charset()}, names)
+	return encoding.NewEncoder(result.Columns, formats, encoding.Style{Zone: c.settings.Typed().Zone, FloatDigits: digits,
+		Intervals: c.settings.Value("intervalstyle"), Charset: c.charset()}, names)
 }
 
 // unsent says why a value was not sent.

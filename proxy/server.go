@@ -15,6 +15,7 @@ import (
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
+	"github.com/dpproxy/dpproxy/proxy/login"
 )
 
 // Limits bound what clients may take before they log in and within a session; the policy's limits bound the rest. A zero
@@ -71,10 +72,10 @@ type Server struct {
 	config   Config
 	tls      atomic.Pointer[tls.Config] // nil: no TLS
 	metrics  *Metrics
-	auth     *authenticator
+	auth     *login.Passwords
 	keys     *cancelKeys
 	gate     *gate
-	brake    *brake
+	brake    *login.Brake
 	users    *userLimits
 	turns    *admission.Turns
 	workers  *admission.Workers
@@ -118,10 +119,10 @@ func New(c Config) (*Server, error) {
 		}
 	}
 	c.Limits = c.Limits.withDefaults()
-	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: newBrake(), users: newUserLimits(),
+	s := &Server{config: c, metrics: c.Metrics, keys: newCancelKeys(), brake: login.NewBrake(), users: newUserLimits(),
 		turns: admission.NewTurns(time.Second), workers: c.Workers,
 		gate: newGate(c.Limits.Early, c.Limits.EarlyPerAddress), started: make(chan struct{}), conns: map[net.Conn]struct{}{},
-		auth: &authenticator{secret: c.Secret, policy: c.Policy}, parse: parseCommands}
+		auth: &login.Passwords{Secret: c.Secret, Policy: c.Policy}, parse: parseCommands}
 	s.base, s.abort = context.WithCancelCause(context.Background())
 	if err := s.Renew(); err != nil {
 		return nil, err

@@ -17,8 +17,10 @@ import (
 	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/proxy/admission"
 	"github.com/dpproxy/dpproxy/proxy/encoding"
+	"github.com/dpproxy/dpproxy/proxy/login"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -34,7 +36,7 @@ type session struct {
 	counted        bool // among the user's connections
 	policy         *policy.Policy
 	dataset        *policy.Dataset
-	settings       *settings
+	settings       *settings.Settings
 	tx             transaction
 	statements     map[string]*prepared
 	portals        map[string]*portal
@@ -56,7 +58,7 @@ type session struct {
 	buffer   []byte
 }
 
-// run reads and handles messages until the session ends. Its error is the reason, errSilent where the client left.
+// run reads and handles messages until the session ends. Its error is the reason, login.ErrSilent where the client left.
 func (c *session) run() (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -80,7 +82,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	idle := c.idleLimit()
 	if idle > 0 {
 		if err := c.conn.SetReadDeadline(time.Now().Add(idle)); err != nil {
-			return nil, errSilent
+			return nil, login.ErrSilent
 		}
 	}
 	if c.server.draining.Load() || c.peer.ended.Load() {
@@ -90,7 +92,7 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	if err == nil {
 		c.answering(msg)
 		if idle > 0 && c.conn.SetReadDeadline(time.Time{}) != nil {
-			return nil, errSilent
+			return nil, login.ErrSilent
 		}
 		return msg, nil
 	}
@@ -105,11 +107,11 @@ func (c *session) receive() (pgproto3.FrontendMessage, error) {
 	case errors.As(err, &tooLong):
 		return nil, pgerror.New("54000", "message is longer than "+strconv.Itoa(bodyAfterLogin)+" bytes").Fatal()
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed):
-		return nil, errSilent
+		return nil, login.ErrSilent
 	}
 	var network net.Error
 	if errors.As(err, &network) {
-		return nil, errSilent
+		return nil, login.ErrSilent
 	}
 	return nil, pgerror.New("08P01", "malformed message").Fatal()
 }
@@ -131,9 +133,9 @@ func (c *session) answering(msg pgproto3.FrontendMessage) {
 
 func (c *session) idleLimit() time.Duration {
 	if c.tx.block {
-		return c.settings.milliseconds("idle_in_transaction_session_timeout")
+		return c.settings.Milliseconds("idle_in_transaction_session_timeout")
 	}
-	return c.settings.milliseconds("idle_session_timeout")
+	return c.settings.Milliseconds("idle_session_timeout")
 }
 
 // handle answers one message. Its error ends the session.
@@ -141,7 +143,7 @@ func (c *session) handle(msg pgproto3.FrontendMessage) error {
 	switch msg.(type) {
 	case *pgproto3.Terminate:
 		c.pace = nil // nothing is owed
-		return errSilent
+		return login.ErrSilent
 	case *pgproto3.Sync:
 		c.skipping = false
 		c.endImplicit()
@@ -231,7 +233,7 @@ func (c *session) charset() *encoding.Charset {
 	if c.settings == nil {
 		return nil // not logged in
 	}
-	return encoding.CharsetOf(c.settings.value("client_encoding"))
+	return encoding.CharsetOf(c.settings.Value("client_encoding"))
 }
 
 // send sends a message that has text.
@@ -240,7 +242,7 @@ func (c *session) send(msg pgproto3.BackendMessage) { c.back.Send(c.charset().Sa
 func (c *session) flush() error {
 	c.pace.hold()
 	if c.back.Flush() != nil {
-		return errSilent
+		return login.ErrSilent
 	}
 	return nil
 }
@@ -269,28 +271,26 @@ func (c *session) ready() error {
 
 // report sends the variables that clients follow, where they changed.
 func (c *session) report() {
-	if c.reported != nil && c.seen == c.settings.epoch {
+	if c.reported != nil && c.seen == c.settings.Epoch() {
 		return
 	}
 	if c.reported == nil {
 		c.reported = map[string]string{}
 	}
-	c.seen = c.settings.epoch
-	application := c.settings.value("application_name")
+	c.seen = c.settings.Epoch()
+	application := c.settings.Value("application_name")
 	c.peer.application.Store(&application)
-	for _, low := range reportedNames {
-		v := known[low]
-		value := v.shown(c.settings.value(low))
-		if old, ok := c.reported[low]; !ok || old != value {
-			c.reported[low] = value
-			c.send(&pgproto3.ParameterStatus{Name: v.name, Value: encoding.CString(value)})
+	for name, value := range c.settings.Reported() {
+		if old, ok := c.reported[name]; !ok || old != value {
+			c.reported[name] = value
+			c.send(&pgproto3.ParameterStatus{Name: name, Value: encoding.CString(value)})
 		}
 	}
 }
 
 // notify sends a notice, unless the client wants to hear less.
 func (c *session) notify(n pipeline.Notice) {
-	if loudness(n.Severity) < loudness(c.settings.value("client_min_messages")) {
+	if loudness(n.Severity) < loudness(c.settings.Value("client_min_messages")) {
 		return
 	}
 	c.send(noticeResponse(n))
@@ -299,17 +299,22 @@ func (c *session) notify(n pipeline.Notice) {
 // current is what a Pipeline may know of the session now.
 func (c *session) current() *pipeline.Session {
 	cursors, statements := c.cursorList(), c.preparedList()
-	if c.view == nil || c.viewed != c.settings.epoch || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
-		c.viewed = c.settings.epoch
-		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: c.settings.current(),
+	if c.view == nil || c.viewed != c.settings.Epoch() || len(cursors)+len(c.view.Cursors) > 0 || !slices.Equal(c.view.Prepared, statements) {
+		c.viewed = c.settings.Epoch()
+		c.view = &pipeline.Session{User: c.user, Database: c.database, PID: c.pid, Policy: c.policy, Dataset: c.dataset, Settings: inForce(c.settings),
 			Cursors: cursors, Prepared: statements, Clients: func() []sandbox.Client { return c.server.keys.of(c.user) }}
 	}
 	return c.view
 }
 
+// inForce are the settings as a Pipeline knows them.
+func inForce(s *settings.Settings) pipeline.Settings {
+	return pipeline.Settings{Settings: s.Typed(), Variables: s.Variables()}
+}
+
 // timed bounds a wait by statement_timeout.
 func (c *session) timed(ctx context.Context) (context.Context, context.CancelFunc) {
-	if limit := c.settings.milliseconds("statement_timeout"); limit > 0 {
+	if limit := c.settings.Milliseconds("statement_timeout"); limit > 0 {
 		return context.WithTimeoutCause(ctx, limit, errTimeout)
 	}
 	return ctx, func() {}

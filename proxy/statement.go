@@ -12,6 +12,7 @@ import (
 	"github.com/dpproxy/dpproxy/proxy/encoding"
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 	"github.com/dpproxy/dpproxy/sandbox"
 )
 
@@ -84,7 +85,7 @@ func (c *session) selectRows(ctx context.Context, stmt parse.Statement, params [
 }
 
 // notShown says that SHOW knows no such name.
-func notShown(name string) error { return unknownSetting(name, pipeline.Budget) }
+func notShown(name string) error { return settings.Unknown(name, pipeline.Budget) }
 
 // assigned are the variables that a SELECT sets, checked before anything is charged.
 func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse.Assignment, *pgerror.Failure) {
@@ -98,10 +99,10 @@ func (c *session) assigned(stmt parse.Statement, params []policy.Value) ([]parse
 			a.Value, a.Reset = value, !ok // NULL
 		}
 		if a.Reset {
-			if _, f := resettable(a.Name); f != nil {
+			if _, f := settings.Resettable(a.Name); f != nil {
 				return nil, f
 			}
-		} else if _, _, f := c.settings.check(a.Name, a.Value); f != nil {
+		} else if _, _, f := c.settings.Check(a.Name, a.Value); f != nil {
 			return nil, f
 		}
 		list = append(list, a)
@@ -116,10 +117,10 @@ func (c *session) control(k *command) (tag string, err error) {
 		return "SET", c.assign(k)
 	case parse.KindReset:
 		if k.name == "" {
-			c.settings.resetAll()
+			c.settings.ResetAll()
 			return "RESET", nil
 		}
-		return "RESET", asError(c.settings.reset(k.name, false))
+		return "RESET", asError(c.settings.Reset(k.name, false))
 	case parse.KindDiscard:
 		return c.discard(k.name)
 	case parse.KindDeallocate:
@@ -162,13 +163,11 @@ func (c *session) control(k *command) (tag string, err error) {
 }
 
 // modes are those of the transaction that AND CHAIN ends.
-func (c *session) modes(k *command) (out [][2]string) {
-	for name, value := range c.settings.state.local {
-		if k.chain && ofTransaction(name) {
-			out = append(out, [2]string{name, value})
-		}
+func (c *session) modes(k *command) [][2]string {
+	if !k.chain {
+		return nil
 	}
-	return out
+	return c.settings.Modes()
 }
 
 // chain begins the next transaction of AND CHAIN, with the modes of the last.
@@ -190,16 +189,16 @@ func (c *session) assign(k *command) error {
 	}
 	if len(k.modes) > 0 {
 		for _, pair := range k.modes {
-			if f := c.settings.set(pair[0], pair[1], k.local); f != nil {
+			if f := c.settings.Set(pair[0], pair[1], k.local); f != nil {
 				return f
 			}
 		}
 		return nil
 	}
 	if k.standard {
-		return asError(c.settings.reset(k.name, k.local))
+		return asError(c.settings.Reset(k.name, k.local))
 	}
-	return asError(c.settings.set(k.name, k.value, k.local))
+	return asError(c.settings.Set(k.name, k.value, k.local))
 }
 
 // asError keeps a nil *Failure from becoming an error that is not nil.
@@ -221,7 +220,7 @@ func (c *session) discard(what string) (string, error) {
 		}
 		c.dropStatements()
 		c.closePortals()
-		c.settings.resetAll()
+		c.settings.ResetAll()
 		return "DISCARD ALL", nil
 	case "temp", "temporary":
 		return "DISCARD TEMP", nil
@@ -254,11 +253,11 @@ func (c *session) show(k *command) (pipeline.Result, error) {
 	columns := showColumns(k)
 	var data [][]policy.Value
 	if k.name == "" {
-		for _, line := range c.settings.all() {
+		for _, line := range c.settings.All() {
 			data = append(data, []policy.Value{line[0], line[1], line[2]})
 		}
 	} else {
-		_, value, f := c.settings.show(k.name)
+		value, f := c.settings.Show(k.name)
 		if f != nil {
 			return pipeline.Result{}, f
 		}
@@ -270,13 +269,7 @@ func (c *session) show(k *command) (pipeline.Result, error) {
 func showColumns(k *command) []sandbox.Column {
 	names := []string{"name", "setting", "description"}
 	if k.name != "" {
-		names = []string{strings.ToLower(k.name)}
-		if low, f := canonical(k.name); f == nil {
-			names[0] = low
-			if v := known[low]; v != nil {
-				names[0] = v.name
-			}
-		}
+		names = []string{settings.Spelled(k.name)}
 	}
 	columns := make([]sandbox.Column, len(names))
 	for i, n := range names {

@@ -91,21 +91,6 @@ func TestBinaryParametersRefused(t *testing.T) {
 	})
 }
 
-// TestSettingErrors: words of PostgreSQL that its drivers' tests look for.
-func TestSettingErrors(t *testing.T) {
-	s := newSettings("alice")
-	s.adopt(testPolicy(t).Datasets[0], &policy.User{Name: "alice"})
-	for _, c := range [][3]string{
-		{"standard_conforming_strings", "maybe", `parameter "standard_conforming_strings" requires a Boolean value`},
-		{"statement_timeout", "-1", `-1 ms is outside the valid range for parameter "statement_timeout" (0 .. 2147483647)`},
-		{"extra_float_digits", "5", `5 is outside the valid range for parameter "extra_float_digits" (-15 .. 3)`},
-	} {
-		if _, _, f := s.check(c[0], c[1]); f == nil || f.Message != c[2] {
-			t.Errorf("%s = %s: %v, want %s", c[0], c[1], f, c[2])
-		}
-	}
-}
-
 // TestIntervalStyleOfSession: a value is written in the style that the session set, and the client is told of the style.
 func TestIntervalStyleOfSession(t *testing.T) {
 	b := start(t)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/proxy/settings"
 )
 
 // transaction is the state of a transaction block, as far as it means something over noisy answers: settings are restored
@@ -13,13 +14,13 @@ type transaction struct {
 	failed     bool // the block, after an error
 	implicit   bool // statements ran since the last ReadyForQuery, outside a block
 	piped      bool // of these one by an Execute that no Sync followed yet
-	start      settingsState
+	start      settings.State
 	savepoints []savepoint
 }
 
 type savepoint struct {
 	name   string
-	state  settingsState
+	state  settings.State
 	opened uint64 // portals opened before it
 }
 
@@ -40,7 +41,7 @@ func errAborted() *pgerror.Failure {
 // enter marks the start of a statement.
 func (c *session) enter() {
 	if !c.tx.block && !c.tx.implicit {
-		c.tx.implicit, c.tx.start = true, c.settings.snapshot()
+		c.tx.implicit, c.tx.start = true, c.settings.State()
 	}
 }
 
@@ -54,9 +55,9 @@ func (c *session) abort() {
 		if n := len(c.tx.savepoints); n > 0 {
 			state = c.tx.savepoints[n-1].state
 		}
-		c.settings.restore(state)
+		c.settings.Restore(state)
 	case c.tx.implicit:
-		c.settings.restore(c.tx.start)
+		c.settings.Restore(c.tx.start)
 		c.endPortals(false)
 	}
 }
@@ -79,16 +80,16 @@ func (c *session) endImplicit() {
 		return
 	}
 	c.tx.implicit, c.tx.piped = false, false
-	c.settings.endTransaction()
+	c.settings.EndTransaction()
 	c.endPortals(true)
 }
 
 // finish ends the block or implicit transaction.
 func (c *session) finish(commit bool) {
 	if commit {
-		c.settings.endTransaction()
+		c.settings.EndTransaction()
 	} else {
-		c.settings.restore(c.tx.start)
+		c.settings.Restore(c.tx.start)
 	}
 	c.tx = transaction{}
 	c.endPortals(commit)
@@ -100,7 +101,7 @@ func (c *session) begin(characteristics [][2]string) error {
 	}
 	c.tx.block = true
 	for _, pair := range characteristics {
-		if f := c.settings.set(pair[0], pair[1], true); f != nil {
+		if f := c.settings.Set(pair[0], pair[1], true); f != nil {
 			return f
 		}
 	}
@@ -134,7 +135,7 @@ func (c *session) savepoint(name string) error {
 	if len(c.tx.savepoints) >= mostSavepoints {
 		return pgerror.New("54000", "too many savepoints")
 	}
-	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.snapshot(), c.opened})
+	c.tx.savepoints = append(c.tx.savepoints, savepoint{name, c.settings.State(), c.opened})
 	return nil
 }
 
@@ -158,7 +159,7 @@ func (c *session) rollbackTo(name string) error {
 	back := c.tx.savepoints[at]
 	c.tx.savepoints = c.tx.savepoints[:at+1]
 	c.tx.failed = false
-	c.settings.restore(back.state)
+	c.settings.Restore(back.state)
 	for portalName, p := range c.portals {
 		if p.number > back.opened {
 			c.closePortal(portalName)

@@ -78,7 +78,9 @@ var picture = map[string][]string{
 	"proxy/encoding":             {"proxy/pgerror", "planner/parse", "planner/scalar", "policy", "sandbox", "mechanisms/privacy"},
 	"proxy/admission":            {"proxy/pgerror", "backend", "sandbox", "policy", "internal/moment", "internal/processor"},
 	"proxy/pipeline":             {"proxy/pgerror", "proxy/admission", "backend", "ledger", "rewrite", "rewrite/outer", "rewrite/dialect", "sandbox", "sandbox/catalog", "planner", "planner/plans", "planner/reuse", "planner/parse", "planner/refuse", "planner/scalar", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
-	"proxy":                      {"proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
+	"proxy/login":                {"proxy/pgerror", "proxy/settings", "policy"},
+	"proxy/settings":             {"proxy/pgerror", "proxy/encoding", "rewrite/dialect", "planner/plans", "planner/parse", "policy", "mechanisms", "mechanisms/privacy"},
+	"proxy":                      {"proxy/pgerror", "proxy/encoding", "proxy/admission", "proxy/pipeline", "proxy/settings", "proxy/login", "ledger", "rewrite/dialect", "sandbox", "planner", "planner/plans", "planner/reuse", "planner/workload", "planner/parse", "planner/refuse", "policy", "mechanisms", "mechanisms/privacy", "mechanisms/accounting", "internal/moment"},
 	"service":                    {"*"},
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
@@ -91,7 +93,7 @@ var picture = map[string][]string{
 var foreign = map[string][]string{
 	"github.com/pganalyze/pg_query_go": {"planner", "planner/ast", "planner/parse", "planner/semantics", "planner/plans", "planner/bind", "planner/mysql", "rewrite/outer", "sandbox/sandboxtest"},
 	"github.com/xwb1989/sqlparser":     {"planner/mysql"},
-	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "proxy/encoding", "sandbox/twin", "cmd/dpproxy", "test/kit"},
+	"github.com/jackc/pgx/v5/pgproto3": {"proxy", "proxy/encoding", "proxy/login", "sandbox/twin", "cmd/dpproxy", "test/kit"},
 	"github.com/jackc/pgx/v5/pgtype":   {"proxy", "backend"},
 	"github.com/jackc/pgx/v5":          {"backend", "backend/pgtest", "ledger/postgres", "sandbox/twin", "sandbox/sandboxtest", "proxy", "service", "cmd/dpproxy", "examples/attacks", "test/kit"},
 	"github.com/duckdb":                {"backend", "sandbox/embedded", "cmd/dpproxy"},
@@ -100,7 +102,7 @@ var foreign = map[string][]string{
 	"math/rand":                        {"mechanisms/stattest", "internal/simulation", "examples/attacks"},
 	"unsafe":                           {},
 	"database/sql":                     {"backend", "sandbox/embedded", "cmd/dpproxy", "test/kit"},
-	"net":                              {"proxy", "cmd/dpproxy", "backend/pgtest", "test/kit"},
+	"net":                              {"proxy", "proxy/login", "cmd/dpproxy", "backend/pgtest", "test/kit"},
 	"net/url":                          {"ledger/sqlite", "backend", "backend/pgtest", "policy", "proxy", "cmd/dpproxy"},
 }
 

@@ -66,7 +66,7 @@ func (OSDisk) SyncDir(dir string) error {
 func (OSDisk) Lock(name string) (io.Closer, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", unavailable(err), err)
+		return nil, fmt.Errorf("%w: %w", Unavailable(Full(err)), err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
@@ -90,9 +90,9 @@ func SyncDirs(d Disk, files ...string) error {
 // Full tells whether an error of the operating system means that there is no space.
 func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// unavailable is ErrUnavailable, with ErrFull where the disk has no space.
-func unavailable(err error) error {
-	if Full(err) {
+// Unavailable is ErrUnavailable, with ErrFull where there is no space.
+func Unavailable(full bool) error {
+	if full {
 		return fmt.Errorf("%w: %w", ErrUnavailable, ErrFull)
 	}
 	return ErrUnavailable

@@ -29,6 +29,10 @@ type place struct {
 	last     time.Time            // when its last query returned
 	bytes    int64                // that are reserved for its results
 	giveBack []func(last time.Time)
+	done     func() // ends the first of the holders
+
+	ticket bool         // it has had its user's ticket
+	found  privacy.Cost // what keys have cost that it found
 }
 
 type placeKey struct{}
@@ -36,7 +40,8 @@ type placeKey struct{}
 // inLine is a context of one statement. What it comes to hold it holds until done is called, and what it has begun has ended.
 func inLine(ctx context.Context) (lined context.Context, done func()) {
 	p := &place{holders: 1}
-	return context.WithValue(ctx, placeKey{}, p), sync.OnceFunc(p.release)
+	p.done = sync.OnceFunc(p.release)
+	return context.WithValue(ctx, placeKey{}, p), p.done
 }
 
 func placeOf(ctx context.Context) *place { return ctx.Value(placeKey{}).(*place) }
@@ -65,6 +70,13 @@ func (p *place) hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holders++
+}
+
+// ticket takes one of its user's for a statement that buys: one, however often it begins again (ADR 44).
+func (a *Answerer) ticket(ctx context.Context, s *Session) bool {
+	p := placeOf(ctx)
+	p.ticket = p.ticket || a.turns.Ticket(s.User, s.Policy.Server.Limits.PurchasesPerSecond, time.Now())
+	return p.ticket
 }
 
 // turn has a statement that buys wait behind its user's own, if it has not done so before.

@@ -145,3 +145,18 @@ func strategyText(y mechanisms.Strategy) string {
 func ratio(n mechanisms.Noise) string {
 	return fmt.Sprintf("%.6g", n.Spread())
 }
+
+// MechanismText describes how a measure is taken, for people.
+func MechanismText(m *plans.Measure) string {
+	if m.Growth != nil {
+		return growthText(m)
+	}
+	price := m.Cost
+	if m.Refines() {
+		price.Epsilon = m.Ladder.Level
+	}
+	if m.Spec.Strategy.Kind == mechanisms.Marginals {
+		return marginalsText(m)
+	}
+	return mechanismText(m.Spec, price, m.Contribution())
+}

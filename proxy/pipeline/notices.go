@@ -19,8 +19,11 @@ import (
 // notices say what an answer cost, what is left and how exact it is. They depend on the plan, the charge and the analyst's
 // own account, never on a released or a true value.
 func (a *Answerer) notices(ctx context.Context, s *Session, p readied, bought purchase) []Notice {
-	plan := p.plan
+	plan, found := p.plan, placeOf(ctx).found
 	public := publicParts(plan)
+	if len(plan.Measures) == 0 && !found.IsZero() {
+		return []Notice{{Message: "cost " + a.costText(ctx, s, found) + "; no key was found that enough " + s.Dataset.Unit.Name + "s have"}}
+	}
 	if len(plan.Measures) == 0 {
 		if len(public) == 0 {
 			return nil

@@ -2,11 +2,17 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"time"
 
-	"github.com/dpproxy/dpproxy/mechanisms"
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+	"github.com/dpproxy/dpproxy/rewrite"
 )
 
 // Purchase buys the measures of a plan for a user ahead of her questions, as buy does for a statement: one charge for all of
@@ -19,21 +25,228 @@ func (a *Answerer) Purchase(ctx context.Context, p *policy.Policy, user string, 
 	s := &Session{User: user, Database: plan.Dataset.ID, Policy: p, Dataset: plan.Dataset}
 	ctx, done := inLine(ctx)
 	defer done()
-	bought, err := a.buy(ctx, s, plan, queries, false)
+	placeOf(ctx).ticket = true // it is no statement's
+	bought, err := a.buy(ctx, s, plan, queries)
 	return bought.charged, err
 }
 
-// MechanismText describes how a measure is taken, for people.
-func MechanismText(m *plans.Measure) string {
+// purchase is what buy brings home: the saved release of each measure, and what this statement was charged.
+type purchase struct {
+	ids     []int64
+	charged privacy.Cost
+	err     error
+}
+
+// buy pays for the measures that are not held and has them drawn and saved. The work goes on to its end even when the
+// client stops waiting: what is paid is answered, and saved, so that asking again is free (privacy rule 5).
+func (a *Answerer) buy(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query) (purchase, error) {
+	p := purchase{ids: make([]int64, len(plan.Measures)), charged: placeOf(ctx).found}
+	var wanted []int
+	for i, m := range plan.Measures {
+		p.ids[i] = m.HeldID
+		if !m.Held {
+			wanted = append(wanted, i)
+		}
+	}
+	if len(wanted) == 0 && !a.behind(plan) {
+		return p, nil
+	}
+	if len(wanted) > 0 && !a.ticket(ctx, s) {
+		return p, &pgerror.Failure{SQLState: "53400", Message: "too many statements that cost something; nothing was charged", Hint: "Ask again a second later. What you have paid for is answered meanwhile."}
+	}
+	if err := a.turn(ctx, s); err != nil {
+		return p, err
+	}
+	if a.runs(plan, wanted) {
+		if err := a.admit(ctx, s, planned(plan, queries, wanted), "nothing was charged"); err != nil {
+			return p, err
+		}
+	}
+	held := placeOf(ctx)
+	held.hold()
+	done := make(chan purchase, 1)
+	a.paid.Add(1)
+	go func() {
+		defer a.paid.Done()
+		defer held.release()
+		done <- a.drawAll(context.WithoutCancel(ctx), s, plan, queries, wanted, p)
+	}()
+	select {
+	case p = <-done:
+		return p, p.err
+	case <-ctx.Done():
+		return p, ctx.Err()
+	}
+}
+
+// drawAll charges for the wanted measures in one step, then draws and saves each.
+func (a *Answerer) drawAll(ctx context.Context, s *Session, plan *plans.Plan, queries []rewrite.Query, wanted []int, p purchase) (out purchase) {
+	defer func() {
+		if r := recover(); r != nil {
+			a.log.Error("panic while drawing a release", "panic", fmt.Sprintf("%T", r))
+			out.err = errInternal
+		}
+	}()
+	request := ledger.Request{User: s.User, Dataset: s.Dataset.ID, Statement: ledger.Digest(plan.Statement), PolicyDigest: s.Policy.Digest}
+	lower := make([]below, len(plan.Measures))
+	for _, i := range wanted {
+		if lower[i], p.err = a.below(ctx, s, plan.Measures[i]); p.err != nil {
+			return p
+		}
+		it, err := Item(plan.Measures[i]), error(nil)
+		if it.Levels, err = reuse.LevelsOf(plan.Measures[i]); err != nil {
+			a.log.Error("levels of a release were not found", "measure", plan.Measures[i].Name, "error", err)
+			p.err = errInternal
+			return p
+		}
+		request.Items = append(request.Items, it)
+	}
+	var outcomes []ledger.Outcome
+	var err error
+	if len(wanted) > 0 {
+		outcomes, err = a.ledger.Charge(ctx, request)
+	}
+	if err != nil {
+		p.err = a.chargeFailure(ctx, s, plan, err)
+		return p
+	}
+	defer a.abandonUnsaved(outcomes)
+	for k, i := range wanted {
+		p.charged = p.charged.Plus(outcomes[k].Charged)
+		p.ids[i] = outcomes[k].ID
+		if !outcomes[k].Charged.IsZero() {
+			a.charges.Charged(s.Dataset.ID, plan.Measures[i].Kind)
+		}
+	}
+	for k, i := range wanted {
+		if outcomes[k].Receipt == nil {
+			continue
+		}
+		if p.ids[i], err = a.draw(ctx, s, plan.Measures[i], queries[i], lower[i], outcomes[k].Receipt); err != nil {
+			p.err = err
+			return p
+		}
+	}
+	p.err = a.growAll(ctx, s, plan, p.ids)
+	return p
+}
+
+// abandonUnsaved lets others ask again for what was charged and not saved, whatever the reason. A saved receipt is closed.
+func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
+	for _, o := range outcomes {
+		if o.Receipt != nil {
+			a.ledger.Abandon(o.Receipt)
+		}
+	}
+}
+
+// draw runs one paid measure, adds its noise and saves the release.
+func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
+	if m.Spec.Alarm != nil {
+		return a.beginWatch(ctx, s, m, receipt)
+	}
 	if m.Growth != nil {
-		return growthText(m)
+		return a.beginGrowing(ctx, m, receipt)
 	}
-	price := m.Cost
+	if m.Spec.Online != nil {
+		return a.begin(ctx, s, m, query, receipt)
+	}
+	var d drawn
+	var err error
 	if m.Refines() {
-		price.Epsilon = m.Ladder.Level
+		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
+	} else {
+		truth, failed := a.execute(ctx, s, query, receipt)
+		if failed != nil {
+			a.log.Error("paid measure was not run", "measure", m.Name, "error", failed)
+			return 0, errInternal
+		}
+		a.workers.Draw(s.User, func() {
+			d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
+		})
 	}
-	if m.Spec.Strategy.Kind == mechanisms.Marginals {
-		return marginalsText(m)
+	if err != nil {
+		a.log.Error("no release was drawn", "measure", m.Name, "error", err)
+		return 0, errInternal
 	}
-	return mechanismText(m.Spec, price, m.Contribution())
+	return a.saved(ctx, m, receipt, d)
+}
+
+// saved saves what was drawn for a measure.
+func (a *Answerer) saved(ctx context.Context, m *plans.Measure, receipt *ledger.Receipt, d drawn) (int64, error) {
+	id, err := a.save(ctx, receipt, d)
+	if err != nil {
+		a.log.Error("release was not saved", "measure", m.Name, "error", err)
+		return 0, errLedger
+	}
+	return id, nil
+}
+
+// savePatience is how long a drawn release waits for a ledger that is away: as long as a standby takes to be promoted. The
+// charge is durable by then, so what is given up here is paid and lost.
+const (
+	savePatience = time.Minute
+	savePause    = 2 * time.Second // at most, between two tries
+)
+
+// save saves what was drawn. Saving again stores the same draw, never another one.
+func (a *Answerer) save(ctx context.Context, receipt *ledger.Receipt, d drawn) (id int64, err error) {
+	begun := time.Now()
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, savePause) {
+		switch {
+		case d.levels != nil:
+			id, err = a.ledger.SaveLevels(ctx, receipt, d.levels)
+		case d.finest.Valid():
+			id, err = a.ledger.SaveFirst(ctx, receipt, d.noisy, d.finest)
+		default:
+			id, err = a.ledger.Save(ctx, receipt, d.noisy)
+		}
+		if err == nil {
+			return id, nil
+		}
+		away := errors.Is(err, ledger.ErrUnavailable) || errors.Is(err, ledger.ErrFull)
+		if !away || time.Since(begun) > savePatience {
+			return 0, err
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Item is a measure as the ledger is asked for it.
+func Item(m *plans.Measure) ledger.Item {
+	it := ledger.Item{Digest: ledger.Digest(m.Digest), Kind: m.Kind, Name: m.Name, Table: m.Table.Schema + "." + m.Table.Name,
+		Shared: m.Shared, Cost: m.Cost, Spec: m.Spec, Described: m.Describe(), Ladder: ladderOf(m)}
+	if m.Growth != nil {
+		it.Spec = m.Growth.Spec
+	}
+	if m.Declared != nil {
+		it.Refresh = m.Declared.Refresh
+	}
+	return it
+}
+
+// chargeFailure says why nothing was charged. An analyst learns her own balance, and of the dataset's cap only that it is
+// spent (privacy rule 1).
+func (a *Answerer) chargeFailure(ctx context.Context, s *Session, plan *plans.Plan, err error) error {
+	switch {
+	case errors.Is(err, ledger.ErrRefined):
+		return err // for settled
+	case errors.Is(err, ledger.ErrExhausted):
+		f := &pgerror.Failure{SQLState: "DP001", Message: "your privacy budget does not hold this query"}
+		if b, e := a.ledger.Balance(ctx, s.User, s.Dataset.ID); e == nil {
+			f.Detail = fmt.Sprintf("It costs %s; you have spent %s of %s.", plan.Cost.In(b.Limit), b.Spent.In(b.Limit), b.Limit)
+		}
+		f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A smaller SET dp.epsilon costs less and is less exact."
+		if s.Settings.MaxError > 0 {
+			f.Hint = "What you have paid for stays free: SELECT * FROM dp.releases. A larger SET dp.max_error costs less."
+		}
+		return f
+	case errors.Is(err, ledger.ErrCap):
+		return &pgerror.Failure{SQLState: "DP001", Message: ledger.ErrCap.Error(), Hint: "What you have paid for stays free: SELECT * FROM dp.releases."}
+	}
+	if errors.Is(err, ledger.ErrPolicy) {
+		return errPolicy
+	}
+	a.log.Error("charge failed", "user", s.User, "dataset", s.Dataset.ID, "error", err)
+	return errLedger
 }

@@ -35,6 +35,25 @@ func (a *Answerer) read(ctx context.Context, s *Session, plan *plans.Plan, ids [
 	return leafInputs{answers, append(a.onlineParts(s, plan, ids, answers), told...)}, nil
 }
 
+// rows are an answer's, made of what was released: the tables of the leaves, and the outer query over them.
+func (a *Answerer) rows(ctx context.Context, s *Session, p readied, ids []int64, in leafInputs) (rows privacy.Released[sandbox.Rows], err error) {
+	err = a.workers.Run(ctx, s.User, s.Policy.Server.Limits, func(ctx context.Context) error {
+		readings, err := a.readings(s, p.plan, ids)
+		if err != nil {
+			return err
+		}
+		leaves, err := leafTables(ctx, p.plan, readings, in.answers)
+		if err != nil {
+			return err
+		}
+		if rows, err = a.postProcess(ctx, s, p.plan, p.outer, leaves); err == nil && p.plan.ErrorColumns && len(p.plan.Leaves) > 0 {
+			rows, err = a.withErrors(ctx, s, p.plan, p.outer, ids, rows)
+		}
+		return err
+	})
+	return rows, err
+}
+
 // readings are the saved releases of a plan's measures.
 func (a *Answerer) readings(s *Session, plan *plans.Plan, ids []int64) ([]saved, error) {
 	readings := make([]saved, len(plan.Measures))

@@ -13,6 +13,8 @@ type Result struct {
 	Rows    privacy.Released[sandbox.Rows]
 	Tag     string // "SELECT", "EXPLAIN" or "SHOW"; the session adds the row count to SELECT
 	Notices []Notice
+
+	repeatable bool // the same again would be the same: see answerCache
 }
 
 // Notice is a NOTICE to the client. The zero Severity is NOTICE, the zero SQLState 00000.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dpproxy/dpproxy/ledger"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -163,17 +164,43 @@ func (a *Answerer) Answer(ctx context.Context, s *Session, stmt parse.Statement,
 // answerOrRepeat answers a SELECT, from the kept answers where the same was answered for free before.
 func (a *Answerer) answerOrRepeat(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
 	if s.Dataset == nil {
-		return a.answer(ctx, s, stmt, params, func(*plans.Plan, purchase, Result) {})
+		return a.settled(ctx, s, stmt, params)
 	}
 	key, held := answerKey(s, stmt, params, a.public.version()), a.ledger.Holdings(s.User, s.Dataset.ID)
 	if r, ok := a.answers.find(key, s.Policy, held); ok {
 		return r, nil
 	}
-	return a.answer(ctx, s, stmt, params, func(plan *plans.Plan, bought purchase, r Result) {
-		if key != "" && repeatable(plan, bought) {
-			a.answers.keep(key, r, s.Policy, held)
+	r, err := a.settled(ctx, s, stmt, params)
+	if err == nil && key != "" && r.repeatable {
+		a.answers.keep(key, r, s.Policy, held)
+	}
+	return r, err
+}
+
+// mostPlans bounds how often a statement begins again.
+const mostPlans = 8
+
+// settled has a statement answered by what is held when it pays. It begins again where that is not what it was planned by: it has found
+// keys that the plan needs, or another session of hers has refined, or lost, what this one was to refine. Nothing else is charged
+// then, so that each time is a whole statement. What is held cannot be kept from changing instead: a user's sessions, on all the
+// proxies of a ledger, plan without waiting for one another, and meet at the charge.
+func (a *Answerer) settled(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (Result, error) {
+	ctx, done := inLine(ctx)
+	defer done()
+	for again := 0; ; again++ {
+		r, err := a.answer(ctx, s, stmt, params)
+		overtaken := err == errFound || errors.Is(err, ledger.ErrRefined)
+		if overtaken && again < mostPlans {
+			continue
 		}
-	})
+		if overtaken {
+			err = errRefined
+		}
+		if err != nil && len(r.Notices) == 0 {
+			r = a.foundAlone(ctx, s)
+		}
+		return r, err
+	}
 }
 
 func (a *Answerer) answerExplain(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r Result, err error) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -92,6 +93,29 @@ func TestRule3SavedAnswerIsAsExactAsAsked(t *testing.T) {
 	w.Ask(sql)
 	if w.Spent() != "0.4" {
 		t.Errorf("spent %s: a more exact answer costs the difference", w.Spent())
+	}
+}
+
+// TestRefinedAtOnce: sessions of one user that refine the same answer at once, to levels of their own, are all answered, and what
+// the finest costs is all that they cost: who is overtaken plans anew by what is held then.
+func TestRefinedAtOnce(t *testing.T) {
+	p := kit.Serve(t, kit.DuckDB(t, kit.Budgets{User: "5", Cap: "50"}, 0))
+	const sql = `SELECT count(*) FROM people WHERE city = 'c1' AND income < 50000`
+	w := p.Connect("alice", "lab")
+	kit.Count(t, w.Ask(sql))
+	var asked sync.WaitGroup
+	for level := 2; level <= 9; level++ {
+		session := p.Connect("alice", "lab")
+		session.Ask(fmt.Sprintf(`SET dp.epsilon = 0.%d`, level))
+		asked.Go(func() {
+			if a := session.Ask(sql); a.Err != nil {
+				t.Errorf("to 0.%d: %s %s", level, a.Err.Code, a.Err.Message)
+			}
+		})
+	}
+	asked.Wait()
+	if w.Spent() != "0.9" {
+		t.Errorf("spent %s, want 0.9", w.Spent())
 	}
 }
 

@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"crypto/hmac"
@@ -22,9 +22,10 @@ const (
 	mechanism     = "SCRAM-SHA-256"
 	mechanismPlus = "SCRAM-SHA-256-PLUS"
 	saltBytes     = 16
-
-	stateWrongPassword = "28P01"
 )
+
+// StateWrongPassword is the SQLSTATE of an exchange that failed by the password, or by the name.
+const StateWrongPassword = "28P01"
 
 // credentials reads a verifier as PostgreSQL writes it: SCRAM-SHA-256$iterations:salt$StoredKey:ServerKey.
 func credentials(verifier string) (scram.StoredCredentials, error) {
@@ -50,16 +51,16 @@ func credentials(verifier string) (scram.StoredCredentials, error) {
 	}, nil
 }
 
-// authenticator runs the password exchange. A user who does not exist gets an exchange like any other, with a salt that
+// Passwords runs the password exchange. A user who does not exist gets an exchange like any other, with a salt that
 // a secret of ours fixes for each name, so that asking twice tells nothing.
-type authenticator struct {
-	secret []byte
-	policy func() *policy.Policy
+type Passwords struct {
+	Secret []byte
+	Policy func() *policy.Policy
 }
 
 // lookup returns the credentials of a user, and whether she exists.
-func (a *authenticator) lookup(name string) (scram.StoredCredentials, bool) {
-	p := a.policy()
+func (a *Passwords) lookup(name string) (scram.StoredCredentials, bool) {
+	p := a.Policy()
 	mock := a.mock(p, name) // made in either case, to take the same time
 	if u := p.User(name); u != nil {
 		if c, err := credentials(u.Verifier); err == nil {
@@ -69,7 +70,7 @@ func (a *authenticator) lookup(name string) (scram.StoredCredentials, bool) {
 	return mock, false
 }
 
-func (a *authenticator) mock(p *policy.Policy, name string) scram.StoredCredentials {
+func (a *Passwords) mock(p *policy.Policy, name string) scram.StoredCredentials {
 	salt := a.keyed("salt", name)
 	iterations := 4096
 	if n := len(p.Users); n > 0 {
@@ -84,17 +85,17 @@ func (a *authenticator) mock(p *policy.Policy, name string) scram.StoredCredenti
 	}
 }
 
-func (a *authenticator) keyed(purpose, name string) []byte {
-	m := hmac.New(sha256.New, a.secret)
+func (a *Passwords) keyed(purpose, name string) []byte {
+	m := hmac.New(sha256.New, a.Secret)
 	m.Write([]byte(purpose + "\x00" + name))
 	return m.Sum(nil)
 }
 
-// exchange authenticates the user of a start-up packet on that connection. Any message but the ones expected ends it.
-func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding) error {
+// Exchange authenticates the user of a start-up packet on that connection. Any message but the ones expected ends it.
+func (a *Passwords) Exchange(back *pgproto3.Backend, user string, binding scram.ChannelBinding) error {
 	back.Send(&pgproto3.AuthenticationSASL{AuthMechanisms: offered(binding)})
 	if err := back.Flush(); err != nil {
-		return errSilent
+		return ErrSilent
 	}
 	first, err := receiveSASL(back, pgproto3.AuthTypeSASL)
 	if err != nil {
@@ -121,7 +122,7 @@ func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding sc
 	}
 	back.Send(&pgproto3.AuthenticationSASLContinue{Data: []byte(challenge)})
 	if err := back.Flush(); err != nil {
-		return errSilent
+		return ErrSilent
 	}
 	second, err := receiveSASL(back, pgproto3.AuthTypeSASLContinue)
 	if err != nil {
@@ -139,7 +140,7 @@ func (a *authenticator) exchange(back *pgproto3.Backend, user string, binding sc
 	return nil
 }
 
-func (a *authenticator) conversation(user string, plus bool, binding scram.ChannelBinding) (*scram.ServerConversation, bool, error) {
+func (a *Passwords) conversation(user string, plus bool, binding scram.ChannelBinding) (*scram.ServerConversation, bool, error) {
 	stored, known := a.lookup(user)
 	// The name inside the exchange is ignored: clients send anything there.
 	server, err := scram.SHA256.NewServer(func(string) (scram.StoredCredentials, error) { return stored, nil })
@@ -165,18 +166,18 @@ func receiveSASL(back *pgproto3.Backend, kind uint32) (pgproto3.FrontendMessage,
 	}
 	msg, err := back.Receive()
 	if err != nil {
-		return nil, errSilent
+		return nil, ErrSilent
 	}
 	return msg, nil
 }
 
 func rejected(user string) error {
-	return pgerror.New(stateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).Fatal()
+	return pgerror.New(StateWrongPassword, fmt.Sprintf("password authentication failed for user %q", user)).Fatal()
 }
 
-// channelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for
+// ChannelBinding is what ties a password exchange to the server's certificate. It is empty where there is no TLS, and for
 // certificates whose signature names no hash of its own (Ed25519, RSA-PSS), as clients disagree about those.
-func channelBinding(config *tls.Config, secure bool) scram.ChannelBinding {
+func ChannelBinding(config *tls.Config, secure bool) scram.ChannelBinding {
 	if !secure || config == nil || len(config.Certificates) != 1 || config.GetCertificate != nil || config.GetConfigForClient != nil {
 		return scram.ChannelBinding{}
 	}

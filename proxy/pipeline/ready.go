@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/dpproxy/dpproxy/planner"
+	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/refuse"
+	"github.com/dpproxy/dpproxy/planner/reuse"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/rewrite"
+	"github.com/dpproxy/dpproxy/rewrite/dialect"
+	"github.com/dpproxy/dpproxy/rewrite/outer"
+	"github.com/dpproxy/dpproxy/sandbox"
+)
+
+// ready plans a statement, writes all its SQL, and has the sandbox try the outer query: what cannot be answered is refused
+// for free, also where keys stand in for those to be found.
+func (a *Answerer) ready(ctx context.Context, s *Session, stmt parse.Statement, params []policy.Value) (r readied, refusal *refuse.Refusal) {
+	refusal = a.worked(ctx, s, func(ctx context.Context) (refusal *refuse.Refusal) {
+		if r.plan, refusal = planner.Build(stmt, params, a.planContext(ctx, s)); refusal != nil {
+			return refusal
+		}
+		if most := s.Policy.Server.Limits.StatementMemory / 2; most > 0 && leafBytes(r.plan) > most {
+			return refuse.Invalid("54000", "the released tables of this statement need more than "+policy.SizeText(most)+" (half of server.limits.statement_memory)",
+				"Group by fewer or coarser keys.")
+		}
+		if r.queries, r.outer, refusal = a.render(ctx, r.plan); refusal != nil {
+			return refusal
+		}
+		if r.errors = errorParts(r.plan); ctx.Err() != nil {
+			return reuse.RefuseEnded(context.Cause(ctx))
+		}
+		return a.tryOuter(ctx, s, r.plan, r.outer)
+	})
+	return r, refusal
+}
+
+// readied is a statement that is planned, and may be paid for.
+type readied struct {
+	plan    *plans.Plan
+	queries []rewrite.Query
+	outer   outer.Query
+	errors  []string // how exact it will be
+}
+
+// leafBytes is about how much memory the released tables of a plan take, from their numbers of rows and columns.
+func leafBytes(plan *plans.Plan) (bytes int64) {
+	for _, leaf := range plan.Leaves {
+		bytes += int64(leaf.Rows) * int64(sandbox.RowSize(len(leaf.Keys)+len(leaf.Counts)))
+	}
+	return bytes
+}
+
+// planContext is what the plan may depend on: the policy, her settings, her holdings; and what ends it.
+func (a *Answerer) planContext(ctx context.Context, s *Session) reuse.Context {
+	c := reuse.Context{Work: reuse.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
+	if s.Dataset != nil {
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
+		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
+	}
+	return c
+}
+
+// planningLimits are what planning one statement may take by the policy: its bytes, and so many steps as a core does in its
+// processor time, which are counted and not measured, so that what is refused does not depend on the machine's load.
+func planningLimits(p *policy.Policy) reuse.Limits {
+	l := reuse.DefaultLimits
+	if p != nil && p.Server.Limits.StatementCPU > 0 {
+		l.Steps = int64(p.Server.Limits.StatementCPU.Seconds() * stepsPerSecond)
+	}
+	if p != nil && p.Server.Limits.StatementMemory > 0 {
+		l.Bytes = p.Server.Limits.StatementMemory
+	}
+	return l
+}
+
+// stepsPerSecond is how many steps of planning stand for a second of processor time.
+const stepsPerSecond = 20e6
+
+// render writes all SQL of the plan before anything is charged, so that what cannot be written is refused for free.
+func (a *Answerer) render(ctx context.Context, plan *plans.Plan) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+	return render(ctx, plan, a.backend.Dialect(), a.engine.Dialect(), a.log)
+}
+
+// render writes a plan's SQL for a private database and a sandbox.
+func render(ctx context.Context, plan *plans.Plan, private, sandboxed dialect.Dialect, log *slog.Logger) ([]rewrite.Query, outer.Query, *refuse.Refusal) {
+	queries := make([]rewrite.Query, len(plan.Measures))
+	for i, m := range plan.Measures {
+		if ctx.Err() != nil {
+			return nil, outer.Query{}, reuse.RefuseEnded(context.Cause(ctx))
+		}
+		if m.Refines() || m.Held && m.Spec.Alarm == nil {
+			continue
+		}
+		run, err := counted(m)
+		switch {
+		case m.Spec.Alarm != nil:
+			queries[i], err = renderAlarms(plan, i, private)
+		case err == nil:
+			queries[i], err = rewrite.Render(run, private)
+		}
+		if err != nil {
+			log.Error("measure cannot be rendered", "measure", m.Name, "error", err)
+			return nil, outer.Query{}, refuse.Unrendered()
+		}
+	}
+	if plan.Outer.Direct != nil || plan.Outer.Tree == nil {
+		return queries, outer.Query{}, nil
+	}
+	above, refusal := outer.Render(plan, sandboxed)
+	return queries, above, refusal
+}
+
+// tryOuter has the sandbox bind the outer query over leaves without rows before anything is charged, so that what the
+// engine cannot run is refused for free.
+func (a *Answerer) tryOuter(ctx context.Context, s *Session, plan *plans.Plan, above outer.Query) *refuse.Refusal {
+	if plan.Outer.Direct != nil || plan.Cost.IsZero() {
+		return nil
+	}
+	_, refusal := a.outerColumns(ctx, s, plan, above)
+	return refusal
+}

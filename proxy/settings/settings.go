@@ -1,0 +1,261 @@
+// Package settings holds the run-time parameters of a session: what SET, SHOW and RESET name, PostgreSQL's and the dp.* ones. It knows
+// which there are (variables.go; unused.go: those that only clients mind), checks and normalises their values (check.go, zone.go), keeps
+// them in layers that transactions restore (this file), and gives those that change answers as typed values (typed.go).
+//
+// An example: SET LOCAL dp.epsilon = '.05' comes to Settings.Set, which finds the variable by its name (names.go), holds the value against
+// the policy's max_epsilon, and keeps "0.05" in the layer that COMMIT drops; the next statement is planned by what Typed gives.
+package settings
+
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/policy"
+	"github.com/dpproxy/dpproxy/proxy/pgerror"
+)
+
+// mostCustom bounds the variables of a client's own invention (a.b) in a session.
+const mostCustom = 64
+
+// values are variables by lower-case name. They are never changed in place, so a copy of the map's header is a snapshot.
+type values map[string]string
+
+func (v values) with(name, value string) values {
+	c := make(values, len(v)+1)
+	maps.Copy(c, v)
+	c[name] = value
+	return c
+}
+
+func (v values) without(name string) values {
+	if _, ok := v[name]; !ok {
+		return v
+	}
+	c := maps.Clone(v)
+	delete(c, name)
+	return c
+}
+
+// Settings are a session's variables in layers: what the policy gives, what the client asked for at start-up, what it
+// SET, and what holds until the transaction ends. RESET goes back to the first two.
+type Settings struct {
+	user    string
+	secure  bool // the server speaks TLS
+	dataset *policy.Dataset
+	given   values // by the policy
+	started values // at start-up
+	state   State
+
+	typed     plans.Settings
+	variables map[string]string
+	fresh     bool // typed and variables are up to date
+	epoch     uint64
+}
+
+// State is the part that transactions restore.
+type State struct{ session, local values }
+
+// New are the settings of a user's session; secure says that the server speaks TLS. Adopt comes first.
+func New(user string, secure bool) *Settings { return &Settings{user: user, secure: secure} }
+
+// Adopt takes the defaults of a policy.
+func (s *Settings) Adopt(d *policy.Dataset, u *policy.User) {
+	s.dataset = d
+	given := values{"session_authorization": u.Name, "ssl": onOff(s.secure), "dp.epsilon": d.Defaults.Epsilon.String(),
+		"dp.confidence": strconv.FormatFloat(d.Defaults.Confidence.Float(), 'g', -1, 64)}
+	for name, value := range u.Settings {
+		name = strings.ToLower(name)
+		if known["dp."+name] != nil {
+			name = "dp." + name
+		}
+		if v := known[name]; v != nil {
+			if checked, err := v.check(value, s.limits()); err == nil {
+				given[name] = checked
+			}
+		}
+	}
+	s.given = given
+	s.changed()
+}
+
+func (s *Settings) changed() { s.fresh = false; s.epoch++ }
+
+// Epoch changes with every change.
+func (s *Settings) Epoch() uint64 { return s.epoch }
+
+func (s *Settings) limits() dpLimits {
+	l := dpLimits{user: s.user, dateStyle: s.Value("datestyle")}
+	if s.dataset != nil {
+		l.maxEpsilon = s.dataset.Defaults.MaxEpsilon
+	}
+	return l
+}
+
+// Value is the value in force of a variable by lower-case name. What a transaction does not set of its own modes is as
+// new transactions have it.
+func (s *Settings) Value(name string) string {
+	if v, ok := s.state.local[name]; ok {
+		return v
+	}
+	if ofTransaction(name) {
+		return s.Value("default_" + name)
+	}
+	for _, layer := range []values{s.state.session, s.started, s.given} {
+		if v, ok := layer[name]; ok {
+			return v
+		}
+	}
+	if v := known[name]; v != nil {
+		return v.standard
+	}
+	return ""
+}
+
+// Check returns a variable's canonical name and value.
+func (s *Settings) Check(name, value string) (string, string, *pgerror.Failure) {
+	name, f := canonical(name)
+	if f != nil {
+		return "", "", f
+	}
+	v := known[name]
+	if v == nil {
+		if len(value) > mostValueBytes || s.customs() >= mostCustom {
+			return "", "", pgerror.New("53400", "too many or too long variables of the client's own")
+		}
+		return name, value, nil
+	}
+	value, f = v.check(value, s.limits())
+	return name, value, f
+}
+
+func (s *Settings) customs() int {
+	n := 0
+	for _, layer := range []values{s.started, s.state.session, s.state.local} {
+		for name := range layer {
+			if known[name] == nil {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Start sets a variable at start-up.
+func (s *Settings) Start(name, value string) *pgerror.Failure {
+	name, value, f := s.Check(name, value)
+	if f == nil {
+		s.started = s.started.with(name, value)
+		s.changed()
+	}
+	return f
+}
+
+// Set sets a variable for the session, or until the transaction ends.
+func (s *Settings) Set(name, value string, local bool) *pgerror.Failure {
+	name, value, f := s.Check(name, value)
+	if f != nil {
+		return f
+	}
+	if local || ofTransaction(name) {
+		s.state.local = s.state.local.with(name, value)
+	} else {
+		s.state.session = s.state.session.with(name, value)
+		s.state.local = s.state.local.without(name)
+	}
+	s.changed()
+	return nil
+}
+
+// Reset gives a variable the value that it had at start-up.
+func (s *Settings) Reset(name string, local bool) *pgerror.Failure {
+	name, f := Resettable(name)
+	if f != nil {
+		return f
+	}
+	if local {
+		begun := &Settings{given: s.given, started: s.started}
+		s.state.local = s.state.local.with(name, begun.Value(name))
+	} else {
+		s.state.session = s.state.session.without(name)
+		s.state.local = s.state.local.without(name)
+	}
+	s.changed()
+	return nil
+}
+
+// ResetAll goes back to what was at start-up.
+func (s *Settings) ResetAll() {
+	s.state = State{}
+	s.changed()
+}
+
+// State and Restore are what transactions need.
+func (s *Settings) State() State { return s.state }
+
+// Restore goes back to a State.
+func (s *Settings) Restore(state State) {
+	s.state = state
+	s.changed()
+}
+
+// Modes are the modes of a transaction that were set in it, by name and value.
+func (s *Settings) Modes() (out [][2]string) {
+	for name, value := range s.state.local {
+		if ofTransaction(name) {
+			out = append(out, [2]string{name, value})
+		}
+	}
+	return out
+}
+
+// EndTransaction drops what was set until now.
+func (s *Settings) EndTransaction() {
+	if len(s.state.local) > 0 {
+		s.state.local = nil
+		s.changed()
+	}
+}
+
+// Show returns the value of a variable as SHOW writes it.
+func (s *Settings) Show(name string) (string, *pgerror.Failure) {
+	low, f := canonical(name)
+	if f != nil {
+		return "", f
+	}
+	v := known[low]
+	if v == nil {
+		for _, layer := range []values{s.state.local, s.state.session, s.started} {
+			if value, ok := layer[low]; ok {
+				return value, nil
+			}
+		}
+		return "", pgerror.New("42704", fmt.Sprintf("unrecognized configuration parameter %q", name))
+	}
+	return v.shown(s.Value(low)), nil
+}
+
+// All lists every variable with value and description, by name.
+func (s *Settings) All() [][3]string {
+	out := make([][3]string, 0, len(known))
+	for low, v := range known {
+		out = append(out, [3]string{v.name, v.shown(s.Value(low)), v.about})
+	}
+	sort.Slice(out, func(i, j int) bool { return strings.ToLower(out[i][0]) < strings.ToLower(out[j][0]) })
+	return out
+}
+
+// Reported are the variables that clients are told of, by name and value, in a fixed order.
+func (s *Settings) Reported() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, low := range reportedNames {
+			if v := known[low]; !yield(v.name, v.shown(s.Value(low))) {
+				return
+			}
+		}
+	}
+}
