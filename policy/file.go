@@ -27,6 +27,9 @@ type serverT struct {
 	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
+
+	Sampling string `yaml:"sampling" jsonschema:"enum=fast,enum=fixed-work,default=fast" jsonschema_description:"How noise is drawn, always from the same distribution: by tables, which is fastest, or in fixed work, so that the time of a draw does not tell how large the noise is."`
+
 	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
 }
 

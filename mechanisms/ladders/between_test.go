@@ -2,6 +2,7 @@ package ladders
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"testing"
 
@@ -72,6 +73,74 @@ func TestMiddleIsALevel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as much of the source where it moves as where it
+// stays: the mean of the words taken is the same of both, by Welch's test at an alarm of 1e-7. Eight judgements of laws.
+func TestStepInFixedWork(t *testing.T) {
+	const n = 60_000
+	for number, c := range betweenCases {
+		source := &counted{source: seeded(byte(60 + number))}
+		step, err := NewStep(scaleOf(c[0]), scaleOf(c[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finest, err := noise.New(noise.Laplace, 1000, c[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved, coarse := make([]int64, n), make([]int64, n)
+		var draws, sum, squares [2]float64
+		for i := range n {
+			source.bytes = 0
+			reader := noise.NewReader(noise.FixedWork(source)) // reads ahead 256 bytes, then 512: what is looked at is how often
+			z := finest.Sample(reader)
+			coarse[i] = step.Draw(reader, z)
+			moved[i] = coarse[i] - z
+			far := 0
+			if moved[i] != 0 {
+				far = 1
+			}
+			draws[far]++
+			sum[far] += source.bytes
+			squares[far] += source.bytes * source.bytes
+			if reader.Err() != nil {
+				t.Fatal(reader.Err())
+			}
+		}
+		for name, err := range map[string]error{
+			"step":   stattest.ChiSquare(moved, stepMass(c[0], c[2]), stattest.Usual),
+			"coarse": stattest.ChiSquare(coarse, laplaceMass(c[0]), stattest.Usual),
+		} {
+			if err != nil {
+				t.Errorf("seed %q, %v: %s: %v", seed, c, name, err)
+			}
+		}
+		stattest.Spend(1e-7)
+		mean, spread := [2]float64{}, 0.0
+		for far := range mean {
+			mean[far] = sum[far] / draws[far]
+			spread += (squares[far]/draws[far] - mean[far]*mean[far]) / draws[far]
+		}
+		if draws[0] < 300 || draws[1] < 300 {
+			t.Errorf("%v: %v steps stay and move: nothing was tested", c, draws)
+		}
+		if off := math.Abs(mean[0] - mean[1]); off > 5.4*math.Sqrt(spread) {
+			t.Errorf("seed %q, %v: steps that stay read %.2f bytes, those that move %.2f, further apart than %.2f", seed, c, mean[0], mean[1], 5.4*math.Sqrt(spread))
+		}
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	source io.Reader
+	bytes  float64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.source.Read(p)
+	c.bytes += float64(n)
+	return n, err
 }
 
 // TestMiddleGivenBoth: the law of the middle level for one finest and one coarse value, against the conditional law that is

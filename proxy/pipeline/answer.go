@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -77,6 +78,14 @@ func queriesOf(b backend.Backend) int {
 		return 0
 	}
 	return b.Places()
+}
+
+// randomness is what a session's releases are drawn from, marked where its policy wants them drawn in fixed work.
+func (a *Answerer) randomness(s *Session) io.Reader {
+	if s.Policy.Server.FixedWork {
+		return mechanisms.FixedWork(a.random)
+	}
+	return a.random
 }
 
 // Workers are those that admit what the pipeline works on; a Server that shares them admits what it parses and encodes.
@@ -366,7 +375,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 	var d drawn
 	var err error
 	if m.Refines() {
-		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
+		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.randomness(s)) })
 	} else {
 		truth, failed := a.execute(ctx, s, query, receipt)
 		if failed != nil {
@@ -374,7 +383,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, que
 			return 0, errInternal
 		}
 		a.workers.Draw(s.User, func() {
-			d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
+			d, err = released(m, receipt.Levels(), truth, a.randomness(s), s.Policy.Server.Timing.Fresh)
 		})
 	}
 	if err != nil {
