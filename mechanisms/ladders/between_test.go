@@ -75,11 +75,15 @@ func TestMiddleIsALevel(t *testing.T) {
 	}
 }
 
-// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as much of the source where it moves as where it
-// stays: the mean of the words taken is the same of both, by Welch's test at an alarm of 1e-7. Eight judgements of laws.
+// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as many words of it where it moves as where it stays:
+// their number and its square have the same means, by Welch's test. Four judgements of laws at stattest.Usual, four of
+// words at 1e-7.
 func TestStepInFixedWork(t *testing.T) {
-	const n = 60_000
+	const n = 150_000
 	for number, c := range betweenCases {
+		if number < 2 {
+			continue // steps so large need as many words either way: nothing would be seen
+		}
 		source := &counted{source: seeded(byte(60 + number))}
 		step, err := NewStep(scaleOf(c[0]), scaleOf(c[2]))
 		if err != nil {
@@ -90,20 +94,19 @@ func TestStepInFixedWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		moved, coarse := make([]int64, n), make([]int64, n)
-		var draws, sum, squares [2]float64
+		var words [2][]float64 // where it stays and where it moves
 		for i := range n {
 			source.bytes = 0
-			reader := noise.NewReader(noise.FixedWork(source)) // reads ahead 256 bytes, then 512: what is looked at is how often
+			reader := noise.NewReader(noise.FixedWork(source))
 			z := finest.Sample(reader)
 			coarse[i] = step.Draw(reader, z)
 			moved[i] = coarse[i] - z
-			far := 0
-			if moved[i] != 0 {
-				far = 1
+			used := source.bytes / 8
+			for before := source.bytes; source.bytes == before; used-- { // what was read ahead, word by word
+				reader.Below(1 << 63)
 			}
-			draws[far]++
-			sum[far] += source.bytes
-			squares[far] += source.bytes * source.bytes
+			far := min(max(moved[i], -moved[i]), 1)
+			words[far] = append(words[far], used+1)
 			if reader.Err() != nil {
 				t.Fatal(reader.Err())
 			}
@@ -116,17 +119,25 @@ func TestStepInFixedWork(t *testing.T) {
 				t.Errorf("seed %q, %v: %s: %v", seed, c, name, err)
 			}
 		}
-		stattest.Spend(1e-7)
-		mean, spread := [2]float64{}, 0.0
-		for far := range mean {
-			mean[far] = sum[far] / draws[far]
-			spread += (squares[far]/draws[far] - mean[far]*mean[far]) / draws[far]
+		if len(words[0]) < 300 || len(words[1]) < 300 {
+			t.Errorf("%v: %d steps stay and %d move: nothing was tested", c, len(words[0]), len(words[1]))
 		}
-		if draws[0] < 300 || draws[1] < 300 {
-			t.Errorf("%v: %v steps stay and move: nothing was tested", c, draws)
-		}
-		if off := math.Abs(mean[0] - mean[1]); off > 5.4*math.Sqrt(spread) {
-			t.Errorf("seed %q, %v: steps that stay read %.2f bytes, those that move %.2f, further apart than %.2f", seed, c, mean[0], mean[1], 5.4*math.Sqrt(spread))
+		for power := 1.0; power <= 2; power++ {
+			stattest.Spend(1e-7)
+			var mean [2]float64
+			spread := 0.0
+			for far, list := range words {
+				sum, squares, count := 0.0, 0.0, float64(len(list))
+				for _, w := range list {
+					x := math.Pow(w, power)
+					sum, squares = sum+x, squares+x*x
+				}
+				mean[far] = sum / count
+				spread += (squares/count - mean[far]*mean[far]) / count
+			}
+			if off, most := math.Abs(mean[0]-mean[1]), 5.4*math.Sqrt(spread); off > most {
+				t.Errorf("seed %q, %v: the mean of words^%g is %.2f where it stays and %.2f where it moves, further apart than %.2f", seed, c, power, mean[0], mean[1], most)
+			}
 		}
 	}
 }
