@@ -206,7 +206,7 @@ type releaseT struct {
 	Epsilon   decimal          `yaml:"epsilon" jsonschema_description:"What each user pays once. Under zcdp it buys rho = epsilon²/2."`
 	Rho       decimal          `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
 	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
-	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem or small-database."`
+	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database,enum=dawa" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem, small-database, or dawa for one ordered column."`
 	Updates   integer          `yaml:"updates" jsonschema_description:"online only: how many answers may come from the rows instead of the hypothesis. After the last one the release has stopped."`
 	Insist    bool             `yaml:"insist" jsonschema_description:"online only: it is used even where a plain histogram of its cells would give less error for the same cost."`
 	Stopped   string           `yaml:"stopped" jsonschema:"enum=refuse,enum=count" jsonschema_description:"online only: what becomes of questions once the release has stopped: refused, or counted afresh at a cost of their own."`
