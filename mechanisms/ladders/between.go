@@ -185,7 +185,9 @@ func (j jump) stays(reader *noise.Reader) bool {
 // fixed is the noise in work that does not go with it: everything is drawn, whether it is needed or not. A geometric of
 // exp(−gap) is above 0 with the chance exp(−gap). How often geometric draws anew is independent of what it returns.
 func (j jump) fixed(reader *noise.Reader) int64 {
-	moves := j.odds.fails(reader) | j.odds.fails(reader) | less(geometric(reader, j.odds.between), 1)
+	first := j.odds.fails(reader)
+	second := j.odds.fails(reader)
+	moves := first | second | less(geometric(reader, j.odds.between), 1)
 	return j.far.Sample(reader) & -int64(moves)
 }
 
