@@ -74,6 +74,12 @@ func Release(spec Spec, place Placement, truth privacy.Sensitive[[]privacy.Group
 	return sealed.Release(Noisy{Observations: observations}), nil
 }
 
+// FixedWork marks a source of randomness: what is drawn from it takes work that does not go with how large the noise is. The
+// distributions are the same, exactly.
+// Limits: noise alone. Choices, refinements, made-up rows and the keys that are found take as long as scores, what was held and
+// the number of keys make them; and all of it only as far as mechanisms/noise/fixed.go says.
+func FixedWork(random io.Reader) io.Reader { return noise.FixedWork(random) }
+
 // draw returns the noise of every observation.
 func (s Spec) draw(random io.Reader) ([]int64, error) {
 	reader, width := noise.NewReader(random), s.observed()

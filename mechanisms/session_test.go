@@ -3,8 +3,10 @@ package mechanisms
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/dpproxy/dpproxy/mechanisms/histograms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
@@ -159,8 +161,8 @@ func TestAuditOfSessionsAndRestarts(t *testing.T) {
 // fit are refused.
 func TestSyntheticSpecs(t *testing.T) {
 	c := Contribution{Rows: 1, Neighbors: privacy.AddRemove}
-	for _, rule := range []SyntheticRule{MWEM, SmallDatabase} {
-		s, err := NewSynthetic(Synthetic{Rule: rule, Contribution: c, Sizes: []int{2, 3}, Total: 1000, Drawn: 400, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(2_000_000)}})
+	for rule, sizes := range map[SyntheticRule][]int{MWEM: {2, 3}, SmallDatabase: {2, 3}, DAWA: {6}} {
+		s, err := NewSynthetic(Synthetic{Rule: rule, Contribution: c, Sizes: sizes, Total: 1000, Drawn: 400, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(2_000_000)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,10 +185,64 @@ func TestSyntheticSpecs(t *testing.T) {
 		{Rule: MWEM, Contribution: c, Sizes: []int{0}, Drawn: 1, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1)}},
 		{Rule: MWEM, Contribution: c, Sizes: []int{1 << 11, 1 << 11}, Drawn: 1, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1)}},
 		{Rule: MWEM, Contribution: c, Sizes: []int{2}, Drawn: 1},
+		{Rule: DAWA, Contribution: c, Sizes: []int{2, 3}, Drawn: 1, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1_000_000)}},
 		{Rule: MWEM, Contribution: Contribution{}, Sizes: []int{2}, Drawn: 1, Cost: privacy.Cost{Epsilon: privacy.MicroEpsilon(1)}},
 	} {
 		if _, err := NewSynthetic(bad); err == nil {
 			t.Errorf("%+v passes", bad)
 		}
+	}
+}
+
+// TestDawaRowsWhateverComes: every plan that is made gives rows, whatever the rows and the noise are: where the noise leaves none,
+// as it does at a tiny cost over no rows, all cells are alike. Of 200 draws over no rows some must come to that.
+func TestDawaRowsWhateverComes(t *testing.T) {
+	random, planned, none := seeded(35), 0, 0
+	for _, rows := range []int64{1, 12, 1 << 12, 1 << 20} {
+		for _, neighbors := range []privacy.Neighbors{privacy.AddRemove, privacy.ReplaceOne} {
+			for _, cost := range []privacy.Cost{{Epsilon: privacy.MicroEpsilon(10_000)}, {Epsilon: privacy.MicroEpsilon(1_000_000)}, {Rho: privacy.PicoRho(5_000_000)}, {Rho: privacy.PicoRho(500_000_000_000)}} {
+				for _, cells := range []int{1, 2, 3, 67, 1000} {
+					s, err := NewSynthetic(Synthetic{Rule: DAWA, Contribution: Contribution{Rows: rows, Neighbors: neighbors}, Sizes: []int{cells}, Total: 1, Drawn: 20, Cost: cost})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if s.Synthetic.CanRelease(cells) != nil {
+						continue
+					}
+					planned++
+					for _, truth := range [][]int64{make([]int64, cells), slices.Repeat([]int64{7, 0, 1 << 40}, (cells+2)/3)[:cells]} {
+						if drawn := mustRelease(t, s, cellGroups(truth...), random).Value().Observations; len(drawn) != 20 {
+							t.Errorf("%d rows", len(drawn))
+						}
+					}
+				}
+			}
+		}
+	}
+	if planned < 100 {
+		t.Errorf("%d plans of 160", planned)
+	}
+	plan, err := histograms.NewDawa(9, Contribution{Rows: 1, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(100_000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 200 {
+		d, err := even(plan, privacy.Seal(make([]int64, 9)), random)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := 0.0
+		for _, c := range d.Value().Cells {
+			total += c
+		}
+		if d.Value().Total <= 0 {
+			none++
+		}
+		if !(total > 0) {
+			t.Errorf("no rows: %+v", d.Value())
+		}
+	}
+	if none < 20 {
+		t.Errorf("the noise left no rows in %d of 200 draws: nothing was tested", none)
 	}
 }

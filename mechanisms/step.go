@@ -116,10 +116,8 @@ func timesStep(z, step int64) int64 {
 	if high != 0 || low > math.MaxInt64 {
 		low = math.MaxInt64
 	}
-	if z < 0 {
-		return -int64(low)
-	}
-	return int64(low)
+	sign := z >> 63 // without a branch on it: see noise.FixedWork
+	return (int64(low) ^ sign) - sign
 }
 
 // addFar is a+b, cut at the int64 range.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/dpproxy/dpproxy/mechanisms/histograms"
 	"github.com/dpproxy/dpproxy/mechanisms/internal/sealed"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/mechanisms/selection"
@@ -19,10 +20,11 @@ type SyntheticRule uint8
 const (
 	MWEM          SyntheticRule = 1 + iota // a distribution fitted to noisy answers of the queries that it gets most wrong
 	SmallDatabase                          // one of few rows whose answers are near
+	DAWA                                   // over one ordered dimension, noisy counts of buckets whose cells are about equal
 )
 
 func (r SyntheticRule) String() string {
-	return [...]string{"invalid", "MWEM", "the small database mechanism"}[min(r, SmallDatabase+1)%3]
+	return [...]string{"invalid", "MWEM", "the small database mechanism", "DAWA"}[min(r, DAWA+1)%4]
 }
 
 // Synthetic is a measurement whose outcome is made-up rows, each named by its cell. All of it is public.
@@ -43,8 +45,8 @@ const (
 
 // NewSynthetic returns the Spec of made-up rows.
 //
-// Claim: Release of it costs y.Cost for y.Contribution, by the claims of synthetic.Weights and synthetic.Small; rows are
-// drawn from what these release, which is post-processing.
+// Claim: Release of it costs y.Cost for y.Contribution, by the claims of synthetic.Weights, synthetic.Small and histograms.Dawa;
+// rows are drawn from what these release, which is post-processing.
 func NewSynthetic(y Synthetic) (Spec, error) {
 	cells := 1
 	for _, n := range y.Sizes {
@@ -72,8 +74,10 @@ func (y *Synthetic) check(s Spec) error {
 		return fmt.Errorf("number of cells is %d in %d counters, must be %d in 1", s.Cells, s.Counters, cells)
 	case y.Drawn < 1 || y.Drawn > MostCells:
 		return fmt.Errorf("number of rows is %d, must be from 1 to %d", y.Drawn, MostCells)
-	case y.Rule != MWEM && y.Rule != SmallDatabase:
-		return fmt.Errorf("rule is %d, must be MWEM or the small database mechanism", y.Rule)
+	case y.Rule < MWEM || y.Rule > DAWA:
+		return fmt.Errorf("rule is %d, must be MWEM, the small database mechanism or DAWA", y.Rule)
+	case y.Rule == DAWA && len(y.Sizes) != 1:
+		return fmt.Errorf("number of dimensions is %d, must be 1 for DAWA", len(y.Sizes))
 	case y.Cost.IsZero():
 		return errors.New("cost is nothing, must be something")
 	}
@@ -129,6 +133,15 @@ func (y *Synthetic) workload(cells int) (synthetic.Queries, error) {
 
 // mechanism plans the release.
 func (y *Synthetic) mechanism(cells int) (func(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[synthetic.Database], error), error) {
+	if y.Rule == DAWA {
+		plan, err := histograms.NewDawa(cells, y.Contribution, y.Cost)
+		if err != nil {
+			return nil, err
+		}
+		return func(truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[synthetic.Database], error) {
+			return even(plan, truth, random)
+		}, nil
+	}
 	queries, err := y.workload(cells)
 	if err != nil {
 		return nil, err
@@ -146,6 +159,29 @@ func (y *Synthetic) mechanism(cells int) (func(truth privacy.Sensitive[[]int64],
 		return nil, err
 	}
 	return small.Release, nil
+}
+
+// even releases the buckets of a plan, each spread evenly over its cells. Where the noise leaves no rows, all cells are alike:
+// after the charge there is always an answer.
+func even(plan histograms.Dawa, truth privacy.Sensitive[[]int64], random io.Reader) (privacy.Released[synthetic.Database], error) {
+	var none privacy.Released[synthetic.Database]
+	buckets, err := plan.Release(truth, random)
+	if err != nil {
+		return none, err
+	}
+	prefixes, err := plan.Prefixes(buckets)
+	if err != nil {
+		return none, err
+	}
+	return privacy.PostProcess(prefixes, func(p []float64) synthetic.Database {
+		d := synthetic.Database{Cells: make([]float64, len(p)-1), Total: p[len(p)-1] - p[0]}
+		for i := range d.Cells {
+			if d.Cells[i] = max(p[i+1]-p[i], 0); !(d.Total > 0) {
+				d.Cells[i] = 1
+			}
+		}
+		return d
+	}), nil
 }
 
 // mostScored bounds the steps of scoring candidates.

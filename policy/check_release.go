@@ -15,7 +15,7 @@ const (
 // mechanismsOf are the mechanisms of a kind of release; the first is the one without `mechanism`.
 var mechanismsOf = map[ReleaseKind][]string{
 	OnlineRelease:    {"multiplicative-weights", "median", "median-basic"},
-	SyntheticRelease: {"mwem", "small-database"},
+	SyntheticRelease: {"mwem", "small-database", "dawa"},
 }
 
 // coarsen makes a column's cells wider, as many of them as step says making one.
@@ -103,8 +103,13 @@ func instance(r *Release, f *releaseT, at place) {
 			at.problem("updates is missing: how many answers may come from the rows before the release stops")
 		}
 	}
-	if r.Mechanism == "median-basic" {
+	switch r.Mechanism {
+	case "median-basic":
 		basic(r, f, at)
+	case "dawa":
+		if len(r.Columns) != 1 || !r.Columns[0].Domain.Ordered() {
+			at.key("columns").problem("dawa needs one column with an ordered domain: it looks for neighbouring cells that have about as many rows each")
+		}
 	}
 }
 

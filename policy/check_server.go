@@ -33,6 +33,7 @@ func (c *checker) server(s *serverT, at place) {
 		checkAddress(s.Admin, at.key("admin"), "admin")
 	}
 	c.timing(&s.Timing, at.key("timing"))
+	to.FixedWork = s.Sampling == "fixed-work"
 	if s.TLS != nil {
 		to.TLS = &TLS{Cert: c.resolve(s.TLS.Cert), Key: c.resolve(s.TLS.Key)}
 		if s.TLS.Cert == "" || s.TLS.Key == "" {

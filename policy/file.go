@@ -27,6 +27,9 @@ type serverT struct {
 	Admin  string  `yaml:"admin" jsonschema_description:"host:port of /metrics and /healthz. Without it there are none."`
 	TLS    *tlsT   `yaml:"tls" jsonschema_description:"The certificate that clients see."`
 	Timing timingT `yaml:"timing" jsonschema_description:"The grid on which everything leaves that a question brings. Without it nothing is held."`
+
+	Sampling string `yaml:"sampling" jsonschema:"enum=fast,enum=fixed-work,default=fast" jsonschema_description:"How noise is drawn, always from the same distribution: by tables, which is fastest, or in fixed work, so that the time of a draw does not tell how large the noise is."`
+
 	Limits limitsT `yaml:"limits" jsonschema_description:"What clients may take. Beyond it they wait, or are refused with 53300 or 53400, and nothing is charged."`
 }
 
@@ -203,7 +206,7 @@ type releaseT struct {
 	Epsilon   decimal          `yaml:"epsilon" jsonschema_description:"What each user pays once. Under zcdp it buys rho = epsilon²/2."`
 	Rho       decimal          `yaml:"rho" jsonschema_description:"zcdp only, instead of epsilon."`
 	Refresh   string           `yaml:"refresh" jsonschema_description:"After this time the release may be bought anew, such as 7d."`
-	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem or small-database."`
+	Mechanism string           `yaml:"mechanism" jsonschema:"enum=multiplicative-weights,enum=median,enum=median-basic,enum=mwem,enum=small-database,enum=dawa" jsonschema_description:"online: multiplicative-weights, median or median-basic. synthetic: mwem, small-database, or dawa for one ordered column."`
 	Updates   integer          `yaml:"updates" jsonschema_description:"online only: how many answers may come from the rows instead of the hypothesis. After the last one the release has stopped."`
 	Insist    bool             `yaml:"insist" jsonschema_description:"online only: it is used even where a plain histogram of its cells would give less error for the same cost."`
 	Stopped   string           `yaml:"stopped" jsonschema:"enum=refuse,enum=count" jsonschema_description:"online only: what becomes of questions once the release has stopped: refused, or counted afresh at a cost of their own."`

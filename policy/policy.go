@@ -31,6 +31,8 @@ type Server struct {
 	TLS    *TLS
 	Timing Timing
 	Limits Limits
+
+	FixedWork bool // noise is drawn in work that does not go with its size
 }
 
 // Timing is the grid on which leaves what a question brings: steps since it came, 0 for none.

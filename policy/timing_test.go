@@ -32,3 +32,16 @@ func TestTimingNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestSamplingNotes: what fixed work leaves to see is said, and that a grid is missing where it is.
+func TestSamplingNotes(t *testing.T) {
+	p := &Policy{Backend: Backend{Deadline: 2 * time.Minute}, Server: Server{FixedWork: true}}
+	const missing = "without timing the time of the query itself is seen"
+	if notes := p.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "2^-45") || !strings.Contains(notes[0], missing) {
+		t.Errorf("without a grid: %q", notes)
+	}
+	p.Server.Timing = Timing{20 * time.Millisecond, 20 * time.Millisecond}
+	if notes := p.Notes(); strings.Contains(strings.Join(notes, "\n"), missing) || !strings.Contains(notes[len(notes)-1], "2^-45") {
+		t.Errorf("with a grid: %q", notes)
+	}
+}

@@ -51,7 +51,7 @@ func (p *Policy) reads(file string) bool {
 
 // Notes says what the policy assumes and grants, in plain words: true of every policy of its kind, and nothing to mend.
 func (p *Policy) Notes() []string {
-	notes := append(p.limitNotes(), p.timingNotes()...)
+	notes := append(append(p.limitNotes(), p.timingNotes()...), p.samplingNotes()...)
 	for _, d := range p.Datasets {
 		say := func(format string, args ...any) {
 			notes = append(notes, "dataset "+d.ID+": "+fmt.Sprintf(format, args...))
@@ -129,6 +129,18 @@ func (p *Policy) timingNotes() []string {
 	}
 	return append(notes, fmt.Sprintf("timing: a query that takes longer than backend.deadline, %s, is answered by noise around zero, which shows that it did: let none come near, whoever's rows are there; each has one of the database's places for %s, so that all users together have as many answers from it in that time as it has places",
 		p.Backend.Deadline, t.Fresh))
+}
+
+// samplingNotes says what fixed work is for, and what it leaves to see.
+func (p *Policy) samplingNotes() []string {
+	if !p.Server.FixedWork {
+		return nil
+	}
+	note := "sampling: noise is drawn in fixed work, from the same distributions: a draw's time tells nothing of its size but with a probability below 2^-45, which is charged to nobody's δ, as no time is; choices, refinements, made-up rows and the number of found keys take the time that the rows make them take"
+	if p.Server.Timing.Grid == 0 {
+		note += "; without timing the time of the query itself is seen, too, which tells more"
+	}
+	return []string{note}
 }
 
 func (p *Policy) datasetWarnings(d *Dataset, say func(string, ...any)) {

@@ -30,7 +30,7 @@ var picture = map[string][]string{
 	"mechanisms/synthetic":       {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/selection"},
 	"mechanisms/ladders":         {"mechanisms/noise"},
 	"mechanisms/keys":            {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise"},
-	"mechanisms":                 {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting", "mechanisms/selection", "mechanisms/quantiles", "mechanisms/keys", "mechanisms/ladders", "mechanisms/marginals", "mechanisms/online", "mechanisms/sparse", "mechanisms/synthetic"},
+	"mechanisms":                 {"mechanisms/internal/sealed", "mechanisms/privacy", "mechanisms/noise", "mechanisms/ranges", "mechanisms/accounting", "mechanisms/selection", "mechanisms/quantiles", "mechanisms/keys", "mechanisms/ladders", "mechanisms/marginals", "mechanisms/online", "mechanisms/sparse", "mechanisms/synthetic", "mechanisms/histograms"},
 	"policy":                     {"mechanisms", "mechanisms/privacy", "mechanisms/accounting"},
 	"planner/scalar":             {"policy"},
 	"planner/mysql":              {"policy"},

@@ -72,23 +72,6 @@ func NewDawa(cells int, c privacy.Contribution, cost privacy.Cost) (Dawa, error)
 	return d, nil
 }
 
-// DawaWins tells whether a Dawa is expected to have a smaller error over all ranges than the best strategy chosen ahead
-// with the isotonic step, for a public guess of the number of rows (or a released one): under pure accounting, few rows
-// over many cells, ε·rows/(rows of a unit) at most 1000 and at least 2048 cells.
-//
-// On shapes of two real columns its error, over that strategy's, was: 4096 cells, at ε·rows of 100 and 1000, 0.75 to 0.98;
-// at 30, where either says little, 1.1 and 1.6; at 3000 1.0, from 10,000 on 1.0 to 1.2. 16,384 cells, for which no
-// optimised strategy is shipped, 0.8 from 30 to 3000. 1024 cells 1.0; fewer, it lost. Under zCDP it lost: there a strategy
-// chosen ahead is three times as good.
-func DawaWins(cells int, rows int64, c privacy.Contribution, cost privacy.Cost) bool {
-	b, err := boundsOf(c)
-	epsilon := cost.Epsilon.Float()
-	return err == nil && cells >= 2048 && rows > 0 && epsilon > 0 && epsilon*float64(rows) <= 1000*float64(b.rows*b.times())
-}
-
-// Cost returns what is to be charged: all of what the plan was made with.
-func (d Dawa) Cost() privacy.Cost { return d.cost }
-
 // buckets returns the strategy for n buckets with the least expected error over all ranges of them, and its noise. A row is
 // in one bucket, so that the observations of neighbours are rows times the strategy's sensitivity apart in L1, rows² times
 // in squared L2.

@@ -300,7 +300,7 @@ func TestDawaExtremes(t *testing.T) {
 func ExampleDawa() {
 	// 600 rows over 4096 cells, ε = 0.5: a public guess says that there are few.
 	c, cost := privacy.Contribution{Rows: 1, Neighbors: privacy.AddRemove}, privacy.Cost{Epsilon: privacy.MicroEpsilon(500_000)}
-	fmt.Println("worth it:", DawaWins(4096, 1000, c, cost))
+	fmt.Println("worth it:", dawaWins(4096, 1000, c, cost))
 	plan, err := NewDawa(4096, c, cost)
 	if err != nil {
 		fmt.Println(err)

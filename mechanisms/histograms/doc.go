@@ -1,9 +1,10 @@
 // Package histograms releases histograms whose strategy depends on the data, privately. Dawa, for few rows over many
-// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets; DawaWins
-// says from public things when that is expected to beat a strategy chosen ahead. Prefixes, for keys of up to 64 bits, walks
-// down a tree of prefixes and goes on only below those whose noisy count passes a threshold. The number of rows, where it
-// matters, is a public guess or a released total that the caller gives; it is never read. The package knows neither SQL
-// nor users.
+// ordered cells, first chooses a partition of the cells into even buckets, then observes the buckets. The package knows neither
+// SQL nor users.
+//
+// An example: `{kind: synthetic, columns: [income], mechanism: dawa, epsilon: 0.5}` over 201 cells. An eighth is paid for where
+// the buckets end, say at 12, 40 and 201; three eighths for noisy counts of the three; the rows that are made up are as many in
+// each cell of a bucket.
 package histograms
 
 import (

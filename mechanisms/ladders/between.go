@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"math/bits"
 
 	"github.com/dpproxy/dpproxy/mechanisms/noise"
 )
@@ -34,6 +35,9 @@ func NewStep(coarse, fine Scale) (Step, error) {
 // ((1−q1)/(1−q2))²·(1+q2²−2q2·c)/(1+q1²−2q1·c), and Y's is w + (1−w)·(1−q1)²/(1+q1²−2q1·c): two quotients of linear
 // functions of c with one denominator, equal at c = 1 and, as c grows, at the end.
 func (s Step) Draw(reader *noise.Reader, fine int64) int64 {
+	if reader.FixedWork() {
+		return add(fine, s.jump.fixed(reader))
+	}
 	if s.jump.stays(reader) {
 		return fine
 	}
@@ -178,6 +182,21 @@ func (j jump) stays(reader *noise.Reader) bool {
 	return first && j.odds.flip(reader) && reader.ExpMinus(j.gap)
 }
 
+// fixed is the noise in work that does not go with it: everything is drawn, whether it is needed or not. A geometric of
+// exp(−gap) is above 0 with the chance exp(−gap). How often geometric draws anew is independent of what it returns.
+func (j jump) fixed(reader *noise.Reader) int64 {
+	first := j.odds.fails(reader)
+	second := j.odds.fails(reader)
+	moves := first | second | less(geometric(reader, j.odds.between), 1)
+	return j.far.Sample(reader) & -int64(moves)
+}
+
+// less is 1 where a < b and else 0, for numbers that are not negative.
+func less(a, b int64) uint64 {
+	_, borrow := bits.Sub64(uint64(a), uint64(b), 0)
+	return borrow
+}
+
 // odds is a chance (1−q1)/(1−q2) with q1 = exp(−x1) > q2 = exp(−x2).
 type odds struct{ coarse, between noise.Distribution }
 
@@ -193,7 +212,13 @@ func newOdds(x1, x2 *big.Rat) (odds, error) {
 // flip: with T1, T2 geometrics of q1 and q2/q1, P(T2 < T1) = Σ_j (1−q2/q1)(q2/q1)^j·q1^(j+1) = (q1−q2)/(1−q2), and the chance
 // is 1 less that.
 func (o odds) flip(reader *noise.Reader) bool {
-	return geometric(reader, o.between) >= geometric(reader, o.coarse)
+	return o.fails(reader) == 0
+}
+
+// fails is 1 with what is left of the chance, and else 0.
+func (o odds) fails(reader *noise.Reader) uint64 {
+	between := geometric(reader, o.between)
+	return less(between, geometric(reader, o.coarse))
 }
 
 // laplaceOf is the discrete Laplace with q = exp(−x).

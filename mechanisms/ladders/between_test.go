@@ -2,6 +2,7 @@ package ladders
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"testing"
 
@@ -72,6 +73,85 @@ func TestMiddleIsALevel(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStepInFixedWork: a step of a fixed-work source has its law, and takes as many words of it where it moves as where it stays:
+// their number and its square have the same means, by Welch's test. Four judgements of laws at stattest.Usual, four of
+// words at 1e-7.
+func TestStepInFixedWork(t *testing.T) {
+	const n = 150_000
+	for number, c := range betweenCases {
+		if number < 2 {
+			continue // steps so large need as many words either way: nothing would be seen
+		}
+		source := &counted{source: seeded(byte(60 + number))}
+		step, err := NewStep(scaleOf(c[0]), scaleOf(c[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		finest, err := noise.New(noise.Laplace, 1000, c[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		moved, coarse := make([]int64, n), make([]int64, n)
+		var words [2][]float64 // where it stays and where it moves
+		for i := range n {
+			source.bytes = 0
+			reader := noise.NewReader(noise.FixedWork(source))
+			z := finest.Sample(reader)
+			coarse[i] = step.Draw(reader, z)
+			moved[i] = coarse[i] - z
+			used := source.bytes / 8
+			for before := source.bytes; source.bytes == before; used-- { // what was read ahead, word by word
+				reader.Below(1 << 63)
+			}
+			far := min(max(moved[i], -moved[i]), 1)
+			words[far] = append(words[far], used+1)
+			if reader.Err() != nil {
+				t.Fatal(reader.Err())
+			}
+		}
+		for name, err := range map[string]error{
+			"step":   stattest.ChiSquare(moved, stepMass(c[0], c[2]), stattest.Usual),
+			"coarse": stattest.ChiSquare(coarse, laplaceMass(c[0]), stattest.Usual),
+		} {
+			if err != nil {
+				t.Errorf("seed %q, %v: %s: %v", seed, c, name, err)
+			}
+		}
+		if len(words[0]) < 300 || len(words[1]) < 300 {
+			t.Errorf("%v: %d steps stay and %d move: nothing was tested", c, len(words[0]), len(words[1]))
+		}
+		for power := 1.0; power <= 2; power++ {
+			stattest.Spend(1e-7)
+			var mean [2]float64
+			spread := 0.0
+			for far, list := range words {
+				sum, squares, count := 0.0, 0.0, float64(len(list))
+				for _, w := range list {
+					x := math.Pow(w, power)
+					sum, squares = sum+x, squares+x*x
+				}
+				mean[far] = sum / count
+				spread += (squares/count - mean[far]*mean[far]) / count
+			}
+			if off, most := math.Abs(mean[0]-mean[1]), 5.4*math.Sqrt(spread); off > most {
+				t.Errorf("seed %q, %v: the mean of words^%g is %.2f where it stays and %.2f where it moves, further apart than %.2f", seed, c, power, mean[0], mean[1], most)
+			}
+		}
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	source io.Reader
+	bytes  float64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.source.Read(p)
+	c.bytes += float64(n)
+	return n, err
 }
 
 // TestMiddleGivenBoth: the law of the middle level for one finest and one coarse value, against the conditional law that is

@@ -115,15 +115,12 @@ func BenchmarkSamplers(b *testing.B) {
 		})
 	}
 	for _, s := range scales {
-		f, err := NewFixed(mustNew(b, s.kind, s.num, s.den))
-		if err != nil {
-			b.Fatal(err)
-		}
+		f := mustFix(b, s.kind, s.num, s.den)
 		best := map[string]float64{"Laplace/t=10": 131, "Laplace/t=1e6": 301}[s.name]
 		b.Run("fixed/"+s.name, func(b *testing.B) {
 			measured(b, 300, best, func(r *Reader) {
 				for i := range out {
-					out[i] = f.Sample(r)
+					out[i] = f.sample(r)
 				}
 			})
 		})

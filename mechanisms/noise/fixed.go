@@ -1,24 +1,24 @@
 package noise
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
+	"sync"
 )
 
-// Fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
-// branches, nor the addresses read.
+// fixed draws from a distribution with work that does not depend on what is drawn: neither the words taken, nor the
+// branches, nor the addresses read. Sample and Fill draw by it from a source of FixedWork.
 //
 // Claim: the result has exactly the distribution's probabilities, clipped to int64 as Sample's. A Laplace takes the same
-// number of words every time, Words, and so does a Gaussian of a variance up to 256. A wider Gaussian is drawn by
-// rejection: every attempt takes Words, and how many attempts there are is independent of what comes out. With probability
+// number of words every time, and so does a Gaussian of a variance up to 256. A wider Gaussian is drawn by rejection: every
+// attempt takes three words, and how many attempts there are is independent of what comes out. With probability
 // below 2^−45 a sample needs more digits than that to be exact, and then takes longer, which may depend on the value.
 // That is the whole leak: for an observer who sees time, add 2^−45 a sample to δ (the samples where nothing further is
 // needed are, by coupling, those of a sampler that never takes longer).
 // Limits: this holds for the program's own steps as compiled today, with multiplications and additions that take the
 // processor the same time for all values; nobody promises it for a compiler to come. Not for the reading of a source.
-type Fixed struct {
+type fixed struct {
 	digits []place   // Laplace: from the lowest
 	scan   threshold // Laplace: the probability of a negative number. Gaussian: |noise|, or what the attempts propose
 	law    law       // what scan belongs to
@@ -41,12 +41,37 @@ const (
 	narrowest = 256 // the largest variance that is drawn by looking at all values
 )
 
-// NewFixed prepares d for Sample; that takes milliseconds.
-func NewFixed(d Distribution) (*Fixed, error) {
-	if !d.Valid() {
-		return nil, fmt.Errorf("noise distribution was not made by New")
+// prepared keeps what fixedOf has prepared, for the whole process: each is a function of a public parameter alone, of some
+// kilobytes. Beyond mostPrepared they are forgotten, all at once.
+var prepared = struct {
+	sync.RWMutex
+	known map[law]*fixed
+}{known: map[law]*fixed{}}
+
+const mostPrepared = 1 << 10
+
+// fixedOf returns what draws from d in fixed work, which takes milliseconds to prepare.
+func fixedOf(d Distribution) *fixed {
+	law := d.law()
+	prepared.RLock()
+	f := prepared.known[law]
+	prepared.RUnlock()
+	if f != nil {
+		return f
 	}
-	f := &Fixed{d: d}
+	f = newFixed(d)
+	prepared.Lock()
+	defer prepared.Unlock()
+	if len(prepared.known) >= mostPrepared {
+		clear(prepared.known)
+	}
+	prepared.known[law] = f
+	return f
+}
+
+// newFixed prepares d.
+func newFixed(d Distribution) *fixed {
+	f := &fixed{d: d}
 	switch {
 	case d.kind == Laplace:
 		f.addDigits()
@@ -59,22 +84,11 @@ func NewFixed(d Distribution) (*Fixed, error) {
 		f.scan = build(f.law).digits
 		f.wide = newWide(d, s, len(f.scan))
 	}
-	return f, nil
+	return f
 }
 
-// Words returns how many random words a sample takes, or, of a Gaussian of a variance above 256, an attempt.
-func (f *Fixed) Words() int {
-	switch {
-	case f.digits != nil:
-		return len(f.digits) + 1
-	case f.wide != nil:
-		return 3
-	}
-	return 1
-}
-
-// Sample draws once. The caller must look at r.Err() after the last draw and before it uses any.
-func (f *Fixed) Sample(r *Reader) int64 {
+// sample draws once. The caller must look at r.Err() after the last draw and before it uses any.
+func (f *fixed) sample(r *Reader) int64 {
 	switch {
 	case f.digits != nil:
 		return f.laplace(r)
@@ -105,7 +119,7 @@ func (t threshold) find(u uint64) (k, tied uint64) {
 // q^(16^i) cut below 16, since q^K is a product over them. There are as many as leave P(K ≥ 16^n) below 2^−62; the last
 // is not cut, and "16 or more" is its seventeenth value. A negative number is −1−K, with probability q/(1+q); K otherwise:
 // then P(k) = q^k·(1−q)/(1+q) and P(−1−k) = q·q^k·(1−q)/(1+q), the two-sided law.
-func (f *Fixed) addDigits() {
+func (f *fixed) addDigits() {
 	f.law = law{kind: Laplace, num: f.d.num, den: f.d.den}
 	reach := 62 * math.Ln2 * f.d.parameter() // public; an error in the last digit is harmless
 	for shift := uint(0); ; shift += digitBits {
@@ -128,7 +142,7 @@ func (f *Fixed) addDigits() {
 }
 
 // digitBounds bounds P(digit ≤ v): (1 − q^(16^i·(v+1)))/(1 − q^(16^(i+1))), or the numerator of the last digit.
-func (f *Fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, high *big.Int) {
+func (f *fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, high *big.Int) {
 	num, den := whole(f.d.num), new(big.Int).Lsh(whole(f.d.den), shift)
 	return func(v int, bits uint) (low, high *big.Int) {
 		guarded := bits + 192 // a q near 1 costs up to 2·63 bits of 1−q
@@ -147,7 +161,7 @@ func (f *Fixed) digitBounds(shift uint, top bool) func(v int, bits uint) (low, h
 }
 
 // negativeBounds bounds q/(1+q).
-func (f *Fixed) negativeBounds(_ int, bits uint) (low, high *big.Int) {
+func (f *fixed) negativeBounds(_ int, bits uint) (low, high *big.Int) {
 	guarded := bits + 64
 	one := new(big.Int).Lsh(big.NewInt(1), guarded)
 	least, most := expBounds(whole(f.d.den), whole(f.d.num), guarded)
@@ -155,7 +169,7 @@ func (f *Fixed) negativeBounds(_ int, bits uint) (low, high *big.Int) {
 	return low, quotient(most, new(big.Int).Add(one, most), bits, 1)
 }
 
-func (f *Fixed) laplace(r *Reader) int64 {
+func (f *fixed) laplace(r *Reader) int64 {
 	u := r.word()
 	positive, tied := f.scan.find(u)
 	if tied != 0 {
@@ -188,7 +202,7 @@ func upTo(n int, bounds func(k int, bits uint) (low, high *big.Int)) func(k int,
 }
 
 // beyond: a geometric that has reached 16^n starts anew there.
-func (f *Fixed) beyond(r *Reader, positive uint64, shift uint) int64 {
+func (f *fixed) beyond(r *Reader, positive uint64, shift uint) int64 {
 	k, _ := geometric(r, f.d.num, f.d.den)
 	k, carry := bits.Add64(k, base<<shift, 0)
 	if k |= -carry; positive == 0 {

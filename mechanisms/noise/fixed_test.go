@@ -1,6 +1,7 @@
 package noise
 
 import (
+	"io"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -9,13 +10,20 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 )
 
-func mustFix(t testing.TB, kind Kind, num, den int64) *Fixed {
+func mustFix(t testing.TB, kind Kind, num, den int64) *fixed {
 	t.Helper()
-	f, err := NewFixed(mustNew(t, kind, num, den))
-	if err != nil {
-		t.Fatal(err)
+	return newFixed(mustNew(t, kind, num, den))
+}
+
+// words is how many random words a sample takes, or, of a Gaussian of a variance above 256, an attempt.
+func (f *fixed) words() int {
+	switch {
+	case f.digits != nil:
+		return len(f.digits) + 1
+	case f.wide != nil:
+		return 3
 	}
-	return f
+	return 1
 }
 
 // TestFixedByDistribution: two judgements a sampler.
@@ -29,7 +37,7 @@ func TestFixedByDistribution(t *testing.T) {
 		out, real := make([]int64, n), make([]float64, n)
 		deviation := math.Sqrt(f.d.Variance())
 		for j := range out {
-			out[j] = f.Sample(r)
+			out[j] = f.sample(r)
 			real[j] = float64(out[j]) / deviation
 		}
 		claim := stattest.Moments{Variance: 1, Fourth: 3}
@@ -49,9 +57,9 @@ func TestFixedByDistribution(t *testing.T) {
 }
 
 // wordsOf returns how many words a sample takes.
-func wordsOf(f *Fixed, r *Reader, source *counting) (x int64, words int) {
+func wordsOf(f *fixed, r *Reader, source *counting) (x int64, words int) {
 	before := source.words(r)
-	x = f.Sample(r)
+	x = f.sample(r)
 	return x, int(source.words(r) - before)
 }
 
@@ -65,8 +73,8 @@ func TestFixedWordsDoNotDependOnTheValue(t *testing.T) {
 		source := &counting{source: rand.NewChaCha8([32]byte{byte(i)})}
 		r := NewReader(source)
 		for range 1_000_000 {
-			if x, words := wordsOf(f, r, source); words != f.Words() {
-				t.Fatalf("kind %d, %d/%d: %d took %d words, must be %d", s.kind, s.num, s.den, x, words, f.Words())
+			if x, words := wordsOf(f, r, source); words != f.words() {
+				t.Fatalf("kind %d, %d/%d: %d took %d words, must be %d", s.kind, s.num, s.den, x, words, f.words())
 			}
 		}
 	}
@@ -83,14 +91,14 @@ func TestFixedAttemptsAreIndependentOfTheValue(t *testing.T) {
 	var table [8][4]float64
 	for range n {
 		x, words := wordsOf(f, r, source)
-		if words%f.Words() != 0 || words == 0 {
-			t.Fatalf("%d words, must be a multiple of %d", words, f.Words())
+		if words%f.words() != 0 || words == 0 {
+			t.Fatalf("%d words, must be a multiple of %d", words, f.words())
 		}
 		row := 0
 		for row < len(octiles) && math.Abs(float64(x)) > octiles[row]*20 {
 			row++
 		}
-		table[row][min(words/f.Words(), 4)-1]++
+		table[row][min(words/f.words(), 4)-1]++
 	}
 	statistic := 0.0
 	for i := range table {
@@ -173,7 +181,7 @@ func TestFixedTies(t *testing.T) {
 				if want == base {
 					continue // beyond all digits
 				}
-				if got := f.Sample(r); got != want<<p.shift {
+				if got := f.sample(r); got != want<<p.shift {
 					t.Fatalf("digit %d, threshold %d, %+d: %d, want %d", i, v, off, got, want<<p.shift)
 				}
 			}
@@ -181,20 +189,52 @@ func TestFixedTies(t *testing.T) {
 	}
 }
 
-func TestNewFixedRefusesTheZeroValue(t *testing.T) {
-	if _, err := NewFixed(Distribution{}); err == nil || err.Error() != "noise distribution was not made by New" {
-		t.Error(err)
-	}
-}
-
 func TestFixedOnAFailingSource(t *testing.T) {
-	for _, f := range []*Fixed{mustFix(t, Laplace, 10, 1), mustFix(t, Gaussian, 10, 1), mustFix(t, Gaussian, 1000, 1)} {
+	for _, f := range []*fixed{mustFix(t, Laplace, 10, 1), mustFix(t, Gaussian, 10, 1), mustFix(t, Gaussian, 1000, 1)} {
 		r := NewReader(&failing{})
 		for range 100 {
-			f.Sample(r)
+			f.sample(r)
 		}
 		if r.Err() == nil {
 			t.Error("no error")
 		}
+	}
+}
+
+// TestFixedWorkGoesWithTheSource: Sample and Fill of a Reader on a marked source draw what a fixed sampler draws of the same
+// words, of each kind, and those of any other what they draw without; wrapping the source takes the mark away.
+func TestFixedWorkGoesWithTheSource(t *testing.T) {
+	words := func() io.Reader { return rand.NewChaCha8([32]byte{42}) }
+	for _, s := range samplers {
+		d, f := mustNew(t, s.kind, s.num, s.den), mustFix(t, s.kind, s.num, s.den)
+		plain, marked, filled, wrapped := NewReader(words()), NewReader(FixedWork(words())), NewReader(FixedWork(words())), NewReader(io.MultiReader(FixedWork(words())))
+		if plain.FixedWork() || !marked.FixedWork() || wrapped.FixedWork() {
+			t.Fatal("the mark is not where it belongs")
+		}
+		out, reference, differ := make([]int64, 4000), NewReader(words()), false
+		d.Fill(filled, out)
+		for i := range out {
+			want := f.sample(reference)
+			if got := d.Sample(marked); got != want || out[i] != want {
+				t.Fatalf("kind %d, %d/%d, draw %d: Sample gives %d and Fill %d, want %d", s.kind, s.num, s.den, i, got, out[i], want)
+			}
+			differ = differ || d.Sample(plain) != want
+		}
+		if !differ {
+			t.Errorf("kind %d, %d/%d: the ordinary sampler draws the same: nothing was tested", s.kind, s.num, s.den)
+		}
+	}
+}
+
+// TestFixedIsForgotten: what is prepared is bounded.
+func TestFixedIsForgotten(t *testing.T) {
+	r := NewReader(FixedWork(rand.NewChaCha8([32]byte{1})))
+	for i := range int64(mostPrepared + 10) {
+		mustNew(t, Laplace, 1, i+1).Sample(r)
+	}
+	prepared.RLock()
+	defer prepared.RUnlock()
+	if n := len(prepared.known); n > mostPrepared {
+		t.Errorf("%d samplers are kept, must be at most %d", n, mostPrepared)
 	}
 }

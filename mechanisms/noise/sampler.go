@@ -63,15 +63,17 @@ func rootOf(n *big.Int) uint64 { return new(big.Int).Sqrt(n).Uint64() }
 //
 // Claim: with fair, independent words the result has exactly the distribution's probabilities, clipped. The proofs stand
 // at geometric and gaussian; every step compares integers.
-// Limits: the time and the words taken depend on the result. Fill is faster for many, Fixed takes the same for all.
+// Limits: the time and the words taken depend on the result, but from a source of FixedWork. Fill is faster for many.
 func (d Distribution) Sample(r *Reader) int64 {
-	switch d.kind {
-	case Laplace:
+	switch {
+	case !d.Valid():
+		panic("noise: sample of a distribution that New did not make")
+	case r.fixed:
+		return fixedOf(d).sample(r)
+	case d.kind == Laplace:
 		return d.laplace(r)
-	case Gaussian:
-		return d.gaussian(r)
 	}
-	panic("noise: sample of a distribution that New did not make")
+	return d.gaussian(r)
 }
 
 // laplace gives a geometric with ratio exp(−1/t) a fair sign; minus zero refused makes it two-sided.

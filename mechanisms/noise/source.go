@@ -3,7 +3,7 @@
 // the tails, which are computed from public parameters.
 //
 // There are three ways to draw, of one distribution: Sample for one number, of any parameter; Fill for many, by a table
-// where it pays; Fixed where nobody who sees the time may learn the value.
+// where it pays; and both in fixed work where the source is one of FixedWork, so that nobody who sees the time learns the value.
 package noise
 
 import (
@@ -24,6 +24,7 @@ type Reader struct {
 	half   uint64 // a spare half word, with bit 32 set when there is one
 	rest   uint64 // the remaining quarters of a word
 	left   int    // how many there are
+	fixed  bool   // the source is one of FixedWork
 	err    error
 }
 
@@ -33,7 +34,19 @@ const (
 )
 
 // NewReader returns a Reader on source, crypto/rand.Reader in production.
-func NewReader(source io.Reader) *Reader { return &Reader{source: source, bit: 1} }
+func NewReader(source io.Reader) *Reader {
+	_, fixed := source.(fixedWork)
+	return &Reader{source: source, fixed: fixed, bit: 1}
+}
+
+// FixedWork marks a source: of a Reader on it Sample and Fill draw in fixed work. The mark goes with the source, so that it reaches
+// whatever is drawn from it, in whichever package; a source that wraps this one does not carry it.
+func FixedWork(source io.Reader) io.Reader { return fixedWork{source} }
+
+type fixedWork struct{ io.Reader }
+
+// FixedWork tells whether the source was marked so: for who draws more than a Distribution.
+func (r *Reader) FixedWork() bool { return r.fixed }
 
 // Err returns the first failure of the source. Nothing drawn before Err was found nil may be used.
 func (r *Reader) Err() error { return r.err }

@@ -16,7 +16,7 @@ import (
 // guide is marked as decided only where all u that begin with it have the same K by these proofs. Beyond the last entry
 // n−1 a Laplace starts anew, K−n having the law of K again (folded: that of the law that is not), and a Gaussian's table
 // ends where digits[k]+2 exceeds every u.
-// Limits: which entries are read depends on the value, and so does the time: Fixed is for whom that matters.
+// Limits: which entries are read depends on the value, and so does the time: fixed is for whom that matters.
 type table struct {
 	law    law
 	digits []uint64

@@ -249,7 +249,7 @@ func TestSaturation(t *testing.T) {
 	huge := Distribution{kind: Laplace, num: math.MaxUint64, den: 1} // New allows a 2^24th of it
 	table := &table{law: huge.law(), digits: []uint64{0}}
 	table.addGuide()
-	fixed := &Fixed{d: huge}
+	fixed := &fixed{d: huge}
 	for name, draw := range map[string]func(r *Reader) int64{
 		"table": func(r *Reader) int64 { out := make([]int64, 4); table.fill(r, out); return out[0] },
 		"one":   func(r *Reader) int64 { k, negative := table.draw(r); return signed(k, negative) },

@@ -90,6 +90,13 @@ func (d Distribution) Fill(r *Reader, out []int64) {
 	if d.kind == 0 {
 		panic("noise: samples of a distribution that New did not make")
 	}
+	if r.fixed {
+		f := fixedOf(d)
+		for i := range out {
+			out[i] = f.sample(r)
+		}
+		return
+	}
 	if t := tables.of(d.law(), len(out)); t != nil {
 		t.fill(r, out)
 		return

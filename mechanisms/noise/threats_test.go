@@ -51,16 +51,16 @@ func timed(n int, draw func() int64) (sizes, times []float64) {
 
 // TestT19SamplerTime: the time of a sampler of fixed work does not go with the size of its noise; that of one that takes a few
 // nanoseconds more for each unit of it does, so the test sees what it is to see. The ordinary sampler's is told: what releases
-// draw is covered by the grid of answers, not by this.
+// draw without `sampling: fixed-work` is covered by the grid of answers, not by this.
 func TestT19SamplerTime(t *testing.T) {
 	n := threats.Length(100_000, 100_000)
 	f, r := mustFix(t, Laplace, 20, 1), NewReader(rand.Reader)
-	fixed := stattest.Spearman(timed(n, func() int64 { return f.Sample(r) }))
+	fixed := stattest.Spearman(timed(n, func() int64 { return f.sample(r) }))
 	d := mustNew(t, Laplace, 20, 1)
 	ordinary := stattest.Spearman(timed(n, func() int64 { return d.Sample(r) }))
 	steps := 0
 	slower := stattest.Spearman(timed(n, func() int64 {
-		x := f.Sample(r)
+		x := f.sample(r)
 		for range 10 * max(x, -x) {
 			steps++
 		}

@@ -33,9 +33,6 @@ func (w *weights) mass(q Query) float64 { return q.mass(w.p, w.grid) }
 
 func (w *weights) shares() []float64 { return slices.Clone(w.p[:len(w.p)-1]) }
 
-// value rounds the mass to the grid.
-func (w *weights) value(q Query) int64 { return rounded(w.mass(q), w.whole) }
-
 // At most so many passes over all answers follow a new one; each costs up to as many projections as there are answers. On
 // a large universe there are fewer, so that an update takes about a second at most.
 const (

@@ -19,6 +19,9 @@ type fit struct {
 const (
 	sweeps    = 100
 	converged = 1e-3 // of a row: the largest move of a sweep that ends it
+	// leastShare is the least of what an even distribution has in a cell. Measurements that contradict each other halve the cells
+	// between them with each sweep; a later one would have to raise what is nothing by then, and nothing times infinity is no number.
+	leastShare = 1e-9
 )
 
 func newFit(q Queries, total float64) *fit {
@@ -59,7 +62,7 @@ func (f *fit) project(i int, step float64) float64 {
 	if now <= 0 || now >= f.total || goal <= 0 || goal >= f.total {
 		return 0
 	}
-	f.queries.scale(f.chosen[i], f.cells, goal/now, (f.total-goal)/(f.total-now))
+	f.queries.scale(f.chosen[i], f.cells, goal/now, (f.total-goal)/(f.total-now), f.total*leastShare/float64(len(f.cells)))
 	return math.Abs(goal - now)
 }
 

@@ -121,15 +121,15 @@ func (q Queries) answer(i int, cells []float64) float64 {
 	return sum
 }
 
-// scale multiplies the cells of a query by inside, the others by outside.
-func (q Queries) scale(i int, cells []float64, inside, outside float64) {
+// scale multiplies the cells of a query by inside, the others by outside, each to least or more.
+func (q Queries) scale(i int, cells []float64, inside, outside, least float64) {
 	next := 0
 	for c := range cells {
 		if next < len(q.members[i]) && int(q.members[i][next]) == c {
-			cells[c] *= inside
+			cells[c] = max(cells[c]*inside, least)
 			next++
 		} else {
-			cells[c] *= outside
+			cells[c] = max(cells[c]*outside, least)
 		}
 	}
 }

@@ -51,8 +51,11 @@ func syntheticOf(r *policy.Release) (*syntheticRelease, error) {
 func readSynthetic(r *policy.Release) (*syntheticRelease, error) {
 	s := &syntheticRelease{cells: reuse.CellsOf(r)}
 	y := mechanisms.Synthetic{Rule: mechanisms.MWEM, Contribution: r.Table.ContributionTo(s.cells.Cells), Total: r.Table.ExpectedRows, Drawn: r.Rows, Cost: r.Cost}
-	if r.Mechanism == "small-database" {
+	switch r.Mechanism {
+	case "small-database":
 		y.Rule = mechanisms.SmallDatabase
+	case "dawa":
+		y.Rule = mechanisms.DAWA
 	}
 	for _, p := range s.cells.Parts {
 		y.Sizes = append(y.Sizes, p.Classes)

@@ -67,7 +67,7 @@ func (a *Answerer) grow(ctx context.Context, s *Session, m *plans.Measure, id in
 		return errInternal
 	}
 	var part privacy.Released[mechanisms.Noisy]
-	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Growth.Spec, step, counted.Place, truth, a.random) })
+	a.workers.Draw(s.User, func() { part, err = mechanisms.Grow(m.Growth.Spec, step, counted.Place, truth, a.randomness(s)) })
 	if err != nil {
 		a.log.Error("no step was drawn", "measure", m.Name, "error", err)
 		return errInternal

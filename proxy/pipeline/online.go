@@ -49,7 +49,7 @@ func (a *Answerer) begin(ctx context.Context, s *Session, m *plans.Measure, quer
 	var id int64
 	var asked *mechanisms.Session
 	a.workers.Draw(s.User, func() {
-		asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.random, func(step []byte) error {
+		asked, err = mechanisms.OpenSession(m.Spec, m.Place, truth, a.randomness(s), func(step []byte) error {
 			return a.ledger.Extend(context.Background(), s.User, id, step)
 		})
 	})
@@ -197,7 +197,7 @@ func (a *Answerer) restore(ctx context.Context, s *Session, m *plans.Measure, id
 	truth, err := a.execute(ctx, s, query, receipt)
 	if err == nil {
 		var asked *mechanisms.Session
-		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.random, func(step []byte) error {
+		asked, err = mechanisms.RestoreSession(release.Item.Spec, release.Steps, m.Place, truth, a.randomness(s), func(step []byte) error {
 			return a.ledger.Extend(context.Background(), s.User, id, step)
 		})
 		if err == nil {

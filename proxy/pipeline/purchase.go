@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/plans"
 	"github.com/dpproxy/dpproxy/planner/reuse"
@@ -140,6 +142,14 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 	}
 }
 
+// randomness is what a session's releases are drawn from, marked where its policy wants them drawn in fixed work.
+func (a *Answerer) randomness(s *Session) io.Reader {
+	if s.Policy.Server.FixedWork {
+		return mechanisms.FixedWork(a.random)
+	}
+	return a.random
+}
+
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
 	if m.Spec.Alarm != nil {
@@ -154,7 +164,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 	var d drawn
 	var err error
 	if m.Refines() {
-		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.random) })
+		a.workers.Draw(s.User, func() { d, err = lower.refine(m, receipt, a.randomness(s)) })
 	} else {
 		truth, failed := a.execute(ctx, s, query, receipt)
 		if failed != nil {
@@ -162,7 +172,7 @@ func (a *Answerer) draw(ctx context.Context, s *Session, m *plans.Measure, query
 			return 0, errInternal
 		}
 		a.workers.Draw(s.User, func() {
-			d, err = released(m, receipt.Levels(), truth, a.random, s.Policy.Server.Timing.Fresh)
+			d, err = released(m, receipt.Levels(), truth, a.randomness(s), s.Policy.Server.Timing.Fresh)
 		})
 	}
 	if err != nil {

@@ -46,7 +46,7 @@ func (a *Answerer) beginWatch(ctx context.Context, s *Session, m *plans.Measure,
 		return 0, errInternal
 	}
 	var id int64
-	asked, err := mechanisms.OpenWatch(m.Spec, a.random, func(step []byte) error {
+	asked, err := mechanisms.OpenWatch(m.Spec, a.randomness(s), func(step []byte) error {
 		return a.ledger.Extend(context.Background(), s.User, id, step)
 	})
 	if err != nil {
@@ -201,7 +201,7 @@ func (a *Answerer) restoreWatch(ctx context.Context, s *Session, id int64) (*mec
 		a.log.Error("saved release cannot be read", "release", id, "error", err)
 		return nil, errLedger
 	}
-	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.random, func(step []byte) error {
+	asked, err := mechanisms.RestoreWatch(release.Item.Spec, release.Steps, a.randomness(s), func(step []byte) error {
 		return a.ledger.Extend(context.Background(), s.User, id, step)
 	})
 	switch {

@@ -112,3 +112,32 @@ func TestSmallDatabaseThroughSQL(t *testing.T) {
 		t.Errorf("%v %d", a.Err, len(a.Rows))
 	}
 }
+
+// TestDawaThroughSQL: rows of one ordered column are near the true ones, are paid for once, and EXPLAIN names how they are made. Half
+// of the people are below 48, and none above 77; the false alarm is far below 1e-7 at ε 1.
+func TestDawaThroughSQL(t *testing.T) {
+	kit.Beside(t)
+	release := "          - {kind: synthetic, name: ages, columns: [age], mechanism: dawa, epsilon: 1, rows: 1000}\n"
+	w := kit.Serve(t, kit.DuckDBReleasing(t, 0, release)).Connect("alice", "lab")
+	w.Ask("SET dp.epsilon = 1")
+	if text := explainText(t, w, "SELECT count(*) FROM dp.ages"); !strings.Contains(text, "1000 made-up rows by DAWA over 121 cells") || !strings.Contains(text, "Cost: ε 1") || spentBy(t, w) != "0" {
+		t.Error(text)
+	}
+	a := w.Ask("SELECT count(*) FILTER (WHERE age < 48), count(*) FILTER (WHERE age > 90) FROM dp.ages")
+	if a.Err != nil || spentBy(t, w) != "1" {
+		t.Fatalf("%v %v, spent %s", a.Err, a.Rows, spentBy(t, w))
+	}
+	var half, old float64
+	if _, err := fmt.Sscan(a.Rows[0][0], &half); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscan(a.Rows[0][1], &old); err != nil {
+		t.Fatal(err)
+	}
+	if half < 400 || half > 600 || old > 100 {
+		t.Errorf("%v of 1000 made-up rows are below 48, %v above 90", half, old)
+	}
+	if a := w.Ask("SELECT age FROM people LIMIT 50"); a.Err != nil || len(a.Rows) != 50 || spentBy(t, w) != "1" {
+		t.Errorf("%v %d, spent %s", a.Err, len(a.Rows), spentBy(t, w))
+	}
+}

@@ -4,10 +4,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/iotest"
@@ -16,6 +19,7 @@ import (
 	"github.com/dpproxy/dpproxy/internal/memory"
 	"github.com/dpproxy/dpproxy/internal/threats"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms/noise"
 	"github.com/dpproxy/dpproxy/mechanisms/stattest"
 	"github.com/dpproxy/dpproxy/proxy"
 	"github.com/dpproxy/dpproxy/proxy/pipeline"
@@ -117,4 +121,65 @@ func TestT19NoiseAndTime(t *testing.T) {
 		t.Errorf("%d charges for %d questions: not all were drawn", charges, n)
 	}
 	threats.Reached(t, "T19", "end to end, with the grid: ρ %.4f of %d answers (standard error %.3f)", rho, n, 1/math.Sqrt(float64(n)))
+}
+
+// TestFixedWorkThroughSQL: with `sampling: fixed-work` the noise of what is bought through SQL is, number by number, what a fixed-work
+// source of the same bytes gives, alone and in a histogram, of either kind of noise; without the key it is not.
+func TestFixedWorkThroughSQL(t *testing.T) {
+	const key = `, sampling: fixed-work}`
+	questions, said := kit.Length(20, 40, 100), []string{}
+	for _, c := range []struct {
+		accountant string
+		kind       noise.Kind
+		sampling   string
+	}{{"pure", noise.Laplace, key}, {"zcdp", noise.Gaussian, key}, {"pure", noise.Laplace, "}"}} {
+		path := kit.DuckDB(t, kit.Budgets{User: "1000", Cap: "1000"}, 0)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.NewReplacer(`{listen: "127.0.0.1:0"}`, `{listen: "127.0.0.1:0"`+c.sampling, "accountant: pure", "accountant: "+c.accountant, "delta: 0}", "delta: 1e-6}").Replace(string(text))
+		if err := os.WriteFile(path, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := service.Open(t.Context(), path, ledger.Options{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := noise.New(c.kind, 1, 1) // ε 1, and ρ 1/2
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal, drawn := 0, 0
+		for q := range questions {
+			statement, truth, last := fmt.Sprintf(`SELECT count(*) FROM people WHERE income < %d`, 1000*(q%89+1)), make([]int64, 1), int64(q%89)
+			if q%5 == 4 {
+				statement, truth = fmt.Sprintf(`SELECT note, count(*) FILTER (WHERE income < %d) FROM people WHERE note IS NOT NULL GROUP BY note ORDER BY note`, 1000*(last+1)), make([]int64, 5)
+			}
+			for i := int64(1); i <= 1000; i++ {
+				if i%90 <= last && (i != 7 || len(truth) == 1) { // the note of number 7 is none of the five
+					truth[i%int64(len(truth))]++
+				}
+			}
+			bytes := func() io.Reader { return mathrand.NewChaCha8([32]byte{byte(q), 77}) }
+			answers := pipeline.NewAnswerer(h.Backend, h.Ledger, h.Engine, bytes(), slog.New(slog.DiscardHandler), proxy.NewMetrics())
+			got, err := kit.Unwired(t.Context(), h, answers, "alice", statement, 1)
+			if err != nil || len(got) < len(truth) {
+				t.Fatalf("%s: %v %v", statement, got, err)
+			}
+			reader := noise.NewReader(noise.FixedWork(bytes()))
+			for i := range truth {
+				drawn++
+				if got[i] == truth[i]+d.Sample(reader) {
+					equal++
+				}
+			}
+		}
+		h.Close()
+		if c.sampling == key && equal != drawn || c.sampling != key && equal > drawn*9/10 {
+			t.Errorf("%s%s: %d of %d numbers have the noise of a fixed-work source", c.accountant, c.sampling, equal, drawn)
+		}
+		said = append(said, fmt.Sprintf("%s%s %d of %d", c.accountant, strings.TrimSuffix(c.sampling, "}"), equal, drawn))
+	}
+	threats.Reached(t, "T19", "numbers through SQL with the noise of a fixed-work source: %s", strings.Join(said, "; "))
 }

@@ -13,6 +13,9 @@ import (
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 )
 
+// Prefix trees are what Dawa is measured by over the same cells: they keep prefixes of keys whose noisy counts pass a threshold, and
+// pay δ for it (ADR 68).
+
 // Keyed is how many rows have a key.
 type Keyed struct {
 	Key   uint64
