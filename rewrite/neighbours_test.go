@@ -232,7 +232,7 @@ type database struct {
 }
 
 func duckDatabase(t *testing.T) database {
-	db := duckDB(t, append([]string{"SET threads = 1"}, neighbourTables...)) // some dozen rows are one thread's work: others would only be woken
+	db := duckDB(t, neighbourTables)
 	return remembering(dialect.DuckDB, duckQueries(db), func(script string) error { _, err := db.Exec(script); return err })
 }
 
