@@ -11,6 +11,8 @@ import (
 
 	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/planner/parse"
+	"github.com/dpproxy/dpproxy/planner/plans"
+	"github.com/dpproxy/dpproxy/planner/reuse"
 	"github.com/dpproxy/dpproxy/policy"
 )
 
@@ -103,7 +105,7 @@ func TestSQLDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(sqlHead)
 	b.WriteString("## What is answered, and what one unit can move\n\n" + sqlSensitivities)
-	contexts := make([]Context, len(sqlVariants))
+	contexts := make([]reuse.Context, len(sqlVariants))
 	heads, rule := []string{"statement"}, []string{"---"}
 	for i, v := range sqlVariants {
 		text, err := os.ReadFile("testdata/policy.yaml")
@@ -143,7 +145,7 @@ func TestSQLDocument(t *testing.T) {
 }
 
 // movedText is what one unit moves in the measures of a statement.
-func movedText(t *testing.T, c Context, sql string) string {
+func movedText(t *testing.T, c reuse.Context, sql string) string {
 	t.Helper()
 	statements, refusal := parse.Parse(sql)
 	if refusal != nil {
@@ -168,7 +170,7 @@ func movedText(t *testing.T, c Context, sql string) string {
 }
 
 // counterText is what one counter of a measure is moved by.
-func counterText(m *Measure, counter int) string {
+func counterText(m *plans.Measure, counter int) string {
 	if m.Spec.Alarm != nil {
 		return fmt.Sprintf("a run of alarms: each count moves by %d", m.Spec.Alarm.Contribution.Rows)
 	}
