@@ -35,8 +35,13 @@ test: deps lint ## everything that CI runs; `go test` prints how long each packa
 	$(MAKE) --no-print-directory race
 	$(GO) test -vet=off -timeout 30m ./test/timing # beside other work it would see less
 
+# What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless)$$
+
 race: ## the packages with concurrency, under the race detector
-	$(GO) list ./... | grep -E '$(RACED)' | xargs $(GO) test -race $(TOGETHER) -timeout 30m
+	$(GO) list ./... | grep -E '$(RACED)' | xargs $(GO) test -race -skip '$(ALONE)' $(TOGETHER) -timeout 30m
+	$(GO) test -vet=off -run '$(ALONE)' -timeout 30m ./ledger
+	$(GO) test -race -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
 	$(GO) test -race -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 
 simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number

@@ -38,7 +38,7 @@ func Ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 }
 
 // run writes the outer query of a plan without leaves for an engine and runs it there.
-func run(e sandbox.Engine, plan *planner.Plan) (sandbox.Rows, error) {
+func run(e sandbox.Engine, plan *plans.Plan) (sandbox.Rows, error) {
 	q, refusal := outer.Render(plan, e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
