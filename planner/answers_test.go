@@ -67,6 +67,7 @@ datasets:
     cap: {epsilon: 100000, delta: 1e-5}
     budgets: {"*": {epsilon: 100000, delta: 1e-5}}
     defaults: {epsilon: 100, max_epsilon: 100}
+    buying: {after: 1}
     tables:
       - name: rows
         source: main.rows

@@ -83,6 +83,7 @@ var picture = map[string][]string{
 	"cmd/dpproxy":                {"*"},
 	"examples/attacks":           {},
 	"test/kit":                   {"*", "internal/memory", "internal/threats"},
+	"test/paths":                 {"planner", "planner/parse", "planner/plans", "planner/reuse", "planner/workload", "policy", "mechanisms/privacy"},
 	"test/truth":                 {},
 }
 

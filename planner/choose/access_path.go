@@ -42,11 +42,25 @@ type alternative struct {
 	enough   bool // it is as exact as counting afresh
 }
 
-// source finds candidates, at most a few. Only what is public is looked at.
-type source func(*Optimizer, *goal) []alternative
+// source finds alternatives, at most a few. Only what is public is looked at.
+type source struct {
+	path string // what Alternative.Path calls those that it finds
+	find func(*Optimizer, *goal) []alternative
+}
 
 // countedFrom are the sources of counts and sums.
-var countedFrom = []source{(*Optimizer).grown, (*Optimizer).again, (*Optimizer).reuseAny, (*Optimizer).openSession, (*Optimizer).declared, (*Optimizer).ownRelease, (*Optimizer).stopped, (*Optimizer).refined, (*Optimizer).widened, (*Optimizer).freshly}
+var countedFrom = []source{
+	{"growing release", (*Optimizer).grown},
+	{"asked before", (*Optimizer).again},
+	{"containment", (*Optimizer).reuseAny},
+	{"online release", (*Optimizer).openSession},
+	{"declared release", (*Optimizer).declared},
+	{"own range release", (*Optimizer).ownRelease},
+	{"stopped online release", (*Optimizer).stopped},
+	{"refining", (*Optimizer).refined},
+	{"widening", (*Optimizer).widened},
+	{"fresh count", (*Optimizer).freshly},
+}
 
 // least is the candidate with the least expected error among those that may be had.
 func least(list []alternative) *alternative {
@@ -83,7 +97,7 @@ func (ch *Optimizer) oneCounted(s *linear.Query, share privacy.Cost) (*Path, *re
 		return nil, refusal
 	}
 	for _, from := range countedFrom {
-		if c := least(from(ch, q)); c != nil {
+		if c := least(from.find(ch, q)); c != nil {
 			if !c.way.Measure.Held {
 				return c.way, nil
 			}
@@ -112,7 +126,7 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 	if share.IsZero() {
 		share = ch.Share(1)
 	}
-	all := []alternative{{way: taken}}
+	all, paths := []alternative{{way: taken}}, []string{""}
 	own, sources := plans.Digest{}, countedFrom
 	if s.Chosen != nil {
 		sources = chosenFrom
@@ -121,22 +135,29 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 	if refusal == nil {
 		own = q.own.Digest
 		for _, from := range sources {
-			all = append(all, from(ch, q)...)
+			for _, c := range from.find(ch, q) {
+				all, paths = append(all, c), append(paths, c.path(from.path))
+			}
 		}
 	}
 	if s.Contest != nil {
-		all = append(all, ch.contested(s.Contest, share)...)
+		for _, c := range ch.contested(s.Contest, share) {
+			all, paths = append(all, c), append(paths, "selection")
+		}
 	}
 	var out []plans.Alternative
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for i, c := range all {
 		m := c.way.Measure
 		name := string(m.Digest[:]) + m.Kind + m.Cost.String() + predicate.Text(m.HeldID)
-		if seen[name] {
+		if at, known := seen[name]; known {
+			if out[at].Path == "" {
+				out[at].Path = paths[i]
+			}
 			continue
 		}
-		seen[name] = true
-		a := plans.Alternative{Leaf: leaf, Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
+		seen[name] = len(out)
+		a := plans.Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
 		if a.Error = ch.off(c.way); m.Spec.Choice != nil {
 			a.Rank = m.Spec.RankError(ch.C.Settings.Confidence)
 		}
@@ -146,6 +167,20 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 		out = append(out, a)
 	}
 	return out
+}
+
+// path is how what a source finds is called.
+func (c alternative) path(source string) string {
+	switch r := c.way.Reading; {
+	case source != "containment":
+	case r != nil && r.Mix != nil:
+		return "linear combination"
+	case c.way.Measure.Spec.Online != nil:
+		return "online release"
+	case c.way.Measure.Spec.Strategy.IsCube():
+		return "containment in marginals"
+	}
+	return source
 }
 
 // whyNot says why a candidate was not taken.

@@ -209,11 +209,11 @@ func (ch *Optimizer) exactHeld(n *need, q *goal) (current, stale *Path) {
 		variance float64
 	}
 	best := map[bool]rank{false: {math.MaxInt, 0}, true: {math.MaxInt, 0}}
-	for i, from := range []source{(*Optimizer).grown, (*Optimizer).again, (*Optimizer).reuseAny} {
+	for i, from := range countedFrom[:3] { // what is held
 		if i == 1 && current != nil { // answers that were kept are of earlier days
 			return current, nil
 		}
-		for _, c := range from(ch, q) {
+		for _, c := range from.find(ch, q) {
 			own := rank{c.order, c.variance}
 			if i == 1 {
 				own.order = -1

@@ -15,22 +15,22 @@ import (
 // chosenFrom are the sources of choices: what she has paid for, a declared release that is worth its price, a release of her
 // own where she asked for that or where it is expected to be nearer, then the choice itself. All that is looked at is public.
 var chosenFrom = []source{
-	func(ch *Optimizer, q *goal) []alternative {
+	{"asked before", func(ch *Optimizer, q *goal) []alternative {
 		return only(ch.sameChoice(q.Query.ChoiceMeasure(), q.choosing))
-	},
-	func(ch *Optimizer, q *goal) []alternative { return only(ch.readChoice(q.Query, q.choosing, q.share)) },
-	func(ch *Optimizer, q *goal) []alternative {
+	}},
+	{"containment", func(ch *Optimizer, q *goal) []alternative { return only(ch.readChoice(q.Query, q.choosing, q.share)) }},
+	{"counts for a choice", func(ch *Optimizer, q *goal) []alternative {
 		if q.Chosen.Kind != mechanisms.Quantiles {
 			return nil
 		}
 		return only(ch.boughtForChoice(q.Query, q.choosing, q.share))
-	},
-	func(_ *Optimizer, q *goal) []alternative {
+	}},
+	{"selection", func(_ *Optimizer, q *goal) []alternative {
 		w := &Path{Measure: q.Query.ChoiceMeasure()}
 		w.Measure.Spec, w.Measure.Cost = q.choosing, q.share
 		w.Measure.Why = "no release that you have paid for tells it, and it is expected to be nearer than counts at this price"
 		return only(w)
-	},
+	}},
 }
 
 // only is the candidate of a source that has compared its own.
@@ -48,7 +48,7 @@ func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *ref
 		return nil, refusal
 	}
 	for _, from := range chosenFrom {
-		if c := least(from(ch, q)); c != nil {
+		if c := least(from.find(ch, q)); c != nil {
 			return c.way, nil
 		}
 	}
