@@ -23,7 +23,7 @@ type goal struct {
 	share privacy.Cost
 	held  []alternative // what again and reuse have listed
 
-	sessions []sessionWay // what onlineFor has listed, once it has looked
+	sessions []onlinePath // what onlineFor has listed, once it has looked
 	looked   bool
 
 	choosing mechanisms.Spec // instead of fresh, where the question is a choice
@@ -73,8 +73,8 @@ func least(list []alternative) *alternative {
 	return best
 }
 
-// asking is what the sources are asked.
-func (ch *Optimizer) asking(s *linear.Query, share privacy.Cost) (*goal, *refuse.Refusal) {
+// goalOf is what the sources are asked.
+func (ch *Optimizer) goalOf(s *linear.Query, share privacy.Cost) (*goal, *refuse.Refusal) {
 	q := &goal{Query: s, share: share}
 	var err error
 	if s.Chosen != nil {
@@ -92,7 +92,7 @@ func (ch *Optimizer) asking(s *linear.Query, share privacy.Cost) (*goal, *refuse
 
 // oneCounted picks the way of one question that counts or adds up.
 func (ch *Optimizer) oneCounted(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -131,7 +131,7 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 	if s.Chosen != nil {
 		sources = chosenFrom
 	}
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal == nil {
 		own = q.own.Digest
 		for _, from := range sources {
@@ -140,8 +140,8 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 			}
 		}
 	}
-	if s.Contest != nil {
-		for _, c := range ch.contested(s.Contest, share) {
+	if s.TopK != nil {
+		for _, c := range ch.topKPaths(s.TopK, share) {
 			all, paths = append(all, c), append(paths, "selection")
 		}
 	}
@@ -159,7 +159,7 @@ func (ch *Optimizer) Alternatives(leaf string, s *linear.Query, taken *Path) []p
 		seen[name] = len(out)
 		a := plans.Alternative{Leaf: leaf, Path: paths[i], Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
 		if a.Error = ch.off(c.way); m.Spec.Choice != nil {
-			a.Rank = m.Spec.RankError(ch.C.Settings.Confidence)
+			a.Rank = m.Spec.RankError(ch.Context.Settings.Confidence)
 		}
 		if i > 0 {
 			a.Why = whyNot(c, taken, a.Error, out[0].Error, own)
@@ -207,10 +207,10 @@ func (ch *Optimizer) off(w *Path) mechanisms.Error {
 		return most
 	}
 	if w.Reading.Mix != nil {
-		return w.Reading.Mix.Off(ch.C.Settings.Confidence)
+		return w.Reading.Mix.Off(ch.Context.Settings.Confidence)
 	}
 	for c := range w.Reading.Spans {
-		e := plans.LargestError(w.Measure.Spec.Only(w.Reading.Counters[c]), w.Reading.Looked(c), ch.C.Settings.Confidence)
+		e := plans.LargestError(w.Measure.Spec.Only(w.Reading.Counters[c]), w.Reading.Looked(c), ch.Context.Settings.Confidence)
 		if e.Variance > most.Variance {
 			most = e
 		}
@@ -222,7 +222,7 @@ func (ch *Optimizer) off(w *Path) mechanisms.Error {
 func (ch *Optimizer) worst(spec mechanisms.Spec, r *reuse.Reading) float64 {
 	most := 0.0
 	for c := range r.Spans {
-		if _, variance := plans.WorstRow(spec, r.Looked(c), ch.C.Settings.Confidence); variance > most {
+		if _, variance := plans.WorstRow(spec, r.Looked(c), ch.Context.Settings.Confidence); variance > most {
 			most = variance
 		}
 	}

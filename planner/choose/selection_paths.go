@@ -43,7 +43,7 @@ func only(w *Path) []alternative {
 
 // oneChoice picks the way of a choice.
 func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *refuse.Refusal) {
-	q, refusal := ch.asking(s, share)
+	q, refusal := ch.goalOf(s, share)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -57,10 +57,10 @@ func (ch *Optimizer) oneChoice(s *linear.Query, share privacy.Cost) (*Path, *ref
 
 // sameChoice finds the same choice among what she has paid for, at least as exact as asked now.
 func (ch *Optimizer) sameChoice(own *plans.Measure, fresh mechanisms.Spec) *Path {
-	if ch.C.Holdings == nil {
+	if ch.Context.Holdings == nil {
 		return nil
 	}
-	for _, h := range ch.C.Holdings.Held(own.Digest) {
+	for _, h := range ch.Context.Holdings.Held(own.Digest) {
 		if held := h.Spec.Choice; held != nil && fresh.Choice.Cost.Fits(held.Cost) {
 			w := &Path{Measure: own}
 			w.hold(h, "the same question, asked before at least as exactly")
@@ -101,7 +101,7 @@ func (ch *Optimizer) boughtForChoice(s *linear.Query, fresh mechanisms.Spec, sha
 	if w := ch.declaredForChoice(s, fresh, share); w != nil {
 		return w
 	}
-	if w := ch.ownRange(s, share, true); w != nil && ch.C.Settings.Release {
+	if w := ch.ownRange(s, share, true); w != nil && ch.Context.Settings.Release {
 		return w
 	}
 	if w := ch.ownRange(s, share, false); w != nil {
@@ -176,7 +176,7 @@ func (ch *Optimizer) declaredForChoice(s *linear.Query, fresh mechanisms.Spec, s
 func (ch *Optimizer) nearer(s *linear.Query, fresh mechanisms.Spec, variance float64) bool {
 	if s.Chosen.Kind != mechanisms.Quantiles {
 		cells := 1 + len(s.Chosen.Groups[0])
-		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.C.Settings.Confidence)
+		return 2*math.Sqrt(variance*math.Log(float64(cells))) < fresh.RankError(ch.Context.Settings.Confidence)
 	}
 	return fresh.PreferPrefixes(s.GroupRows(), variance)
 }
@@ -190,7 +190,7 @@ const (
 // prefixVariance is the variance that the sums of a group's first cells have on average; of other choices than quantiles
 // that of single cells.
 func (ch *Optimizer) prefixVariance(s *linear.Query, spec mechanisms.Spec, r *reuse.Reading) float64 {
-	errors := spec.Only(r.Counters[0]).Errors(ch.C.Settings.Confidence)
+	errors := spec.Only(r.Counters[0]).Errors(ch.Context.Settings.Confidence)
 	sum, n := 0.0, 0
 	for g := 0; g < len(s.Chosen.Groups); g += 1 + len(s.Chosen.Groups)/guessedGroups {
 		cells := s.Chosen.Groups[g]
