@@ -22,14 +22,27 @@ deps: ## what the tests need besides Go and gcc: a PostgreSQL server (installed 
 lint: ## gofmt, go vet, staticcheck, deadcode, govulncheck where its database can be reached
 	@./scripts/lint
 
-test: deps lint ## everything that CI runs
-	$(GO) test -timeout 30m $$($(GO) list ./... | grep -v /test/timing$$)
-	$(GO) test -timeout 30m ./test/timing # beside other work it would see less
+# Packages with concurrency: their tests run once, all of them under the race detector. RACED is them as a pattern.
+RACED := /(proxy|ledger|sandbox|backend)(/|$$)
+# What takes longest begins first, so that nothing long is left when all else has ended.
+LONGEST := rewrite test/attacks test/audits test/answers test/durability test/clients internal/threats
+# Tests wait for processes and clocks a good part of their time: one package more at a time than there are processors.
+# `make lint` has vetted all of them.
+TOGETHER := -vet=off -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+
+test: deps lint ## everything that CI runs; `go test` prints how long each package's tests took
+	{ printf '$(shell $(GO) list -m)/%s\n' $(LONGEST); $(GO) list ./... | grep -vE '/test/timing$$|$(RACED)'; } | awk '!seen[$$0]++' | xargs $(GO) test $(TOGETHER) -timeout 30m
 	$(MAKE) --no-print-directory race
+	$(GO) test -vet=off -timeout 30m ./test/timing # beside other work it would see less
+
+# What one goroutine does at a time, thousands of times, is run without the detector; a part of the seeds with it.
+ALONE := ^(TestSharedSimulated|TestDamageIsFoundOrHarmless)$$
 
 race: ## the packages with concurrency, under the race detector
-	$(GO) test -race -short -timeout 20m ./proxy/... ./ledger/... ./sandbox/... ./backend/...
-	$(GO) test -race -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
+	$(GO) list ./... | grep -E '$(RACED)' | xargs $(GO) test -race -skip '$(ALONE)' $(TOGETHER) -timeout 30m
+	$(GO) test -vet=off -run '$(ALONE)' -timeout 30m ./ledger
+	$(GO) test -race -vet=off -run '^TestSharedSimulated$$' -timeout 20m ./ledger -seeds 300
+	$(GO) test -race -vet=off -run '^TestReplays$$' -timeout 20m ./internal/simulation/... # goroutines run in random order there
 
 simulate: ## a hundred thousand seeds of the simulation (docs/adr/0035); SEEDS=n for another number
 	$(GO) test ./internal/simulation -run '^TestLedger$$' -count=1 -timeout 12h -seeds $(or $(SEEDS),100000) -v

@@ -108,6 +108,9 @@ func TestAuditAlarms(t *testing.T) {
 				for _, f := range []fault{sound, rowsOff, boundsTwice} {
 					r := rand.New(rand.NewPCG(seed, 1))
 					for range rounds {
+						if f.name != sound.name && found[f.name] > 1 {
+							break // found
+						}
 						counts := db.streams(t, r, list, rules == "replace-one", f)
 						for i, m := range list {
 							share := alarmShare(m.measure, counts[0][i], counts[1][i])

@@ -2,6 +2,7 @@ package rewrite_test
 
 import (
 	"context"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"regexp"
@@ -234,21 +235,39 @@ type database struct {
 
 func duckDatabase(t *testing.T) database {
 	db := duckDB(t, neighbourTables)
-	return database{dialect.DuckDB, duckQueries(db), func(script string) error { _, err := db.Exec(script); return err }}
+	return remembering(dialect.DuckDB, duckQueries(db), func(script string) error { _, err := db.Exec(script); return err })
 }
 
 func postgresDatabase(t *testing.T) database {
 	conn := postgresConn(t, neighbourTables)
-	return database{dialect.PostgreSQL, postgresQueries(conn), func(script string) error {
+	return remembering(dialect.PostgreSQL, postgresQueries(conn), func(script string) error {
 		_, err := conn.PgConn().Exec(context.Background(), script).ReadAll()
 		return err
+	})
+}
+
+// remembering has a query run once on the rows that are loaded: many statements are counted by the same SQL.
+func remembering(d dialect.Dialect, run engine, load func(script string) error) database {
+	known := map[string][][]int64{}
+	return database{d, func(t *testing.T, text string, args []any) [][]int64 {
+		key := fmt.Sprintf("%s\n%#v", text, args)
+		rows, asked := known[key]
+		if !asked {
+			rows = run(t, text, args)
+			known[key] = rows
+		}
+		return rows
+	}, func(script string) error {
+		clear(known)
+		return load(script)
 	}}
 }
 
 // worst is the largest share of its claim that each statement's observations differed by.
 type worst map[string]float64
 
-// compare draws pairs of neighbouring databases and holds every measure against its claim.
+// compare draws pairs of neighbouring databases and holds every measure against its claim. A fault is looked for until it has
+// been found in each statement.
 func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []string, f fault, names []string) worst {
 	t.Helper()
 	all, list := variants(t, db.dialect), map[string][]measured{}
@@ -293,6 +312,9 @@ func (db database) compare(t *testing.T, r *rand.Rand, rounds int, statements []
 				l1, l2 := m.shares(observed[0][i*forms+form], observed[1][i*forms+form], f)
 				found[m.statement] = max(found[m.statement], l1, l2)
 			}
+		}
+		if !slices.ContainsFunc(f.required, func(s string) bool { return found[s] <= 1 }) && len(f.required) > 0 {
+			break
 		}
 	}
 	return found

@@ -32,7 +32,6 @@ type Package struct {
 	// Circle is the most declarations that reach one another, and CircleFiles the most files that do. A declaration alone is
 	// a circle of one; a file is one that reaches another where a declaration in it does.
 	Circle, CircleFiles int
-	Imports             []string // packages of the module, sorted
 }
 
 // listed is what `go list` tells of a package.
@@ -93,13 +92,7 @@ func measure(fset *token.FileSet, compiled types.Importer, p listed) (Package, e
 			return one, err
 		}
 		files = append(files, file)
-		for _, i := range file.Imports {
-			if below, ok := strings.CutPrefix(strings.Trim(i.Path.Value, `"`), Module+"/"); ok && !slices.Contains(one.Imports, below) {
-				one.Imports = append(one.Imports, below)
-			}
-		}
 	}
-	slices.Sort(one.Imports)
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
 	config := types.Config{Importer: compiled, FakeImportC: true, Error: func(error) {}} // a cgo file's C names are not its own
 	pkg, err := config.Check(p.ImportPath, fset, files, info)
@@ -114,16 +107,16 @@ func measure(fset *token.FileSet, compiled types.Importer, p listed) (Package, e
 	g := references(pkg, files, info)
 	one.Declarations = len(g.nodes)
 	one.Circle = largest(g.nodes, func(o types.Object) []types.Object { return g.to[o] })
-	one.CircleFiles = largest(files, func(f *ast.File) (to []*ast.File) {
-		for o, in := range g.file {
-			if in == f {
-				for _, other := range g.to[o] {
-					to = append(to, g.file[other])
-				}
+	reached := map[*ast.File][]*ast.File{}
+	for o, others := range g.to {
+		from := g.file[o]
+		for _, other := range others {
+			if to := g.file[other]; !slices.Contains(reached[from], to) {
+				reached[from] = append(reached[from], to)
 			}
 		}
-		return to
-	})
+	}
+	one.CircleFiles = largest(files, func(f *ast.File) []*ast.File { return reached[f] })
 	return one, nil
 }
 

@@ -18,6 +18,7 @@ type Turns struct {
 	mu      sync.Mutex
 	users   map[string]*line
 	running int
+	waiting int    // statements of all users
 	came    uint64 // how many have waited
 }
 
@@ -96,6 +97,7 @@ func (t *Turns) Wait(ctx context.Context, user string, most int) (done func(), e
 	t.came++
 	w := waiter{make(chan struct{}), t.came}
 	l.waiting = append(l.waiting, w)
+	t.waiting++
 	t.mu.Unlock()
 	select {
 	case <-w.turn:
@@ -106,6 +108,7 @@ func (t *Turns) Wait(ctx context.Context, user string, most int) (done func(), e
 	at := slices.Index(l.waiting, w)
 	if at >= 0 {
 		l.waiting = slices.Delete(l.waiting, at, at+1)
+		t.waiting--
 	}
 	t.mu.Unlock()
 	if at < 0 { // its turn came at the same moment
@@ -135,6 +138,7 @@ func (t *Turns) leave(user string) {
 		}
 		close(next.waiting[0].turn)
 		next.waiting = next.waiting[1:]
+		t.waiting--
 		next.running++
 		t.running++
 	}
@@ -142,6 +146,9 @@ func (t *Turns) leave(user string) {
 
 // next is the line whose turn it is, nil where nobody waits who may go on.
 func (t *Turns) next() (next *line) {
+	if t.waiting == 0 { // as mostly: not every user that ever came is looked at
+		return nil
+	}
 	for _, l := range t.users {
 		if len(l.waiting) == 0 || !l.mayRun() {
 			continue

@@ -34,7 +34,12 @@ func Parse(t testing.TB, text string, leaves ...*plans.Leaf) *plans.Plan {
 // Ask rewrites and runs a catalog query.
 func Ask(t testing.TB, e sandbox.Engine, text string) (sandbox.Rows, error) {
 	t.Helper()
-	q, refusal := outer.Render(Parse(t, text), e.Dialect())
+	return run(e, Parse(t, text))
+}
+
+// run writes the outer query of a plan without leaves for an engine and runs it there.
+func run(e sandbox.Engine, plan *plans.Plan) (sandbox.Rows, error) {
+	q, refusal := outer.Render(plan, e.Dialect())
 	if refusal != nil {
 		return sandbox.Rows{}, refusal
 	}
@@ -71,15 +76,7 @@ func Planned(t testing.TB, e sandbox.Engine, p *policy.Policy, text string) (san
 		}
 		return rows.Value(), nil
 	}
-	q, refusal := outer.Render(plan, e.Dialect())
-	if refusal != nil {
-		return sandbox.Rows{}, refusal
-	}
-	rows, err := e.Query(context.Background(), Session, q, nil)
-	if err != nil {
-		return sandbox.Rows{}, err
-	}
-	return rows.Value(), nil
+	return run(e, plan)
 }
 
 // StateOf is the SQLSTATE of an error of the planner or of a sandbox.

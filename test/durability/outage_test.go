@@ -217,7 +217,14 @@ func TestSandboxDies(t *testing.T) {
 	if a := w.Ask(sql); a.Err != nil {
 		t.Fatal(a.Err)
 	}
-	for _, child := range children(t, p.Cmd.Process.Pid) {
+	children := p.Children()
+	if len(children) == 0 {
+		if _, err := os.Stat("/proc/self/task"); err != nil {
+			t.Skip("no /proc here")
+		}
+		t.Fatal("the proxy has no sandbox process")
+	}
+	for _, child := range children {
 		if err := syscall.Kill(child, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -226,31 +233,6 @@ func TestSandboxDies(t *testing.T) {
 	if w.Spent() != "0.1" || !p.Alive() {
 		t.Errorf("spent %s", w.Spent())
 	}
-}
-
-// children are the processes that a process started.
-func children(t *testing.T, pid int) (list []int) {
-	t.Helper()
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
-	if err != nil || len(tasks) == 0 {
-		t.Skip("no /proc here")
-	}
-	for _, file := range tasks {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			continue // the thread has ended
-		}
-		for _, word := range strings.Fields(string(text)) {
-			var child int
-			if _, err := fmt.Sscan(word, &child); err == nil {
-				list = append(list, child)
-			}
-		}
-	}
-	if len(list) == 0 {
-		t.Fatal("the proxy has no sandbox process")
-	}
-	return list
 }
 
 // TestAdminAddress: /healthz says that the proxy serves, /metrics counts charges, and neither holds a value of the data or an

@@ -38,9 +38,9 @@ func connect(t *testing.T, s *shop, user string) *pgconn.PgConn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	c, err := pgconn.Connect(ctx, s.url(user))
+	c, err := pgconn.Connect(ctx, s.URL(user, "shop"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, s.told())
+		t.Fatalf("%v\n%s", err, s.LogText())
 	}
 	t.Cleanup(func() { c.Close(context.Background()) })
 	return c
@@ -116,8 +116,8 @@ func search(t *testing.T, s *shop, r *rand.Rand, long time.Duration) []found {
 		took := time.Since(begun)
 		cancel()
 		one := found{g, took, max(<-peak-before, 0), state}
-		if !s.alive() {
-			t.Fatalf("%s: the process died\n%s", g, s.told())
+		if !s.Alive() {
+			t.Fatalf("%s: the process died\n%s", g, s.LogText())
 		}
 		if state == "lost" || c.IsClosed() {
 			t.Errorf("%s: the connection was lost", g)
@@ -180,8 +180,8 @@ func TestHostileAnalyst(t *testing.T) {
 	told := end()
 	watched()
 	most := <-memory
-	if !s.alive() || strings.Contains(s.told(), "panic") {
-		t.Errorf("the process died or panicked\n%s", s.told())
+	if !s.Alive() || strings.Contains(s.LogText(), "panic") {
+		t.Errorf("the process died or panicked\n%s", s.LogText())
 	}
 	if most > limit {
 		t.Errorf("the process and its children took %d MiB, may take %d", most>>20, limit>>20)
@@ -190,7 +190,7 @@ func TestHostileAnalyst(t *testing.T) {
 		t.Errorf("%d connections were lost", told.Lost)
 	}
 	t.Logf("the storm: %s", told)
-	for line := range strings.Lines(s.told()) {
+	for line := range strings.Lines(s.LogText()) {
 		if strings.Contains(line, "level=ERROR") {
 			t.Logf("the log: %.300s", line)
 		}

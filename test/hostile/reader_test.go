@@ -94,13 +94,13 @@ func (r *reader) round() {
 		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 		state := asked(ctx, r.c, sql)
 		stop()
-		if state == "lost" && r.s.alive() {
-			_ = r.s.cmd.Process.Signal(syscall.SIGQUIT) // it tells what it was doing
-			<-r.s.exited
-			r.t.Fatalf("the other analyst's %.60s: no answer in a minute\n%s", sql, r.s.told())
+		if state == "lost" && r.s.Alive() {
+			_ = r.s.Cmd.Process.Signal(syscall.SIGQUIT) // it tells what it was doing
+			<-r.s.Exited
+			r.t.Fatalf("the other analyst's %.60s: no answer in a minute\n%s", sql, r.s.LogText())
 		}
 		if state != "" {
-			r.t.Fatalf("the other analyst's %.60s: %s\n%s", sql, state, r.s.told())
+			r.t.Fatalf("the other analyst's %.60s: %s\n%s", sql, state, r.s.LogText())
 		}
 		r.times[i] = append(r.times[i], time.Since(begun).Round(10*time.Microsecond))
 	}

@@ -1,22 +1,15 @@
 package hostile
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dpproxy/dpproxy/backend/pgtest"
-	"github.com/dpproxy/dpproxy/policy"
 	"github.com/dpproxy/dpproxy/test/kit"
 )
 
@@ -77,103 +70,26 @@ datasets:
 `
 
 // shop is a proxy process over the shop.
-type shop struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	address string
-	exited  chan struct{}
-	mu      sync.Mutex
-	log     strings.Builder
-}
-
-var listeningLine = regexp.MustCompile(`msg=listening address=(\S+)`)
+type shop struct{ *kit.Program }
 
 // open serves the shop.
 func open(t *testing.T, cpu, memory string) *shop {
 	t.Helper()
-	dir := t.TempDir()
-	program, err := kit.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := pgtest.Start(t)
 	role, database := server.Role(t, ""), server.Database(t)
 	server.Exec(t, database, append(shopSQL, `GRANT SELECT ON ALL TABLES IN SCHEMA public TO `+role)...)
-	verifiers := [2]string{}
-	for i, name := range []string{"mallory", "alice"} {
-		v, err := policy.Verifier(name, strings.NewReader(strings.Repeat(name+"-salt", 20)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		verifiers[i] = v
-	}
-	path := filepath.Join(dir, "policy.yaml")
-	text := fmt.Sprintf(shopPolicy, cpu, memory, server.URLFor(role, database), verifiers[0], verifiers[1])
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	text := fmt.Sprintf(shopPolicy, cpu, memory, server.URLFor(role, database), kit.Verifier(t, "mallory"), kit.Verifier(t, "alice"))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &shop{t: t, cmd: exec.Command(program, "serve", "--policy", path), exited: make(chan struct{})}
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	listening := make(chan string, 1)
-	go func() {
-		defer close(s.exited)
-		lines := bufio.NewScanner(stderr)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			s.mu.Lock()
-			if s.log.Len() < 1<<20 {
-				s.log.WriteString(lines.Text() + "\n")
-			}
-			s.mu.Unlock()
-			if m := listeningLine.FindStringSubmatch(lines.Text()); m != nil {
-				listening <- m[1]
-			}
-		}
-		_ = s.cmd.Wait()
-	}()
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Signal(syscall.SIGKILL)
-		<-s.exited
-	})
-	select {
-	case s.address = <-listening:
-	case <-s.exited:
-		t.Fatalf("dpproxy did not start\n%s", s.told())
-	case <-time.After(2 * time.Minute):
-		t.Fatalf("dpproxy does not listen\n%s", s.told())
-	}
-	return s
-}
-
-func (s *shop) told() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.log.String()
-}
-
-func (s *shop) alive() bool {
-	select {
-	case <-s.exited:
-		return false
-	default:
-		return true
-	}
-}
-
-func (s *shop) url(user string) string {
-	return fmt.Sprintf("postgres://%s:%s@%s/shop?sslmode=disable&connect_timeout=20", user, user, s.address)
+	return &shop{kit.Serve(t, path)}
 }
 
 // taken is what the process and its children have resident, in bytes. Pages of the program that they share are counted for
 // each of them.
 func (s *shop) taken() (bytes int64) {
-	for _, pid := range append(children(s.cmd.Process.Pid), s.cmd.Process.Pid) {
+	for _, pid := range append(s.Children(), s.Cmd.Process.Pid) {
 		bytes += resident(pid)
 	}
 	return bytes
@@ -188,20 +104,6 @@ func resident(pid int) int64 {
 		}
 	}
 	return 0
-}
-
-// children are the processes that a process has started, as far as the system tells at once.
-func children(parent int) (pids []int) {
-	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
-	for _, path := range lists {
-		text, _ := os.ReadFile(path)
-		for _, field := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				pids = append(pids, pid)
-			}
-		}
-	}
-	return pids
 }
 
 // watch samples the memory until ctx ends, and returns the most that was seen.

@@ -52,7 +52,7 @@ func (s stormTold) String() string {
 func begin(t *testing.T, s *shop, seed uint64, sessions int, texts []string) (end func() stormTold) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "storm.json")
-	plan, err := json.Marshal(stormPlan{s.url("mallory"), seed, sessions, texts})
+	plan, err := json.Marshal(stormPlan{s.URL("mallory", "shop"), seed, sessions, texts})
 	if err == nil {
 		err = os.WriteFile(path, plan, 0o600)
 	}

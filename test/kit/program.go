@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -130,6 +132,20 @@ func (p *Program) Alive() bool {
 	default:
 		return true
 	}
+}
+
+// Children are the processes that the process has started, as far as the system tells at once.
+func (p *Program) Children() (pids []int) {
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.Cmd.Process.Pid))
+	for _, path := range lists {
+		text, _ := os.ReadFile(path) // nothing where the thread has ended
+		for _, word := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
 }
 
 // URL is the connection string of a user whose password is her name.
