@@ -168,7 +168,7 @@ func (ch *chooser) allWithin(spec mechanisms.Spec, rows [][]mechanisms.Span, bou
 	errors, list := spec.Errors(ch.c.Settings.Confidence), []looked(nil)
 	for i := 0; i < len(rows); i += errors.Every(len(rows)) {
 		l := looked{i, errors.Variance(rows[i])}
-		if spec.Strategy.Kind == mechanisms.Identity && len(list) > 0 { // it grows with the number of cells
+		if spec.Counts().Strategy.Kind == mechanisms.Identity && len(list) > 0 { // it grows with the number of cells
 			if l.variance > list[0].variance {
 				list[0] = l
 			}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner/refuse"
 	"github.com/dpproxy/dpproxy/policy"
@@ -218,7 +219,7 @@ func (ch *chooser) exactHeld(n *need, q *asking) (current, stale *way) {
 			m := c.way.measure
 			old := ch.isStale(c.holding, m.Declared)
 			have := best[old]
-			if !m.Held || m.Spec.Choice != nil || m.Spec.Online != nil && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
+			if !m.Held || mechanisms.Is[*mechanisms.Choice](m.Spec) || mechanisms.Is[*mechanisms.Online](m.Spec) && c.not != "" || own.order > have.order || own.order == have.order && own.variance >= have.variance || !ch.within(n, m.Spec, c.way.reading) {
 				continue
 			}
 			best[old] = own

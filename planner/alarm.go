@@ -246,9 +246,9 @@ func (ch *chooser) oneAlarm(s *solved, share privacy.Cost) (*way, *refuse.Refusa
 			break
 		}
 		h := held[0]
-		if h.Spec.Alarm != nil && spec.Alarm.Cost.Fits(h.Spec.Alarm.Cost) && ch.c.AlarmsLeft != nil && ch.c.AlarmsLeft(h.ID) > 0 {
+		if held, ok := h.Spec.Kind.(*mechanisms.Alarm); ok && share.Fits(held.Cost) && ch.c.AlarmsLeft != nil && ch.c.AlarmsLeft(h.ID) > 0 {
 			w := &way{measure: run}
-			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.c.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(h.Spec.Alarm.Positives))+" yes answers are left")
+			w.hold(h, "your run of alarms on this table goes on, and each question of it is free: "+predicate.Text(int64(ch.c.AlarmsLeft(h.ID)))+" of "+predicate.Text(int64(held.Positives))+" yes answers are left")
 			question.Spec = h.Spec
 			w.alarm = &AlarmQuestion{question, s.alarm.threshold(h.Spec, ch.c.Settings.Confidence)}
 			return w, nil

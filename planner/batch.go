@@ -357,11 +357,11 @@ func (k *cluster) measure(cost privacy.Cost) (m *Measure, err error) {
 		m.Spec, err = a.alone(cost)
 		m.Why = "part of a batch: nothing measures it better together with others"
 	} else {
-		if k.ways[0].Spec.Strategy.IsCube() {
-			k.cells.marginals = &marginals{strategy: k.ways[0].Spec.Strategy}
+		if k.ways[0].Spec.Counts().Strategy.IsCube() {
+			k.cells.marginals = &marginals{strategy: k.ways[0].Spec.Counts().Strategy}
 		}
 		m = k.cells.measure(WorkloadKind, "batch of "+k.cells.table.Name+": "+strings.ReplaceAll(textOfColumns(k.cells), ",", ", "))
-		m.Spec, err = mechanisms.OfStrategy(1, k.cells.cells, k.ways[0].Spec.Strategy, k.cells.contribution(), cost)
+		m.Spec, err = mechanisms.OfStrategy(1, k.cells.cells, k.ways[0].Spec.Counts().Strategy, k.cells.contribution(), cost)
 		m.Why = fmt.Sprintf("part of a batch: %s for %s", k.name(), plural(int64(len(k.asks)), "question"))
 	}
 	m.Shared, m.Cost = true, cost

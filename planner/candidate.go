@@ -169,7 +169,7 @@ func (ch *chooser) alternatives(leaf string, s *solved, taken *way) []Alternativ
 		}
 		seen[name] = true
 		a := Alternative{Leaf: leaf, Kind: m.Kind, Name: m.Name, Held: m.Held, Cost: m.Cost, Taken: i == 0, Why: m.Why}
-		if a.Error = ch.off(c.way); m.Spec.Choice != nil {
+		if a.Error = ch.off(c.way); mechanisms.Is[*mechanisms.Choice](m.Spec) {
 			a.Rank = m.Spec.RankError(ch.c.Settings.Confidence)
 		}
 		if i > 0 {
@@ -200,7 +200,7 @@ func whyNot(c candidate, taken *way, off, least mechanisms.Error, own Digest) st
 // off is the largest expected error over the rows that a way reads.
 func (ch *chooser) off(w *way) mechanisms.Error {
 	var most mechanisms.Error
-	if w.reading == nil || w.measure.Spec.Choice != nil {
+	if w.reading == nil || mechanisms.Is[*mechanisms.Choice](w.measure.Spec) {
 		return most
 	}
 	if w.reading.mix != nil {

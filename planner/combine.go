@@ -108,7 +108,7 @@ type placedGroup struct {
 // one whose column's cells are those that are wanted.
 func (t *combining) generators(x *axes, goal []float64, s *stocked, counter int, parts []*ofPart) (out []*generator) {
 	m := s.measure
-	if s.holding.Spec.Strategy.Kind != mechanisms.Identity {
+	if s.holding.Spec.Counts().Strategy.Kind != mechanisms.Identity {
 		g := t.projected(x, goal, s, counter, parts)
 		if g == nil {
 			return nil

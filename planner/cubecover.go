@@ -12,7 +12,7 @@ import (
 // coverHeld is cover for a release that is held. Of a cube that need not have been observed cell by cell the question must
 // be about attributes that can be read together.
 func coverHeld(s *solved, h heldOn) *reading {
-	if !h.holding.Spec.Strategy.IsCube() {
+	if !h.holding.Spec.Counts().Strategy.IsCube() {
 		if r := cover(s, h.measure.solved); r != nil || h.measure.grows {
 			return r
 		}

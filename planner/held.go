@@ -71,7 +71,7 @@ func (ch *chooser) reused(q *asking, grows bool) (list []candidate) {
 			continue
 		}
 		r := coverHeld(q.solved, h.heldOn)
-		if r == nil && !h.holding.Spec.Strategy.IsCube() {
+		if r == nil && !h.holding.Spec.Counts().Strategy.IsCube() {
 			r = coverWithin(q.solved, h.measure.solved)
 		}
 		if r == nil {

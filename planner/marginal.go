@@ -138,10 +138,10 @@ func (v *sheeter) strategy(a *ask, m *marginals) bool {
 		}
 		return 1
 	})
-	if best.Spec.Strategy.Kind != mechanisms.Marginals {
+	if best.Spec.Counts().Strategy.Kind != mechanisms.Marginals {
 		return false
 	}
-	m.strategy = best.Spec.Strategy
+	m.strategy = best.Spec.Counts().Strategy
 	a.marginals = m
 	spec, err := a.fresh(v.ch.share(1))
 	if err != nil {

@@ -58,7 +58,7 @@ func (ch *chooser) sameChoice(own *Measure, fresh mechanisms.Spec) *way {
 		return nil
 	}
 	for _, h := range ch.c.Holdings.Held(own.Digest) {
-		if held := h.Spec.Choice; held != nil && fresh.Choice.Cost.Fits(held.Cost) {
+		if held, ok := h.Spec.Kind.(*mechanisms.Choice); ok && fresh.Kind.(*mechanisms.Choice).Cost.Fits(held.Cost) {
 			w := &way{measure: own}
 			w.hold(h, "the same question, asked before at least as exactly")
 			return w

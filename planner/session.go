@@ -185,7 +185,7 @@ func (ch *chooser) holdingOf(o *onlineRelease) (found Holding, ok bool) {
 		return Holding{}, false
 	}
 	for _, h := range ch.c.Holdings.Held(o.measure.Digest) {
-		if h.Spec.Online != nil && h.Spec.Cells == o.cells.cells && (!ok || h.At.After(found.At)) {
+		if mechanisms.Is[*mechanisms.Online](h.Spec) && h.Spec.Cells == o.cells.cells && (!ok || h.At.After(found.At)) {
 			found, ok = h, true
 		}
 	}
@@ -195,7 +195,7 @@ func (ch *chooser) holdingOf(o *onlineRelease) (found Holding, ok bool) {
 // left is how many updates a held session has left.
 func (ch *chooser) left(h Holding) int {
 	if ch.c.Left == nil {
-		return h.Spec.Online.Updates
+		return h.Spec.Kind.(*mechanisms.Online).Updates
 	}
 	return ch.c.Left(h.ID)
 }
@@ -209,7 +209,7 @@ func (ch *chooser) reuseAny(q *asking) []candidate {
 		}
 		m := *o.measure
 		c := candidate{way: &way{measure: &m, reading: o.reading}, variance: ch.worst(o.holding.Spec, o.reading), holding: o.holding, order: len(list)}
-		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Online.Updates, o.figures()))
+		c.way.hold(o.holding, fmt.Sprintf("you have paid for online release %s, with %d of %d updates left: %s", o.Name, o.left, o.holding.Spec.Kind.(*mechanisms.Online).Updates, o.figures()))
 		if o.left == 0 {
 			c.not = "it has stopped: its updates are used up"
 			ch.hints.add("online release " + o.Name + " has stopped: its updates are used up")

@@ -37,7 +37,7 @@ func (h holdsKeys) Held(d planner.Digest) []planner.Holding {
 	if d != h.digest {
 		return nil
 	}
-	return []planner.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}
+	return []planner.Holding{{ID: 1, Digest: d, Spec: mechanisms.Spec{Counters: 1, Cells: 1, Kind: &mechanisms.Counts{Strategy: mechanisms.Strategy{Kind: mechanisms.Identity}, Noise: mechanisms.Noise{Kind: mechanisms.DiscreteLaplace, Num: 10, Den: 1}}}}}
 }
 
 func (holdsKeys) Stock(*policy.Table) *planner.Stock { return nil }

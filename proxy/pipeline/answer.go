@@ -20,6 +20,7 @@ import (
 
 	"github.com/dpproxy/dpproxy/backend"
 	"github.com/dpproxy/dpproxy/ledger"
+	"github.com/dpproxy/dpproxy/mechanisms"
 	"github.com/dpproxy/dpproxy/mechanisms/privacy"
 	"github.com/dpproxy/dpproxy/planner"
 	"github.com/dpproxy/dpproxy/planner/parse"
@@ -44,8 +45,8 @@ type Answerer struct {
 	holdings  holdingsIndex
 	estimates estimateCache
 	answers   answerCache
-	sessions  sessions
-	watches   watches
+	sessions  live[*mechanisms.Session]
+	watches   live[*mechanisms.Watch]
 	turns     *admission.Turns // of those who buy
 	workers   *admission.Workers
 	public    *PublicRows
@@ -60,7 +61,8 @@ type Charges interface {
 // NewAnswerer wires a pipeline. random is crypto/rand (buffered) in production.
 func NewAnswerer(b backend.Backend, l ledger.Ledger, e sandbox.Engine, random io.Reader, log *slog.Logger, charges Charges) *Answerer {
 	return &Answerer{backend: b, ledger: l, engine: e, random: random, log: log, charges: charges, public: &PublicRows{}, turns: admission.NewTurns(purchaseBurst), workers: admission.NewWorkers(places(e), queriesOf(b)),
-		sessions: sessions{byID: map[int64]*liveSession{}}, watches: watches{byID: map[int64]*liveWatch{}}}
+		sessions: live[*mechanisms.Session]{what: "online release", lost: "steps of an online release cannot be read: it is taken for stopped", byID: map[int64]*instance[*mechanisms.Session]{}},
+		watches:  live[*mechanisms.Watch]{what: "run of alarms", lost: "steps of a run of alarms cannot be read: it is taken for ended", byID: map[int64]*instance[*mechanisms.Watch]{}}}
 }
 
 // places is how many queries a sandbox runs at a time; without one there are none to bound.
@@ -174,7 +176,7 @@ const mostPlans = 8
 func (a *Answerer) planContext(ctx context.Context, s *Session) planner.Context {
 	c := planner.Context{Work: planner.NewWork(ctx, planningLimits(s.Policy)), Policy: s.Policy, Dataset: s.Dataset, User: s.User, Settings: s.Settings.Settings, Public: a.public, Now: a.ledger.Now()}
 	if s.Dataset != nil {
-		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.updatesLeft(s), a.alarmsLeft(s)
+		c.Found, c.Left, c.AlarmsLeft = a.keysHeld(s), a.sessions.left(a, s), a.watches.left(a, s)
 		c.Holdings = a.holdings.of(a.ledger.Holdings(s.User, s.Dataset.ID), s.User, s.Dataset.ID)
 	}
 	return c
@@ -208,12 +210,12 @@ func render(ctx context.Context, plan *planner.Plan, private, sandboxed dialect.
 		if ctx.Err() != nil {
 			return nil, outer.Query{}, planner.RefuseEnded(context.Cause(ctx))
 		}
-		if m.Refines() || m.Held && m.Spec.Alarm == nil {
+		if m.Refines() || m.Held && !mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 			continue
 		}
 		run, err := counted(m)
 		switch {
-		case m.Spec.Alarm != nil:
+		case mechanisms.Is[*mechanisms.Alarm](m.Spec):
 			queries[i], err = renderAlarms(plan, i, private)
 		case err == nil:
 			queries[i], err = rewrite.Render(run, private)
@@ -354,13 +356,13 @@ func (a *Answerer) abandonUnsaved(outcomes []ledger.Outcome) {
 
 // draw runs one paid measure, adds its noise and saves the release.
 func (a *Answerer) draw(ctx context.Context, s *Session, m *planner.Measure, query rewrite.Query, lower below, receipt *ledger.Receipt) (int64, error) {
-	if m.Spec.Alarm != nil {
+	if mechanisms.Is[*mechanisms.Alarm](m.Spec) {
 		return a.beginWatch(ctx, s, m, receipt)
 	}
 	if m.Growth != nil {
 		return a.beginGrowing(ctx, m, receipt)
 	}
-	if m.Spec.Online != nil {
+	if mechanisms.Is[*mechanisms.Online](m.Spec) {
 		return a.begin(ctx, s, m, query, receipt)
 	}
 	var d drawn

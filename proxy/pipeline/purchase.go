@@ -32,7 +32,7 @@ func MechanismText(m *planner.Measure) string {
 	if m.Refines() {
 		price.Epsilon = m.Ladder.Level
 	}
-	if m.Spec.Strategy.Kind == mechanisms.Marginals {
+	if m.Spec.Counts().Strategy.Kind == mechanisms.Marginals {
 		return marginalsText(m)
 	}
 	return mechanismText(m.Spec, price, m.Contribution())
