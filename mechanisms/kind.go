@@ -1,6 +1,7 @@
 package mechanisms
 
 import (
+	"fmt"
 	"io"
 	"slices"
 
@@ -31,6 +32,11 @@ type Kind interface {
 func Is[K Kind](s Spec) bool {
 	_, is := s.Kind.(K)
 	return is
+}
+
+// String writes all of a Spec, where another would be told from it by its text.
+func (s Spec) String() string {
+	return fmt.Sprintf("%d counters of %d cells: %T%+v", s.Counters, s.Cells, s.Kind, s.Kind)
 }
 
 // GoesOn tells Specs whose release is asked one question after the other, as long as its process lives, and has steps.
